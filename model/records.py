@@ -1,0 +1,164 @@
+"""The records that cross package borders, and the one seam every front end speaks to.
+
+Frozen dataclasses only: no I/O, no torch, no onnxruntime. A field names its unit and base.
+Text offsets are ``str`` indices (code points); UTF-16 lives in ``lsp/translate.py`` alone.
+Texts in here use ``\n`` line ends; whoever talks to a client converts on the way in and out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Task = Literal["infill", "next_edit"]
+Quality = Literal["low", "medium", "high"]
+Finish = Literal["end", "length", "stop"]
+
+#: The largest context the engine accepts, in tokens.
+MAX_CONTEXT_TOKENS = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedFile:
+    """An excerpt of another file that helps to predict this one."""
+
+    path: str  # as shown to the model, relative to the workspace, "/" separated
+    text: str
+    why: str = ""  # why it was chosen, for people: "definition of parse_args"
+
+
+@dataclass(frozen=True, slots=True)
+class RecentEdit:
+    """One finished edit of the user, as the body of a unified diff hunk."""
+
+    path: str
+    line: int  # 0-based first line of the hunk in the file after the edit
+    diff: str  # lines beginning with " ", "-" or "+", each ended by "\n"
+    accepted: bool = False  # it came from an accepted suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class EditRequest:
+    """Everything the engine needs to predict; made by ``lsp`` or by an HTTP wire."""
+
+    task: Task
+    path: str  # as shown to the model; its suffix tells the language
+    text: str  # the whole document
+    cursor: int  # index into text, 0 … len(text)
+    language: str = ""  # LSP language id, "" when unknown
+    related: tuple[RelatedFile, ...] = ()  # least relevant first
+    edits: tuple[RecentEdit, ...] = ()  # oldest first
+    region: tuple[int, int] | None = None  # next edit: 0-based lines [first, last) it may replace
+    context_tokens: int | None = None  # prompt budget; None: what this machine prefills in time
+    max_tokens: int = 64  # of the answer
+    max_lines: int | None = None  # cut an infill after so many lines; None: no limit
+    quality: Quality = "medium"
+    temperature: float = 0.0  # 0: always the most likely token
+    top_p: float = 1.0
+    seed: int | None = None  # None: draws differ from call to call
+    stop: tuple[str, ...] = ()  # infill: cut before the first of these
+    candidates: int = 1  # how many to return at most
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure the denoiser was of a candidate's tokens, each as a probability in 0 … 1."""
+
+    mean: float  # geometric mean over the tokens, END included
+    minimum: float
+    first: float  # of the first token
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One replacement of ``request.text[start:end]``."""
+
+    start: int  # index into request.text
+    end: int  # index into request.text, >= start; infill: the cursor itself
+    text: str
+    confidence: Confidence
+    tokens: int  # tokens the denoiser placed, END included
+    steps: int  # denoise steps (forward passes over the canvas)
+    finish: Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What one prediction cost."""
+
+    prompt_tokens: int = 0
+    reused_tokens: int = 0  # prompt tokens found in the prefix cache
+    computed_tokens: int = 0  # tokens run through prefill, committed canvases included
+    canvas_tokens: int = 0  # tokens placed on canvases, END included
+    denoise_steps: int = 0
+    repaired_tokens: int = 0  # placed tokens replaced by token-to-token repair
+    queue_ms: float = 0.0
+    prompt_ms: float = 0.0  # rendering and tokenising
+    prefill_ms: float = 0.0
+    denoise_ms: float = 0.0  # committing canvases included
+    total_ms: float = 0.0
+    cut: str = ""  # what was left out of the context for length, for people; "" nothing
+
+    @property
+    def tokens_per_step(self) -> float:
+        return self.canvas_tokens / self.denoise_steps if self.denoise_steps else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The engine's answer: candidates, best first, or the reason why there is none."""
+
+    request_id: str
+    model: str  # "name variant", such as "redraft-135m int8"
+    candidates: tuple[Candidate, ...] = ()
+    reason: str = ""  # why candidates is empty, for people
+    stats: Stats = field(default_factory=Stats)
+
+
+@dataclass(frozen=True, slots=True)
+class CanvasState:
+    """The answer as it stands after a denoise step; ``None`` marks a position still masked."""
+
+    step: int  # 1-based, counted over all canvases of the answer
+    pieces: tuple[str | None, ...]  # text of each position so far, earlier canvases included
+
+    def show(self, mask: str = "░") -> str:
+        return "".join(mask if piece is None else piece for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """Whether the engine can answer, and if not, how far it is and why."""
+
+    state: Literal["absent", "downloading", "loading", "ready", "failed"]
+    model: str  # "name variant"
+    provider: str = ""  # "CPU", "CUDA"
+    progress: float | None = None  # 0 … 1 of the present state; None: unknown
+    message: str = ""  # for people; says what to do when failed
+    context_tokens: int = 0  # the budget that "auto" picked; 0 until ready
+
+
+StepCallback = Callable[[CanvasState], None]
+
+
+class Predictor(Protocol):
+    """The seam between front ends and the engine: in this process or over HTTP.
+
+    Cancelling the task that awaits :meth:`predict` stops the computation within one denoise step
+    or one prefill chunk.
+
+    Raises:
+        ModelNotReady: the weights are still being fetched or loaded; try again later.
+        Overloaded: too many requests wait already; carries seconds to wait.
+        InvalidRequest: the request cannot be answered as it is; says which field and why.
+        EngineGone: the engine process cannot be reached.
+    """
+
+    async def predict(
+        self, request: EditRequest, on_step: StepCallback | None = None
+    ) -> Prediction: ...
+
+    async def status(self) -> ModelStatus: ...
+
+    async def close(self) -> None: ...
