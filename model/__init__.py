@@ -1,0 +1,1 @@
+"""Redraft's model: prompt, network, denoising, runtime, engine, weights and training."""

@@ -1,0 +1,89 @@
+"""The seam between denoising and whatever runs the network: torch, onnxruntime or a test's fake.
+
+A :class:`Sequence` is one row of tokens with its exact causal KV cache. ``prefill`` appends to it,
+``truncate`` forgets its tail, ``denoise`` reads it and leaves it as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import ModelConfig
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class CanvasOutput:
+    """What one denoise step says about each of the B predictions (K rows where packed)."""
+
+    token: IntArray  # [..., B] most likely token
+    confidence: FloatArray  # [..., B] its probability
+    entropy: FloatArray  # [..., B] of the whole distribution, nats
+    logits: FloatArray | None = None  # [..., B, vocab], only when asked for
+
+
+class Sequence(Protocol):
+    """Tokens with their KV cache. Not safe for use by two threads at once."""
+
+    @property
+    def tokens(self) -> Seq[int]:
+        """The tokens whose keys and values are in the cache."""
+
+    @property
+    def capacity(self) -> int:
+        """The most tokens it holds, the window of a denoise step included."""
+
+    def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
+        """Append ``tokens`` [n] causally.
+
+        With ``score``, returns [n - 1] log-probabilities of tokens[1:], each given all before it.
+        """
+
+    def truncate(self, length: int) -> None:
+        """Keep the first ``length`` tokens; costs nothing."""
+
+    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
+        """One denoise step. ``window`` [B] is the last context token, not yet in the cache,
+        followed by B-1 canvas tokens or masks; entry i predicts the token after window[i].
+        The cache is as before afterwards.
+        """
+
+    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
+        """The same for K windows [K, B] side by side in one pass; none sees another."""
+
+
+class Backend(Protocol):
+    """Runs one set of weights on one device."""
+
+    @property
+    def config(self) -> ModelConfig: ...
+
+    @property
+    def variant(self) -> str:
+        """"fp32", "int8", "q8" or "fp16"."""
+
+    @property
+    def provider(self) -> str:
+        """"CPU" or "CUDA"."""
+
+    @property
+    def bytes_per_token(self) -> int:
+        """KV cache bytes of one token."""
+
+    def new_sequence(self, capacity: int) -> Sequence:
+        """An empty sequence holding at least ``capacity`` tokens."""
+
+    def fork(self, sequence: Sequence, length: int, capacity: int) -> Sequence:
+        """A new sequence that starts with the first ``length`` cached tokens of another."""
+
+    def release(self, sequence: Sequence) -> None:
+        """Give the sequence's memory back for reuse."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,73 @@
+"""The architecture and conventions of one set of weights; saved as ``config.json`` beside them.
+
+Knows nothing of files, torch or onnxruntime.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .errors import WeightsError
+
+#: Names of the seven linear maps of a block, in the order they run.
+LINEARS = ("attn.q", "attn.k", "attn.v", "attn.o", "mlp.gate", "mlp.up", "mlp.down")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """Shape of the network and the conventions its weights were trained with.
+
+    Tensor names, shared by checkpoints, torch and the ONNX graphs::
+
+        embed.weight                                  [vocab, hidden]
+        blocks.{i}.norm_attn.weight                   [hidden]
+        blocks.{i}.attn.{q,k,v,o}.weight (.bias)      [out, in]
+        blocks.{i}.attn.{q_norm,k_norm}.weight        [head_dim], where qk_norm
+        blocks.{i}.norm_mlp.weight                    [hidden]
+        blocks.{i}.mlp.{gate,up,down}.weight          [out, in]
+        norm.weight                                   [hidden]
+        head.weight                                   [vocab, hidden], where not tied
+
+    Rotary embedding rotates halves (first half with second half), as Hugging Face checkpoints do.
+    """
+
+    name: str = "redraft-135m"
+    vocab: int = 49_152
+    hidden: int = 576
+    layers: int = 30
+    heads: int = 9
+    kv_heads: int = 3
+    head_dim: int = 64
+    intermediate: int = 1_536
+    rope_base: float = 100_000.0
+    norm_eps: float = 1e-5
+    tied: bool = True
+    qkv_bias: bool = False
+    qk_norm: bool = False
+    max_positions: int = 8_192  # trained positions; beyond them rope_scaling applies
+    rope_scaling: Literal["none", "linear", "ntk", "yarn"] = "yarn"  # only past max_positions
+    canvas_width: int = 16  # B: inputs and predictions of one denoise step
+    logit_shift: bool = True  # window = last context token + B-1 masks; input i predicts i + 1
+    adapter: Literal["none", "canvas", "all"] = "canvas"  # where the adapter is active
+    verifier: Literal["none", "ar"] = "none"  # may the causal pass judge drafts?
+    prompt_format: str = "redraft-1"
+    mask_token: int = 16  # <empty_output>
+    end_token: int = 0  # <|endoftext|>
+    special_tokens: int = 17  # ids below this are special; of them only END may be predicted
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=1)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ModelConfig:
+        known = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(data) - known)
+        if unknown:
+            raise WeightsError(
+                f"config.json has unknown fields {unknown}: these weights were made by a newer "
+                "Redraft. Upgrade with 'pip install -U redraft'."
+            )
+        return cls(**data)
