@@ -1,0 +1,166 @@
+"""Text to token ids and back, with the marks of the prompt.
+
+Byte-level BPE through the ``tokenizers`` library; knows nothing of prompts or models. Special
+tokens never come out of ordinary text: a file that contains ``<|endoftext|>`` is encoded letter by
+letter, so no user text can forge a mark.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as BpeTokenizer
+from tokenizers import decoders, models, pre_tokenizers
+
+from .errors import WeightsError
+
+#: The marks of prompt format "redraft-1", by their names in the base vocabulary.
+END = "<|endoftext|>"
+FILE = "<file_sep>"
+SUFFIX = "<jupyter_start>"
+PREFIX = "<jupyter_text>"
+REGION = "<jupyter_output>"
+EDIT = "<jupyter_script>"
+HISTORY = "<issue_start>"
+MASK = "<empty_output>"
+MARKS = (END, FILE, SUFFIX, PREFIX, REGION, EDIT, HISTORY, MASK)
+
+
+def _byte_of_char() -> dict[str, int]:
+    """Inverse of the byte-level alphabet (GPT-2): printable stand-in character -> byte."""
+    kept = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    table = {chr(b): b for b in kept}
+    spare = 0x100
+    for byte in range(0x100):
+        if byte not in kept:
+            table[chr(spare)] = byte
+            spare += 1
+    return table
+
+
+class Tokenizer:
+    """Encodes text that holds no marks, and names the marks.
+
+    Args:
+        bpe: a ready ``tokenizers`` tokenizer.
+        special: names of the special tokens by id; they decode to nothing.
+    """
+
+    def __init__(self, bpe: BpeTokenizer, special: dict[int, str]) -> None:
+        bpe.encode_special_tokens = True
+        self._bpe = bpe
+        self._special = dict(special)
+        self._ids = {name: i for i, name in special.items()}
+        missing = [mark for mark in MARKS if mark not in self._ids]
+        if missing:
+            raise WeightsError(
+                f"The tokenizer has no tokens {missing}, which the prompt needs as marks. "
+                "It belongs to another model: run 'redraft model pull' to fetch the right one."
+            )
+
+    @classmethod
+    def from_gguf(cls, data: dict[str, Any]) -> Tokenizer:
+        """From a GGUF's ``tokenizer.ggml.*`` arrays: ``tokens``, ``merges``, ``token_type``."""
+        tokens: list[str] = data["tokens"]
+        merges = [tuple(merge.split(" ")) for merge in data["merges"]]
+        special = {i: t for i, t in enumerate(tokens) if data["token_type"][i] == 3}
+        vocab = {token: i for i, token in enumerate(tokens)}
+        return cls(build_bpe(vocab, [m for m in merges if len(m) == 2], special), special)
+
+    @classmethod
+    def from_file(cls, path: Path) -> Tokenizer:
+        """From a ``tokenizer.json``.
+
+        Raises:
+            WeightsError: the file is missing or not a tokenizer.
+        """
+        try:
+            bpe = BpeTokenizer.from_file(str(path))
+        except Exception as error:  # the library raises plain Exception
+            raise WeightsError(
+                f"Cannot read the tokenizer {path}: {error}. Run 'redraft model pull' again."
+            ) from error
+        added = bpe.get_added_tokens_decoder()
+        return cls(bpe, {i: token.content for i, token in added.items() if token.special})
+
+    def save(self, path: Path) -> None:
+        self._bpe.save(str(path))
+
+    @property
+    def size(self) -> int:
+        return self._bpe.get_vocab_size(with_added_tokens=True)
+
+    def mark(self, name: str) -> int:
+        """Id of one of :data:`MARKS`."""
+        return self._ids[name]
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of ``text``; lone surrogates (half a UTF-16 pair) become U+FFFD."""
+        if not text:
+            return []
+        try:
+            return self._bpe.encode(text, add_special_tokens=False).ids
+        except (UnicodeEncodeError, TypeError):
+            clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            return self._bpe.encode(clean, add_special_tokens=False).ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of ``ids``: special tokens vanish, broken UTF-8 becomes U+FFFD."""
+        return b"".join(self.vocab_bytes[i] for i in ids).decode("utf-8", "replace")
+
+    @cached_property
+    def vocab_bytes(self) -> list[bytes]:
+        """The bytes each token id stands for; empty for special tokens."""
+        byte_of = _byte_of_char()
+        table = []
+        for i in range(self.size):
+            token = self._bpe.id_to_token(i)
+            if token is None or i in self._special:
+                table.append(b"")
+            else:
+                table.append(bytes(byte_of[c] for c in token if c in byte_of))
+        return table
+
+
+def build_bpe(
+    vocab: dict[str, int], merges: list[tuple[str, ...]], special: dict[int, str]
+) -> BpeTokenizer:
+    """Byte-level BPE with single digits, as SmolLM2 has it."""
+    bpe = BpeTokenizer(models.BPE(vocab=vocab, merges=merges))  # type: ignore[arg-type]
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
+    )
+    bpe.decoder = decoders.ByteLevel()
+    bpe.add_special_tokens(
+        [AddedToken(name, special=True, normalized=False) for _, name in sorted(special.items())]
+    )
+    return bpe
+
+
+def unfinished_word(text: str) -> str:
+    """The end of ``text`` that may still grow into another token: letters with the space before
+    them, or a single trailing space. The rest ends at a token boundary whatever follows.
+
+    Digits are always single tokens and punctuation mostly stands alone, so neither is held back.
+    """
+    end = len(text)
+    start = end
+    while start and end - start < 64 and _is_letter(text[start - 1]):
+        start -= 1
+    if start and text[start - 1] == " ":
+        start -= 1
+    return text[start:]
+
+
+def _is_letter(char: str) -> bool:
+    return unicodedata.category(char).startswith(("L", "M"))
+
+
