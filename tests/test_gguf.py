@@ -1,0 +1,255 @@
+"""GGUF reading: equal to the official package, and calm with damaged or hostile files."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from redraft.model.config import ModelConfig
+from redraft.model.errors import WeightsError
+from redraft.model.gguf import GGUFFile, read_checkpoint, tensor_shapes, tokenizer_data
+
+gguf = pytest.importorskip("gguf", reason="the official gguf package comes with 'redraft[dev]'")
+
+HIDDEN, HEADS, KV_HEADS, INTERMEDIATE, VOCAB = 64, 4, 2, 96, 40
+QUANTS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0"]
+
+
+def random(*shape: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.random.default_rng([seed, *shape]).normal(size=shape).astype(np.float32)
+
+
+def interleave(weight: Any, heads: int) -> Any:
+    """What llama.cpp's converter does to Q and K rows."""
+    return (
+        weight.reshape(heads, 2, weight.shape[0] // heads // 2, *weight.shape[1:])
+        .swapaxes(1, 2)
+        .reshape(weight.shape)
+    )
+
+
+def write_llama(
+    path: Path,
+    quant: str = "F32",
+    arch: str = "llama",
+    leave_out: str = "",
+    extra: dict[str, Any] | None = None,
+    strings: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """A complete two-layer file by the official writer; returns its tensors by GGUF name."""
+    writer = gguf.GGUFWriter(path, arch)
+    writer.add_block_count(2)
+    writer.add_context_length(128)
+    writer.add_embedding_length(HIDDEN)
+    writer.add_feed_forward_length(INTERMEDIATE)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(KV_HEADS)
+    writer.add_rope_freq_base(5e4)
+    writer.add_layer_norm_rms_eps(1e-5)
+    for key, value in (strings or {}).items():
+        writer.add_string(key, value)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(["<|end|>", *(chr(97 + i) for i in range(26)), "ab"])
+    writer.add_token_types([3] + [1] * 27)
+    writer.add_token_merges(["a b"])
+    writer.add_eos_token_id(0)
+    kv = HIDDEN // HEADS * KV_HEADS
+    tensors: dict[str, Any] = {
+        "token_embd.weight": random(VOCAB, HIDDEN),
+        "output_norm.weight": random(HIDDEN),
+    }
+    for i in range(2):
+        tensors |= {
+            f"blk.{i}.attn_norm.weight": random(HIDDEN, seed=i),
+            f"blk.{i}.ffn_norm.weight": random(HIDDEN, seed=i + 9),
+            f"blk.{i}.attn_q.weight": random(HIDDEN, HIDDEN, seed=i),
+            f"blk.{i}.attn_k.weight": random(kv, HIDDEN, seed=i),
+            f"blk.{i}.attn_v.weight": random(kv, HIDDEN, seed=i + 9),
+            f"blk.{i}.attn_output.weight": random(HIDDEN, HIDDEN, seed=i + 9),
+            f"blk.{i}.ffn_gate.weight": random(INTERMEDIATE, HIDDEN, seed=i),
+            f"blk.{i}.ffn_up.weight": random(INTERMEDIATE, HIDDEN, seed=i + 9),
+            f"blk.{i}.ffn_down.weight": random(HIDDEN, INTERMEDIATE, seed=i),
+        }
+    tensors |= extra or {}
+    tensors.pop(leave_out, None)
+    kind = gguf.GGMLQuantizationType[quant]
+    for name, values in tensors.items():
+        if values.ndim == 2:
+            writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)
+        else:
+            writer.add_tensor(name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return tensors
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.gguf"
+    write_llama(path, "Q4_1")
+    return path
+
+
+@pytest.mark.parametrize("quant", QUANTS)
+def test_dequantises_like_the_official_package(tmp_path: Path, quant: str) -> None:
+    path = tmp_path / "tiny.gguf"
+    names = write_llama(path, quant)
+    ours = GGUFFile(path)
+    reader = gguf.GGUFReader(path)
+    assert set(ours.tensors) == set(names)
+    for tensor in reader.tensors:
+        expected = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        np.testing.assert_allclose(ours.read(tensor.name), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_checkpoint_has_our_names_shapes_and_architecture(file: Path) -> None:
+    fields, weights = read_checkpoint(file)
+    config = ModelConfig.from_dict(fields)
+    assert (config.layers, config.heads, config.kv_heads, config.head_dim) == (2, 4, 2, 16)
+    assert (config.rope_base, config.norm_eps, config.max_positions) == (5e4, 1e-5, 128)
+    assert config.tied
+    assert {name: value.shape for name, value in weights.items()} == tensor_shapes(fields)
+    assert all(weights.shape(name) == value.shape for name, value in weights.items())
+
+
+def test_query_and_key_rows_are_put_back_in_halves(tmp_path: Path) -> None:
+    original = random(HIDDEN, HIDDEN, seed=5)
+    key = random(HIDDEN // 2, HIDDEN, seed=6)
+    extra = {
+        "blk.0.attn_q.weight": interleave(original, HEADS),
+        "blk.0.attn_k.weight": interleave(key, KV_HEADS),
+    }
+    written = write_llama(tmp_path / "a.gguf", extra=extra)
+    _, weights = read_checkpoint(tmp_path / "a.gguf")
+    np.testing.assert_array_equal(weights["blocks.0.attn.q.weight"], original)
+    np.testing.assert_array_equal(weights["blocks.0.attn.k.weight"], key)
+    np.testing.assert_array_equal(weights["blocks.0.attn.v.weight"], written["blk.0.attn_v.weight"])
+
+
+def test_other_architectures_keep_their_row_order_and_biases(tmp_path: Path) -> None:
+    biases = {
+        f"blk.{i}.attn_{part}.bias": random(HIDDEN if part == "q" else HIDDEN // 2, seed=i)
+        for i in range(2)
+        for part in "qkv"
+    }
+    written = write_llama(tmp_path / "a.gguf", arch="qwen2", extra=biases)
+    fields, weights = read_checkpoint(tmp_path / "a.gguf")
+    assert fields["qkv_bias"]
+    np.testing.assert_array_equal(weights["blocks.1.attn.q.weight"], written["blk.1.attn_q.weight"])
+    np.testing.assert_array_equal(weights["blocks.1.attn.k.bias"], biases["blk.1.attn_k.bias"])
+
+
+def test_an_untied_head_is_read(tmp_path: Path) -> None:
+    head = random(VOCAB, HIDDEN, seed=3)
+    write_llama(tmp_path / "a.gguf", extra={"output.weight": head})
+    fields, weights = read_checkpoint(tmp_path / "a.gguf")
+    assert not fields["tied"]
+    np.testing.assert_array_equal(weights["head.weight"], head)
+
+
+def test_arrays_can_be_changed_without_harm(file: Path) -> None:
+    _, weights = read_checkpoint(file)
+    before = weights["norm.weight"].copy()
+    weights["norm.weight"][:] = 0
+    np.testing.assert_array_equal(weights["norm.weight"], before)
+
+
+def test_tokenizer_data_is_complete(file: Path) -> None:
+    data = tokenizer_data(file)
+    assert data.tokens[:2] == ("<|end|>", "a")
+    assert data.merges == (("a", "b"),)
+    assert (data.pre, data.special, data.eos, data.bos) == ("smollm", (0,), 0, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"leave_out": "blk.1.ffn_up.weight"}, "no tensor 'blk.1.ffn_up.weight'"),
+        ({"extra": {"rope_freqs.weight": random(8)}}, "rope_freqs.weight"),
+        ({"extra": {"output_norm.weight": random(8)}}, "shape [8], not [64]"),
+        ({"arch": "mamba"}, "'mamba'"),
+        ({"strings": {"llama.rope.scaling.type": "yarn"}}, "scaled"),
+        ({"extra": {"output_norm.weight": np.full(HIDDEN, np.nan, np.float32)}}, "not finite"),
+    ],
+)
+def test_what_the_network_cannot_run_is_refused(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    write_llama(tmp_path / "a.gguf", **changes)
+    with pytest.raises(WeightsError) as caught:
+        _, weights = read_checkpoint(tmp_path / "a.gguf")
+        weights["norm.weight"]
+    assert said in str(caught.value)
+    assert "redraft model pull" in str(caught.value)
+
+
+def test_a_file_cut_anywhere_is_refused(file: Path, tmp_path: Path) -> None:
+    whole = file.read_bytes()
+    cut = tmp_path / "cut.gguf"
+    for length in [*range(64), *range(64, len(whole) - 1, 997), len(whole) - 1]:
+        cut.write_bytes(whole[:length])
+        with pytest.raises(WeightsError):
+            GGUFFile(cut)
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (b"PK\x03\x04" + bytes(60), "does not begin"),
+        (b"GGUF" + struct.pack("<I", 2) + bytes(60), "version is 2"),
+        (b"GGUF" + struct.pack(">I", 3) + bytes(60), "version is 50331648"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 0), "claims"),
+        (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1 << 62), "in the middle"),
+        (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 0, 1 << 62), "items"),
+        (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 4, 1 << 21), "in the middle"),
+        (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 9, 1), "nests arrays"),
+        (b"GGUF" + struct.pack("<IQQQ1sI", 3, 0, 1, 1, b"k", 77), "unknown type 77"),
+        (b"GGUF" + struct.pack("<IQQQ2s", 3, 0, 1, 2, b"\xff\xfe"), "not UTF-8"),
+        (b"GGUF" + struct.pack("<IQQQ1sI", 3, 1, 0, 1, b"t", 9), "9 dimensions"),
+        (
+            b"GGUF" + struct.pack("<IQQQ1sIQQIQ", 3, 1, 0, 1, b"t", 2, 1 << 40, 1 << 40, 0, 0),
+            "beyond the end",
+        ),
+        (b"GGUF" + struct.pack("<IQQQ1sIQIQ", 3, 1, 0, 1, b"t", 1, 32, 14, 0), "storage type 14"),
+        (b"GGUF" + struct.pack("<IQQQ1sIQIQ", 3, 1, 0, 1, b"t", 1, 33, 3, 0), "shape [33]"),
+    ],
+)
+def test_a_hostile_head_is_refused(tmp_path: Path, head: bytes, said: str) -> None:
+    path = tmp_path / "bad.gguf"
+    path.write_bytes(head)
+    with pytest.raises(WeightsError) as caught:
+        GGUFFile(path)
+    assert said in str(caught.value)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(at=st.integers(0, 2_600), value=st.integers(0, 255))
+def test_a_changed_byte_is_read_or_refused_but_never_crashes(
+    file: Path, tmp_path: Path, at: int, value: int
+) -> None:
+    raw = bytearray(file.read_bytes())
+    raw[at] = value
+    bad = tmp_path / "bad.gguf"
+    bad.write_bytes(raw)
+    try:
+        _, weights = read_checkpoint(bad)
+        for name in weights:
+            weights[name]
+        tokenizer_data(bad)
+    except WeightsError:
+        pass
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match=r"nowhere\.gguf"):
+        GGUFFile(tmp_path / "nowhere.gguf")
