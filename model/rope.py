@@ -1,8 +1,10 @@
-"""Rotary position tables, and their scaling past the trained positions; numpy only.
+"""Cosine and sine tables of the rotary position embedding, stretched past the trained positions.
 
-Shared by the torch network and the onnxruntime backend: both take cos/sin rows as inputs, so no
-graph knows about scaling. Sources: RoPE (2104.09864), linear interpolation (2306.15595), NTK-aware
-and YaRN (2309.00071).
+numpy only, float32 out: the ONNX graphs take the tables as inputs and torch copies them, so there
+is one place that decides how positions beyond ``config.max_positions`` are scaled.
+
+A sequence keeps one table for life, chosen by its capacity: keys are cached already rotated, so
+changing the scaling in the middle of a sequence would break its cache.
 """
 
 from __future__ import annotations
@@ -14,43 +16,58 @@ from numpy.typing import NDArray
 
 from .config import ModelConfig
 
-FloatTable = NDArray[np.float32]
+FloatArray = NDArray[np.float32]
 
-#: YaRN: wave lengths that turn more often than FAST over the trained range stay as they are, those
-#: that turn less often than SLOW are interpolated; in between a ramp (section 3.2 of the paper).
-YARN_FAST, YARN_SLOW = 32.0, 1.0
+# YaRN (2309.00071, section 3.2): dimensions that turn more than FAST times over the trained range
+# keep their frequency, those that turn less than SLOW times are interpolated, a ramp between.
+_YARN_FAST_TURNS = 32.0
+_YARN_SLOW_TURNS = 1.0
 
 
-def frequencies(config: ModelConfig, reach: int) -> tuple[NDArray[np.float64], float]:
-    """Angular frequency per pair of dimensions [head_dim / 2], and the factor on cos and sin.
+def stretch(config: ModelConfig, capacity: int) -> float:
+    """By how much positions are compressed in a sequence of ``capacity`` tokens; 1.0: not at all.
 
-    Args:
-        reach: the positions the sequence may use; nothing is scaled up to config.max_positions.
+    Always a power of two, so that sequences of similar capacity share their rotation.
     """
-    half = config.head_dim // 2
-    base = config.rope_base ** (-np.arange(half, dtype=np.float64) / half)
-    scale = reach / config.max_positions
-    if scale <= 1.0 or config.rope_scaling == "none":
-        return base, 1.0
+    if config.rope_scaling == "none" or capacity <= config.max_positions:
+        return 1.0
+    return float(2 ** math.ceil(math.log2(capacity / config.max_positions)))
+
+
+def rope_tables(config: ModelConfig, capacity: int) -> tuple[FloatArray, FloatArray]:
+    """Cosines and sines, each [capacity, head_dim / 2], for a sequence of ``capacity`` tokens."""
+    factor = stretch(config, capacity)
+    frequencies, magnitude = _frequencies(config, factor)
+    angles = np.outer(np.arange(capacity, dtype=np.float64), frequencies)
+    cos = (np.cos(angles) * magnitude).astype(np.float32)
+    sin = (np.sin(angles) * magnitude).astype(np.float32)
+    return cos, sin  # [capacity, head_dim / 2] each
+
+
+def _frequencies(config: ModelConfig, factor: float) -> tuple[NDArray[np.float64], float]:
+    """Angle per position for each rotated pair, and the factor on cosines and sines."""
+    dim = config.head_dim
+    exponents = np.arange(0, dim, 2, dtype=np.float64) / dim
+    plain = config.rope_base**-exponents  # [head_dim / 2]
+    if factor == 1.0:
+        return plain, 1.0
     if config.rope_scaling == "linear":
-        return base / scale, 1.0
+        return plain / factor, 1.0
     if config.rope_scaling == "ntk":
-        wider = config.rope_base * scale ** (config.head_dim / (config.head_dim - 2))
-        return wider ** (-np.arange(half, dtype=np.float64) / half), 1.0
-    turns = config.max_positions * base / (2 * math.pi)
-    keep = np.clip((turns - YARN_SLOW) / (YARN_FAST - YARN_SLOW), 0.0, 1.0)
-    return base * keep + base / scale * (1 - keep), 0.1 * math.log(scale) + 1.0
+        base = config.rope_base * factor ** (dim / (dim - 2))
+        return base**-exponents, 1.0
+    ramp = _yarn_ramp(config)
+    return plain * (1.0 - ramp) + plain / factor * ramp, 0.1 * math.log(factor) + 1.0
 
 
-def rope_tables(config: ModelConfig, length: int, reach: int = 0) -> tuple[FloatTable, FloatTable]:
-    """cos and sin of positions 0 … length-1, each [length, head_dim / 2] float32.
+def _yarn_ramp(config: ModelConfig) -> NDArray[np.float64]:
+    """0 where a dimension keeps its frequency, 1 where it is fully interpolated."""
 
-    Args:
-        reach: see :func:`frequencies`; 0 means ``length``.
-    """
-    frequency, factor = frequencies(config, reach or length)
-    angle = np.arange(length, dtype=np.float64)[:, None] * frequency
-    return (
-        (np.cos(angle) * factor).astype(np.float32),
-        (np.sin(angle) * factor).astype(np.float32),
-    )
+    def dimension(turns: float) -> float:
+        wavelength = config.max_positions / (turns * 2 * math.pi)
+        return config.head_dim * math.log(wavelength) / (2 * math.log(config.rope_base))
+
+    low = max(math.floor(dimension(_YARN_FAST_TURNS)), 0)
+    high = min(math.ceil(dimension(_YARN_SLOW_TURNS)), config.head_dim - 1)
+    span = max(high - low, 1e-3)
+    return np.clip((np.arange(config.head_dim // 2) - low) / span, 0.0, 1.0)
