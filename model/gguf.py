@@ -48,25 +48,6 @@ class TensorInfo:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class TokenizerData:
-    """What a GGUF file says about its byte-level BPE tokenizer."""
-
-    tokens: tuple[str, ...]  # by id, in the printable byte alphabet of GPT-2
-    merges: tuple[tuple[str, str], ...]  # first the most frequent
-    types: tuple[int, ...]  # by id: 1 normal, 3 control, 4 user-defined, 5 unused, 6 byte
-    pre: str  # name of the pre-tokenizer, such as "smollm"
-    bos: int | None
-    eos: int | None
-    unknown: int | None
-    padding: int | None
-
-    @property
-    def special(self) -> tuple[int, ...]:
-        """The ids of control tokens, which text must never be split into by accident."""
-        return tuple(i for i, kind in enumerate(self.types) if kind == 3)
-
-
 def _fail(path: Path, what: str) -> NoReturn:
     raise WeightsError(
         f"{path} is not a GGUF file Redraft can read: {what}. If it was downloaded, it is damaged "
@@ -486,11 +467,16 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 # ------------------------------------------------------------------------------ tokenizer
 
 
-def tokenizer_data(path: Path) -> TokenizerData:
-    """The tokenizer stored in a GGUF file.
+def tokenizer_data(path: Path) -> dict[str, Any]:
+    """The byte-level BPE tokenizer stored in a GGUF file, checked for consistency.
+
+    Keys: ``tokens`` (list of str, by id, in the printable byte alphabet of GPT-2), ``merges``
+    (list of "left right"), ``token_type`` (list of int, by id: 1 normal, 3 control, 4 user-defined,
+    5 unused, 6 byte), ``pre`` (name of the pre-tokenizer), and ``bos``, ``eos``, ``unknown``,
+    ``padding`` (token id or None).
 
     Raises:
-        WeightsError: there is none, it is not byte-level BPE, or it contradicts itself.
+        WeightsError: there is none, it is of another kind, or it contradicts itself.
     """
     file = GGUFFile(path)
     model = file.text("tokenizer.ggml.model")
@@ -499,20 +485,23 @@ def tokenizer_data(path: Path) -> TokenizerData:
     tokens = _strings(file, "tokenizer.ggml.tokens")
     if len(set(tokens)) != len(tokens):
         _fail(path, "its tokenizer lists a token twice")
-    merges = tuple(_merge(path, rule) for rule in _strings(file, "tokenizer.ggml.merges"))
+    merges = _strings(file, "tokenizer.ggml.merges")
+    known = set(tokens)
+    for rule in merges:
+        left, _, right = rule.partition(" ")
+        if not {left, right, left + right} <= known:
+            _fail(path, f"its tokenizer merges {_short(rule)}, which are not its tokens")
     types = file.metadata.get("tokenizer.ggml.token_type")
     if not isinstance(types, np.ndarray) or len(types) != len(tokens):
         _fail(path, "its tokenizer has not one type for each token")
-    return TokenizerData(
-        tokens=tokens,
-        merges=merges,
-        types=tuple(int(kind) for kind in types),
-        pre=file.text("tokenizer.ggml.pre"),
-        bos=_token_id(file, "bos", len(tokens)),
-        eos=_token_id(file, "eos", len(tokens)),
-        unknown=_token_id(file, "unknown", len(tokens)),
-        padding=_token_id(file, "padding", len(tokens)),
-    )
+    roles = ("bos", "eos", "unknown", "padding")
+    return {
+        "tokens": list(tokens),
+        "merges": list(merges),
+        "token_type": [int(kind) for kind in types],
+        "pre": file.text("tokenizer.ggml.pre"),
+        **{role: _token_id(file, role, len(tokens)) for role in roles},
+    }
 
 
 def _strings(file: GGUFFile, key: str) -> tuple[str, ...]:
@@ -520,13 +509,6 @@ def _strings(file: GGUFFile, key: str) -> tuple[str, ...]:
     if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
         _fail(file.path, f"metadata {key} is {_short(value)}, not a list of strings")
     return value
-
-
-def _merge(path: Path, rule: str) -> tuple[str, str]:
-    left, space, right = rule.partition(" ")
-    if not (left and space and right):
-        _fail(path, f"its tokenizer has the merge rule {_short(rule)}")
-    return left, right
 
 
 def _token_id(file: GGUFFile, role: str, vocabulary: int) -> int | None:

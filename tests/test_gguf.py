@@ -40,6 +40,7 @@ def write_llama(
     leave_out: str = "",
     extra: dict[str, Any] | None = None,
     strings: dict[str, str] | None = None,
+    merges: list[str] | None = None,
 ) -> dict[str, Any]:
     """A complete two-layer file by the official writer; returns its tensors by GGUF name."""
     writer = gguf.GGUFWriter(path, arch)
@@ -57,7 +58,7 @@ def write_llama(
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list(["<|end|>", *(chr(97 + i) for i in range(26)), "ab"])
     writer.add_token_types([3] + [1] * 27)
-    writer.add_token_merges(["a b"])
+    writer.add_token_merges(merges or ["a b"])
     writer.add_eos_token_id(0)
     kv = HIDDEN // HEADS * KV_HEADS
     tensors: dict[str, Any] = {
@@ -164,9 +165,17 @@ def test_arrays_can_be_changed_without_harm(file: Path) -> None:
 
 def test_tokenizer_data_is_complete(file: Path) -> None:
     data = tokenizer_data(file)
-    assert data.tokens[:2] == ("<|end|>", "a")
-    assert data.merges == (("a", "b"),)
-    assert (data.pre, data.special, data.eos, data.bos) == ("smollm", (0,), 0, None)
+    assert data["tokens"][:2] == ["<|end|>", "a"]
+    assert data["merges"] == ["a b"]
+    assert data["token_type"][:2] == [3, 1]
+    assert (data["pre"], data["eos"], data["bos"]) == ("smollm", 0, None)
+
+
+@pytest.mark.parametrize("rule", ["a", "a b c", "a z é", " a", "b a"])
+def test_a_merge_of_unknown_tokens_is_refused(tmp_path: Path, rule: str) -> None:
+    write_llama(tmp_path / "a.gguf", merges=[rule])
+    with pytest.raises(WeightsError, match="merges"):
+        tokenizer_data(tmp_path / "a.gguf")
 
 
 @pytest.mark.parametrize(
