@@ -1,0 +1,187 @@
+"""A ``Predictor`` whose engine lives elsewhere: in another process, on another machine.
+
+Speaks ``/redraft/v1`` over aiohttp's client, on a TCP port or a Unix domain socket. Dropping the
+connection is what cancels: the server stops computing when its client goes away. Knows nothing of
+how the other side was started, and never retries; see ``redraft.server.host`` for that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from .errors import EngineGone, InvalidRequest, SettingsError
+from .records import EditRequest, ModelStatus, Prediction, StepCallback
+from .wire import (
+    error_from_json,
+    parse_json,
+    prediction_from_json,
+    request_to_json,
+    state_from_json,
+    status_from_json,
+)
+
+T = TypeVar("T")
+
+#: Seconds to reach the server: on this machine or in this network it answers at once or never.
+CONNECT_TIMEOUT_S = 5.0
+
+#: Seconds without a single byte before the server counts as gone: longer than a cold prefill of
+#: the largest context behind a full queue on a slow CPU.
+SILENCE_TIMEOUT_S = 300.0
+
+#: Seconds a status may take; it never waits for a computation.
+STATUS_TIMEOUT_S = 10.0
+
+
+class RemotePredictor:
+    """Predictions from the Redraft server at ``address``.
+
+    Args:
+        address: ``http(s)://host[:port][/prefix]`` or the path of a Unix domain socket.
+        token: the server's API key; ``None`` where it has none.
+    """
+
+    def __init__(self, address: str | Path, token: str | None = None) -> None:
+        self._socket = address if isinstance(address, Path) else None
+        self._base = "http://localhost" if self._socket else _checked_url(str(address))
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+
+    @property
+    def address(self) -> str:
+        return str(self._socket or self._base)
+
+    async def predict(
+        self, request: EditRequest, on_step: StepCallback | None = None
+    ) -> Prediction:
+        body = request_to_json(request, steps=on_step is not None)
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=SILENCE_TIMEOUT_S
+        )
+        try:
+            async with self._open().post(
+                f"{self._base}/redraft/v1/predict",
+                data=json.dumps(body).encode(),
+                headers={"Content-Type": "application/json"},
+                timeout=timeout,
+                allow_redirects=False,
+            ) as response:
+                if on_step is None or response.status != 200:
+                    return _read(prediction_from_json, await self._answer(response))
+                return await self._follow(response, on_step)
+        except (aiohttp.ClientError, TimeoutError, OSError, _UnreadableError) as error:
+            raise self._gone(error) from error
+
+    async def status(self) -> ModelStatus:
+        data = await self.call("GET", "/redraft/v1/status")
+        try:
+            return _read(status_from_json, data)
+        except _UnreadableError as error:
+            raise self._gone(error) from error
+
+    async def call(self, method: str, path: str) -> Any:
+        """The JSON that a small, quick route answers with.
+
+        Raises:
+            EngineGone: no answer within :data:`STATUS_TIMEOUT_S`.
+        """
+        timeout = aiohttp.ClientTimeout(total=STATUS_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S)
+        try:
+            async with self._open().request(
+                method, f"{self._base}{path}", timeout=timeout, allow_redirects=False
+            ) as response:
+                return await self._answer(response)
+        except (aiohttp.ClientError, TimeoutError, OSError, _UnreadableError) as error:
+            raise self._gone(error) from error
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise EngineGone("This connection to the engine was closed. Open a new one.")
+        if self._session is None:  # made late: a session belongs to the loop that uses it
+            connector = aiohttp.UnixConnector(str(self._socket)) if self._socket else None
+            self._session = aiohttp.ClientSession(connector=connector, headers=self._headers)
+        return self._session
+
+    async def _answer(self, response: aiohttp.ClientResponse) -> Any:
+        data = _read_json(await response.read(), response.status)
+        if response.status != 200:
+            raise error_from_json(data)
+        return data
+
+    async def _follow(self, response: aiohttp.ClientResponse, on_step: StepCallback) -> Prediction:
+        async for line in _lines(response.content):
+            data = _read_json(line, response.status)
+            if "state" in data:
+                on_step(_read(state_from_json, data))
+            elif "error" in data:
+                raise error_from_json(data)
+            else:
+                return _read(prediction_from_json, data)
+        raise _UnreadableError("the stream ended before the prediction")
+
+    def _gone(self, error: Exception) -> EngineGone:
+        why = str(error) or type(error).__name__
+        return EngineGone(
+            f"The Redraft engine at {self.address} does not answer ({why}). "
+            "Check with 'redraft doctor' that it runs."
+        )
+
+
+class _UnreadableError(Exception):
+    """The other side speaks, but not our language."""
+
+
+def _read_json(body: bytes, status: int) -> Any:
+    try:
+        return parse_json(body)
+    except InvalidRequest:
+        start = body[:60].decode("utf-8", "replace")
+        raise _UnreadableError(
+            f"HTTP {status} with {start!r} is no Redraft answer; is another program there?"
+        ) from None
+
+
+def _read(reader: Callable[[object], T], data: object) -> T:
+    try:
+        return reader(data)
+    except InvalidRequest as error:
+        raise _UnreadableError(str(error)) from None
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Lines of any length; the reader's own ``readline`` refuses long ones."""
+    rest = b""
+    async for part in content.iter_any():
+        *whole, rest = (rest + part).split(b"\n")
+        for line in whole:
+            if line.strip():
+                yield line
+    if rest.strip():
+        yield rest
+
+
+def _checked_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # raises where it is no number
+    except ValueError:
+        usable = False
+    if not usable:
+        raise SettingsError(
+            f"{url!r} is not a server's address. Write it like http://127.0.0.1:7331."
+        )
+    return url.rstrip("/")
