@@ -1,0 +1,434 @@
+"""Renders both tasks into tokens and reads the answer back: prompt format "redraft-1".
+
+The one place that knows the layout; serving and training both call it. Most stable part first, so
+that a keystroke changes only the tail and the prefix cache keeps the rest::
+
+    <file_sep>path⏎ related text …            other files, least relevant first
+    <file_sep>path⏎                           the file itself
+    <jupyter_start> far suffix                whole lines below the window
+    <issue_start>   path:line⏎ diff …         recent edits, oldest first
+    <jupyter_text>  far prefix                whole lines above the window
+    infill:     <jupyter_start> near suffix <jupyter_text> near prefix      → middle END
+    next edit:  <jupyter_output> 1|line⏎ 2|line⏎ … @line:column⏎ <jupyter_script>
+                                               → first-last⏎ lines, each with ⏎, END
+
+The window around the cursor moves in steps of :data:`STEP` lines, counted from the top for what is
+above and from the bottom for what is below: neither typing nor pressing Enter moves it. In an
+answer ``4-3`` inserts before line 4, no lines delete the range, END at once means "no edit". What
+may still grow into another token at the cursor is held back from the context and must be written
+again by the canvas (``Prompt.forced``). Knows nothing of models, caches or editors.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import ModelConfig
+from .errors import RedraftError
+from .records import EditRequest, RecentEdit, RelatedFile
+from .tokens import EDIT, FILE, HISTORY, PREFIX, REGION, SUFFIX, Tokenizer, unfinished_word
+
+FORMAT = "redraft-1"
+STEP = 16  # lines by which the window moves
+MARGIN = 12  # lines it keeps at least above and below the cursor
+QUANTUM = 256  # tokens to which the window's cost is rounded, so that typing moves no other cut
+
+
+class InvalidAnswer(RedraftError):
+    """The model's answer does not follow the format."""
+
+    code = "invalid_answer"
+
+
+class Constraint(Protocol):
+    """What an answer may begin with."""
+
+    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
+        """Tokens [vocab] that may follow ``written``, the answer so far; None: any, from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A rendered request. ``tokens`` is never empty: its last token opens the first canvas."""
+
+    tokens: tuple[int, ...]
+    forced: str = ""  # text before the cursor that the answer begins with again
+    region: tuple[int, int] = (0, 0)  # next edit: 0-based lines [first, last) of the document
+    revealed: tuple[int, int] | None = None  # next edit: the range the prompt already states
+    constraint: Constraint | None = None
+    cut: str = ""  # what was left out for length, for people
+
+
+def render(
+    request: EditRequest,
+    tokenizer: Tokenizer,
+    config: ModelConfig,
+    budget: int,
+    reveal: tuple[int, int] | None = None,
+) -> Prompt:
+    """Tokens of ``request``, at most ``budget`` of them.
+
+    Args:
+        reveal: next edit only: state this range (1-based first, last within the region) in the
+            prompt, so that the canvas writes only its replacement.
+    """
+    if config.prompt_format != FORMAT:
+        raise RedraftError(
+            f"These weights were trained on prompt format {config.prompt_format!r}, this Redraft "
+            f"writes {FORMAT!r}. Run 'redraft model pull' to fetch matching weights."
+        )
+    lines = request.text.split("\n")
+    at = request.text.count("\n", 0, request.cursor)
+    forced = ""
+    if request.task == "infill":
+        first, last = window(at, len(lines))
+        near, forced = _near_infill(request, lines, at, first, last, tokenizer, budget)
+    else:
+        first, last = request.region or window(at, len(lines))
+        near = _near_edit(request, lines, at, first, last, reveal, tokenizer, budget)
+    head, cut = _far(request, lines, first, last, tokenizer, budget - len(near))
+    constraint: Constraint | None = None
+    if forced:
+        constraint = ForcedText(forced, tokenizer)
+    elif request.task == "next_edit" and reveal is None:
+        constraint = ValidRange(last - first, tokenizer, config.end_token)
+    return Prompt(tuple(head + near), forced, (first, last), reveal, constraint, cut)
+
+
+def window(line: int, total: int) -> tuple[int, int]:
+    """0-based lines [first, last) around ``line`` of a document of ``total`` lines."""
+    above = max(0, (line - MARGIN) // STEP * STEP)
+    below = max(0, (total - 1 - line - MARGIN) // STEP * STEP)
+    return above, total - below
+
+
+# --- near the cursor --------------------------------------------------------------------------
+
+
+def _near_infill(
+    request: EditRequest,
+    lines: list[str],
+    at: int,
+    first: int,
+    last: int,
+    tokenizer: Tokenizer,
+    budget: int,
+) -> tuple[list[int], str]:
+    column = request.cursor - (request.text.rfind("\n", 0, request.cursor) + 1)
+    before = "\n".join([*lines[first:at], lines[at][:column]])
+    after = "\n".join([lines[at][column:], *lines[at + 1 : last]])
+    if last < len(lines):
+        after += "\n"
+    forced = unfinished_word(before)
+    before = before[: len(before) - len(forced)]
+    room = max(budget - 16, 32)  # the marks and the path need some
+    suffix = _keep(tokenizer, after, room * 3 // 10, from_end=False)
+    prefix = _keep(tokenizer, before, room * 6 // 10, from_end=True)
+    return [tokenizer.mark(SUFFIX), *suffix, tokenizer.mark(PREFIX), *prefix], forced
+
+
+def _near_edit(
+    request: EditRequest,
+    lines: list[str],
+    at: int,
+    first: int,
+    last: int,
+    reveal: tuple[int, int] | None,
+    tokenizer: Tokenizer,
+    budget: int,
+) -> list[int]:
+    column = request.cursor - (request.text.rfind("\n", 0, request.cursor) + 1)
+    numbered = "".join(f"{i}|{line}\n" for i, line in enumerate(lines[first:last], 1))
+    body = _keep(tokenizer, numbered, max(budget * 8 // 10, 32), from_end=False)
+    cursor = tokenizer.encode(f"@{at - first + 1}:{column + 1}\n")
+    stated = encode_range(*reveal, tokenizer) if reveal else []
+    return [tokenizer.mark(REGION), *body, *cursor, tokenizer.mark(EDIT), *stated]
+
+
+# --- far from the cursor ----------------------------------------------------------------------
+
+
+def _far(
+    request: EditRequest,
+    lines: list[str],
+    first: int,
+    last: int,
+    tokenizer: Tokenizer,
+    room: int,
+) -> tuple[list[int], str]:
+    """Everything before the near window, within ``room`` tokens; and what was cut."""
+    title = [tokenizer.mark(FILE), *tokenizer.encode(f"{_short(request.path)}\n")]
+    room = max(room // QUANTUM * QUANTUM, min(room, QUANTUM)) - len(title)
+    cut: list[str] = []
+
+    edits, dropped = _edits(request.edits, tokenizer, room * 3 // 10)
+    _note(cut, dropped, len(request.edits), "recent edits")
+    room -= len(edits)
+    prefix, dropped = _far_lines(lines[:first], tokenizer, room * 6 // 10, PREFIX, from_end=True)
+    _note(cut, dropped, first, "lines above")
+    room -= len(prefix)
+    below = lines[last:]
+    share = room if not request.related else room // 2
+    suffix, dropped = _far_lines(below, tokenizer, share, SUFFIX, from_end=False)
+    _note(cut, dropped, len(below), "lines below")
+    room -= len(suffix)
+    related, dropped = _related(request.related, tokenizer, room)
+    _note(cut, dropped, len(request.related), "related files")
+    return [*related, *title, *suffix, *edits, *prefix], "; ".join(cut)
+
+
+def _note(cut: list[str], dropped: int, total: int, what: str) -> None:
+    if dropped:
+        cut.append(f"left out {dropped} of {total} {what}")
+
+
+def _far_lines(
+    lines: list[str], tokenizer: Tokenizer, room: int, mark: str, *, from_end: bool
+) -> tuple[list[int], int]:
+    """Whole lines next to the window, as many as fit; a cut above falls on a multiple of STEP."""
+    room -= 1
+    taken, spent = 0, 0
+    for line in reversed(lines) if from_end else lines:
+        spent += _cost(tokenizer, line)
+        if spent > room:
+            break
+        taken += 1
+    if taken < len(lines) and from_end:
+        start = -(-(len(lines) - taken) // STEP) * STEP
+        taken = max(0, len(lines) - start)
+    if taken == 0:
+        return [], len(lines)
+    kept = lines[-taken:] if from_end else lines[:taken]
+    text = "\n".join(kept) + ("\n" if from_end or taken < len(lines) else "")
+    return [tokenizer.mark(mark), *_encode(tokenizer, text)], len(lines) - taken
+
+
+def _edits(
+    edits: tuple[RecentEdit, ...], tokenizer: Tokenizer, room: int
+) -> tuple[list[int], int]:
+    """The newest edits that fit, each whole."""
+    kept: list[tuple[int, ...]] = []
+    room -= 1
+    for edit in reversed(edits):
+        ids = _encode(tokenizer, render_edit(edit))
+        if len(ids) > room:
+            break
+        room -= len(ids)
+        kept.append(ids)
+    flat = [i for ids in reversed(kept) for i in ids]
+    return ([tokenizer.mark(HISTORY), *flat] if flat else []), len(edits) - len(kept)
+
+
+def render_edit(edit: RecentEdit) -> str:
+    return f"{_short(edit.path)}:{edit.line + 1}\n{edit.diff}"
+
+
+def _related(
+    files: tuple[RelatedFile, ...], tokenizer: Tokenizer, room: int
+) -> tuple[list[int], int]:
+    """The most relevant excerpts (the last ones) that fit, each whole or cut at a line."""
+    kept: list[list[int]] = []
+    for file in reversed(files):
+        name = [tokenizer.mark(FILE), *tokenizer.encode(f"{_short(file.path)}\n")]
+        text = file.text if file.text.endswith("\n") else file.text + "\n"
+        body = _keep(tokenizer, text, room - len(name), from_end=False)
+        if not body:
+            break
+        kept.append([*name, *body])
+        room -= len(kept[-1])
+    return [i for ids in reversed(kept) for i in ids], len(files) - len(kept)
+
+
+def _keep(tokenizer: Tokenizer, text: str, room: int, *, from_end: bool) -> list[int]:
+    """Tokens of ``text`` within ``room``, cut at a line end; a single longer line is cut inside."""
+    if room <= 0 or not text:
+        return []
+    longest = room * 24  # no token of ordinary text is longer: spare encoding what cannot fit
+    if len(text) > longest:
+        text = text[-longest:] if from_end else text[:longest]
+    ids = _encode(tokenizer, text)
+    if len(ids) <= room:
+        return list(ids)
+    kept = list(ids[-room:] if from_end else ids[:room])
+    cut = tokenizer.decode(kept)
+    edge = cut.find("\n") + 1 if from_end else cut.rfind("\n") + 1
+    whole = cut[edge:] if from_end else cut[:edge]
+    return list(_encode(tokenizer, whole)) if whole and edge else kept
+
+
+def _short(path: str) -> str:
+    """A path of bounded length on one line; its end says most."""
+    return path.replace("\n", " ").replace("\r", " ")[-200:]
+
+
+@lru_cache(maxsize=64)
+def _encode(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+    """Sections recur from keystroke to keystroke: encode each once."""
+    return tuple(tokenizer.encode(text))
+
+
+@lru_cache(maxsize=32_768)
+def _cost(tokenizer: Tokenizer, line: str) -> int:
+    return len(tokenizer.encode(line)) + 1 if len(line) < 20_000 else len(line) // 2
+
+
+# --- answers ----------------------------------------------------------------------------------
+
+
+def encode_range(first: int, last: int, tokenizer: Tokenizer) -> list[int]:
+    """The first line of a next-edit answer; apart from what follows, so that its newline stays
+    a token of its own."""
+    return [*tokenizer.encode(f"{first}-{last}"), *tokenizer.encode("\n")]
+
+
+def encode_edit(first: int, last: int, replacement: list[str], tokenizer: Tokenizer) -> list[int]:
+    """A whole next-edit answer without END; ``replacement`` are lines without line ends."""
+    body = "".join(f"{line}\n" for line in replacement)
+    return [*encode_range(first, last, tokenizer), *tokenizer.encode(body)]
+
+
+def read_answer(
+    prompt: Prompt, request: EditRequest, answer: str, ended: bool
+) -> tuple[int, int, str] | None:
+    """What to do with the document: replace text[start:end] by the string. None: no edit.
+
+    Args:
+        answer: the canvas's text without END.
+        ended: whether END was reached; an unfinished next edit loses its last, torn line.
+
+    Raises:
+        InvalidAnswer: the answer breaks the format.
+    """
+    if request.task == "infill":
+        if not answer.startswith(prompt.forced):
+            raise InvalidAnswer(
+                f"The answer {answer[:40]!r} does not continue the unfinished {prompt.forced!r}."
+            )
+        return request.cursor, request.cursor, answer[len(prompt.forced) :]
+    if prompt.revealed is None:
+        if not answer:
+            return None
+        header, _, body = answer.partition("\n")
+        match = re.fullmatch(r"(\d{1,6})-(\d{1,6})", header)
+        if match is None:
+            raise InvalidAnswer(f"The answer begins with {header[:40]!r}, not with a line range.")
+        first, last = int(match[1]), int(match[2])
+    else:
+        (first, last), body = prompt.revealed, answer
+    count = prompt.region[1] - prompt.region[0]
+    if not (1 <= first <= count + 1 and first - 1 <= last <= count):
+        raise InvalidAnswer(f"The range {first}-{last} is outside the region of {count} lines.")
+    if not ended:
+        body = body[: body.rfind("\n") + 1]
+    if body and not body.endswith("\n"):
+        body += "\n"
+    return replace_lines(request.text, prompt.region[0] + first - 1, prompt.region[0] + last, body)
+
+
+def replace_lines(text: str, first: int, last: int, body: str) -> tuple[int, int, str]:
+    """Replacement of the 0-based lines [first, last) by ``body``, whose lines all end in a newline,
+    as a span of ``text``, whose last line has none."""
+    starts = [0, *(m.end() for m in re.finditer("\n", text)), len(text) + 1]
+    start, end = starts[first], starts[last]
+    if end <= len(text):
+        return start, end, body
+    if start > len(text):  # insertion after the last line
+        return len(text), len(text), ("\n" + body[:-1]) if body else ""
+    if body:
+        return start, len(text), body[:-1]
+    return max(start - 1, 0), len(text), ""
+
+
+# --- constraints ------------------------------------------------------------------------------
+
+
+class ForcedText:
+    """The answer begins with ``text``, cut into tokens in any way."""
+
+    def __init__(self, text: str, tokenizer: Tokenizer) -> None:
+        self._bytes = text.encode("utf-8", "replace")
+        self._index = _vocab_index(tokenizer)
+        self._size = len(tokenizer.vocab_bytes)
+
+    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
+        if len(written) >= len(self._bytes):
+            return None
+        rest = self._bytes[len(written) :]
+        mask = np.zeros(self._size, dtype=np.bool_)
+        for ids in self._index.beginning_with(rest), self._index.beginnings_of(rest):
+            mask[ids] = True
+        return mask
+
+
+class ValidRange:
+    """The answer begins with a range of lines within the region, or is END at once."""
+
+    def __init__(self, count: int, tokenizer: Tokenizer, end_token: int) -> None:
+        self._count = count
+        self._end = end_token
+        self._size = len(tokenizer.vocab_bytes)
+        self._index = _vocab_index(tokenizer)
+
+    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
+        if b"\n" in written:
+            return None
+        mask = np.zeros(self._size, dtype=np.bool_)
+        for char in self.next_chars(written.decode("ascii", "replace")):
+            mask[self._index.exactly(char.encode())] = True
+        if not written:
+            mask[self._end] = True
+        return mask
+
+    def next_chars(self, written: str) -> set[str]:
+        """Characters that keep ``written`` the beginning of a valid range line."""
+        first, dash, last = written.partition("-")
+        if not dash:
+            found = _next_digits(first, 1, self._count + 1)
+            return found | {"-"} if first else found
+        low = int(first) - 1
+        found = _next_digits(last, low, self._count)
+        complete = last and str(int(last)) == last and low <= int(last) <= self._count
+        return found | {"\n"} if complete else found
+
+
+def _next_digits(written: str, low: int, high: int) -> set[str]:
+    """Digits that may follow ``written`` as the beginning of a number in low … high."""
+    place = len(written)
+    return {
+        text[place]
+        for text in map(str, range(low, high + 1))
+        if len(text) > place and text.startswith(written)
+    }
+
+
+class _VocabIndex:
+    """Tokens sorted by their bytes."""
+
+    def __init__(self, vocab: list[bytes]) -> None:
+        pairs = sorted((b, i) for i, b in enumerate(vocab) if b)
+        self._bytes = [b for b, _ in pairs]
+        self._ids = [i for _, i in pairs]
+
+    def beginning_with(self, prefix: bytes) -> list[int]:
+        low = bisect_left(self._bytes, prefix)
+        high = bisect_left(self._bytes, prefix + b"\xff" * 40)
+        return self._ids[low:high]
+
+    def beginnings_of(self, text: bytes) -> list[int]:
+        return [i for end in range(1, len(text)) for i in self.exactly(text[:end])]
+
+    def exactly(self, token: bytes) -> list[int]:
+        at = bisect_left(self._bytes, token)
+        return [self._ids[at]] if at < len(self._bytes) and self._bytes[at] == token else []
+
+
+@lru_cache(maxsize=4)
+def _vocab_index(tokenizer: Tokenizer) -> _VocabIndex:
+    return _VocabIndex(tokenizer.vocab_bytes)
