@@ -92,7 +92,8 @@ class GGUFFile:
         if len(raw) != info.nbytes:
             _fail(self.path, f"it became shorter while it was read, at tensor {name!r}")
         storage = _STORAGE[info.kind]
-        values = storage.decode(np.frombuffer(raw, dtype=np.uint8)).reshape(info.shape)
+        with np.errstate(invalid="ignore", over="ignore"):  # looked at below
+            values = storage.decode(np.frombuffer(raw, dtype=np.uint8)).reshape(info.shape)
         if not np.isfinite(values).all():
             _fail(self.path, f"tensor {name!r} holds values that are not finite")
         return values

@@ -1,0 +1,157 @@
+"""Files that are either whole or absent: hashing, free space, atomic writes, errors for people.
+
+Knows nothing of models or networks. Every ``OSError`` of the disk becomes a
+:class:`WeightsError` that names the file and says what to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from .errors import WeightsError
+
+#: Called with the bytes handled so far.
+BytesCallback = Callable[[int], None]
+
+_CHUNK = 1 << 20
+_SPARE = 64 << 20  # bytes left free on the disk whatever we write
+
+
+@contextlib.contextmanager
+def explaining(action: str, path: Path) -> Iterator[None]:
+    """Turn an ``OSError`` of the block into a :class:`WeightsError` about ``path``.
+
+    Use it around disk work alone: network failures are ``OSError`` too.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise WeightsError(_explanation(action, path, error)) from error
+
+
+def _explanation(action: str, path: Path, error: OSError) -> str:
+    full = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+    if error.errno in full or getattr(error, "winerror", None) == 112:
+        return f"The disk is full: cannot {action} {path}. {_elsewhere('Free some space')}"
+    if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
+        return (
+            f"Not allowed to {action} {path} ({error.strerror}). "
+            f"{_elsewhere('Correct its permissions, or close the program that holds it')}"
+        )
+    if error.errno == errno.ENOENT:
+        return f"Cannot {action} {path}: it does not exist. Check the path."
+    return f"Cannot {action} {path}: {error.strerror or error}. Check the disk it lies on."
+
+
+def _elsewhere(first: str) -> str:
+    return f"{first}, or set REDRAFT_CACHE_DIR to a folder on another disk."
+
+
+def make_folder(path: Path) -> None:
+    """Create ``path`` and its parents.
+
+    Raises:
+        WeightsError: a file is in the way, or the place is read-only.
+    """
+    with explaining("create the folder", path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def require_space(folder: Path, nbytes: int) -> None:
+    """Refuse early when ``nbytes`` more would not fit beside ``folder``.
+
+    Raises:
+        WeightsError: with how much is free and how much is needed.
+    """
+    with explaining("look at the disk of", folder):
+        free = shutil.disk_usage(folder).free
+    if free < nbytes + _SPARE:
+        raise WeightsError(
+            f"The disk of {folder} has {free / 1e6:.0f} MB free, {(nbytes + _SPARE) / 1e6:.0f} MB "
+            f"are needed. {_elsewhere('Free some space')}"
+        )
+
+
+def sha256_of(path: Path, on_bytes: BytesCallback | None = None) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    done = 0
+    with explaining("read", path), path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            done += len(chunk)
+            if on_bytes is not None:
+                on_bytes(done)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file that takes the place of ``path`` when the block succeeds and vanishes when not."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with explaining("write", path):
+            file = temporary.open("xb")
+        with file:
+            yield file
+            with explaining("write", path):
+                file.flush()
+                os.fsync(file.fileno())
+        with explaining("replace", path):
+            temporary.replace(path)
+        sync_folder(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a small file whole or not at all."""
+    with atomic_file(path) as file, explaining("write", path):
+        file.write(content)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in ``folder`` survive a power cut, where the system can."""
+    with contextlib.suppress(OSError, AttributeError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def sync_files(folder: Path) -> None:
+    """Flush every file below ``folder`` to the disk."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with explaining("write", path), path.open("rb+") as file:
+                os.fsync(file.fileno())
+
+
+def replace_folder(new: Path, target: Path) -> None:
+    """Put the finished folder ``new`` in the place of ``target``, which may exist.
+
+    Raises:
+        WeightsError: another program holds files of ``target`` open (Windows).
+    """
+    old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
+    with explaining("replace", target):
+        if target.exists():
+            target.replace(old)
+        try:
+            new.replace(target)
+        except OSError:
+            if old.exists():
+                old.replace(target)
+            raise
+    sync_folder(target.parent)
+    shutil.rmtree(old, ignore_errors=True)
