@@ -1,0 +1,564 @@
+"""The answer while it is being written: one canvas at a time, from masks to tokens.
+
+Decides, after each denoise step, which positions to place, which placed tokens to replace and
+whether the answer is finished. Pure: it sees predictions and never the network, the cache, a clock
+or a file; ``denoise.py`` runs the passes and hands their outputs in.
+
+Words used here: a position is *placed* when it holds a token and *masked* otherwise; a *guess* is
+the model's most likely token at a position, with its probability.
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .backend import CanvasOutput, FloatArray, IntArray
+from .config import ModelConfig
+from .records import CanvasState, Confidence, Finish
+
+#: END is placed ahead of masked positions only when it is at least this sure: a wrong one squeezes
+#: the rest of the answer into the positions before it.
+END_AHEAD = 0.9
+#: How often one position may be repaired; bounds the work where two tokens keep displacing another.
+REPAIRS_PER_POSITION = 2
+
+
+class Constraint(Protocol):
+    """What an answer may begin with: the rest of an unfinished word, or a line range."""
+
+    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
+        """Mask [vocab] over the next token after ``written``; None: free from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How boldly a canvas is filled."""
+
+    threshold: float  # probability from which a position is placed without waiting
+    repair_above: float | None = 0.9  # a placed token gives way to one this sure; None: never
+    repair_steps: int = 0  # extra steps over a full canvas that only look for repairs
+    min_positions: int = 1  # placed in every step, however unsure
+    max_steps: int | None = None  # per canvas; None: as many as it has positions
+    leftmost: bool = False  # the control: one token a step, from left to right
+    verify_above: float = 0.05  # causal probability a drafted token needs, where weights verify
+    temperature: float = 0.0
+    top_p: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where an answer ends besides END."""
+
+    max_tokens: int
+    max_lines: int | None = None
+    stop: tuple[str, ...] = ()
+    forced: str = ""  # what the answer begins with that is not part of the shown text
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """All that stays the same while one answer is written."""
+
+    config: ModelConfig
+    vocab_bytes: Seq[bytes]
+    plan: Plan
+    limits: Limits
+    constraint: Constraint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A finished answer."""
+
+    text: str  # the forced beginning included; cut at a stop or at the line limit
+    token_ids: tuple[int, ...]  # END included
+    confidence: Confidence
+    steps: int  # denoise steps this answer took part in
+    repaired: int
+    finish: Finish
+
+    @property
+    def ended(self) -> bool:
+        return self.finish == "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    token: int
+    probability: float  # -1 where the token may not be placed
+
+
+class Answer:
+    """The tokens written so far and the canvas being denoised.
+
+    Args:
+        last_token: the prompt's last token; it opens the window of the first canvas.
+        rng: drawn from only at a temperature above 0.
+    """
+
+    def __init__(self, brief: Brief, last_token: int, rng: np.random.Generator) -> None:
+        self.brief = brief
+        self.last_token = last_token
+        self.steps = 0
+        self.repaired = 0
+        self.closed = False  # the canvas needs no further step
+        self.finish: Finish | None = None  # the answer needs no further canvas
+        self._rng = rng
+        self._settled: list[int] = []  # tokens of earlier canvases
+        self._settled_p: list[float] = []
+        self._constrained = brief.constraint is not None
+        self._forced = brief.limits.forced.encode("utf-8", "replace")
+        self._clear()
+
+    # -- what the next step needs -----------------------------------------------------------
+
+    def window(self) -> IntArray:
+        """[B] input of the next denoise step: last token, then all positions but the last.
+
+        Whatever follows END is shown as END: that is the padding the weights were trained with.
+        """
+        config = self.brief.config
+        inputs, blank = [self.last_token], config.mask_token
+        for token in self._tokens[:-1]:
+            ended = blank == config.end_token
+            inputs.append(blank if token is None or ended else token)
+            if token == config.end_token:
+                blank = config.end_token
+        return np.asarray(inputs, dtype=np.int64)  # [B]
+
+    def wants_logits(self) -> bool:
+        """Whether the next step must return whole distributions."""
+        return self.brief.plan.temperature > 0 or self._allowed_now() is not None
+
+    def distrusts(self, out: CanvasOutput) -> bool:
+        """Whether a masked position shows a token that may not be placed, so that only the whole
+        distribution tells what to place instead."""
+        return out.logits is None and any(
+            self._forbidden(int(out.token[position])) for position in self._masked()
+        )
+
+    # -- one denoise step -------------------------------------------------------------------
+
+    def advance(self, out: CanvasOutput) -> None:
+        """Take in the predictions [B] of one step: repair, place, and see what is finished."""
+        self.steps += 1
+        self._canvas_steps += 1
+        guesses = [self._guess(position, out) for position in range(self._room())]
+        was_full = not self._masked()
+        repaired = self._repair(guesses)
+        if was_full:
+            self._checks += 1
+        else:
+            self._place(guesses, out)
+        self._conclude(checked_clean=was_full and not repaired)
+
+    def begin_with(self, token: int, probability: float) -> None:
+        """Place an alternative first token, in the step whose distribution it was taken from."""
+        self.steps += 1
+        self._canvas_steps += 1
+        self._set(0, token, probability, fixed=True)
+        self._conclude(checked_clean=False)
+
+    def first_choices(self, out: CanvasOutput, count: int) -> list[tuple[int, float]]:
+        """The ``count`` most likely tokens of position 0 and their probabilities, END left out."""
+        probabilities = self._distribution(0, out, self._allowed_now(), end=False)
+        best = np.argsort(-probabilities, kind="stable")[:count]
+        return [(int(i), float(probabilities[i])) for i in best if probabilities[i] > 0]
+
+    # -- between canvases -------------------------------------------------------------------
+
+    def prefix(self) -> list[int]:
+        """Tokens of this canvas placed without a gap from the left, END included."""
+        tokens: list[int] = []
+        for token in self._tokens[: self._room()]:
+            if token is None:
+                break
+            tokens.append(token)
+            if token == self.brief.config.end_token:
+                break
+        return tokens
+
+    def trusted(self, scores: FloatArray) -> int:
+        """How many tokens of :meth:`prefix` the causal pass accepts, given their log-probabilities
+        [n]. At least one, so that every canvas gets further."""
+        floor = math.log(self.brief.plan.verify_above)
+        for position, score in enumerate(scores):
+            if score < floor and not self._fixed[position]:
+                return max(1, position)
+        return len(scores)
+
+    def settle(self, count: int) -> None:
+        """Keep the first ``count`` tokens of the canvas for good and open a fresh canvas."""
+        kept = self.prefix()[:count]
+        self._settled += kept
+        self._settled_p += self._p[: len(kept)]
+        self.last_token = kept[-1]
+        self._clear()
+        self.finish = self._finish()
+
+    # -- results ----------------------------------------------------------------------------
+
+    def state(self) -> CanvasState:
+        """The answer as people may see it: without the forced beginning and without END."""
+        visible: list[int | None] = [*self._settled, *self._tokens[: self._end()]]
+        cut, _ = self._cut(self._bytes(self._written()))
+        if cut is not None:
+            visible = [*self._written()]
+        data = [None if token is None else self.brief.vocab_bytes[token] for token in visible]
+        return CanvasState(step=self.steps, pieces=tuple(_pieces(data, len(self._forced), cut)))
+
+    def draft(self) -> Draft:
+        """The finished answer."""
+        assert self.finish is not None, "an unfinished answer has no draft"
+        tokens = self._written()
+        probabilities = [*self._settled_p, *self._p[: len(tokens) - len(self._settled)]]
+        written = self._bytes(tokens)
+        cut, _ = self._cut(written)
+        used = self._tokens_up_to(tokens, cut)
+        return Draft(
+            text=_decode(written if cut is None else written[:cut]),
+            token_ids=tuple(tokens[:used]),
+            confidence=_confidence(probabilities[:used]),
+            steps=self.steps,
+            repaired=self.repaired,
+            finish=self.finish,
+        )
+
+    # -- the canvas -------------------------------------------------------------------------
+
+    def _clear(self) -> None:
+        width = self.brief.config.canvas_width
+        self._tokens: list[int | None] = [None] * width
+        self._p = [0.0] * width
+        self._fixed = [False] * width  # placed under a constraint: neither repaired nor vetoed
+        self._repairs = [0] * width
+        self._canvas_steps = 0
+        self._checks = 0
+        self.closed = False
+
+    def _room(self) -> int:
+        """Positions of this canvas the answer may still use."""
+        left = self.brief.limits.max_tokens - len(self._settled)
+        return min(self.brief.config.canvas_width, left)
+
+    def _end(self) -> int:
+        """Position of the first END, else the room."""
+        room = self._room()
+        end = self.brief.config.end_token
+        return next((i for i, token in enumerate(self._tokens[:room]) if token == end), room)
+
+    def _masked(self) -> list[int]:
+        """Positions still to be placed; what follows END does not matter."""
+        return [i for i in range(self._end()) if self._tokens[i] is None]
+
+    def _set(self, position: int, token: int, probability: float, fixed: bool = False) -> None:
+        self._tokens[position] = token
+        self._p[position] = probability
+        self._fixed[position] = fixed
+
+    # -- predictions ------------------------------------------------------------------------
+
+    def _forbidden(self, token: int) -> bool:
+        config = self.brief.config
+        return token < config.special_tokens and token != config.end_token
+
+    def _guess(self, position: int, out: CanvasOutput) -> Guess:
+        token = int(out.token[position])
+        if not self._forbidden(token):
+            return Guess(token, float(out.confidence[position]))
+        if out.logits is None:
+            return Guess(token, -1.0)
+        probabilities = self._distribution(position, out)
+        best = int(np.argmax(probabilities))
+        return Guess(best, float(probabilities[best]))
+
+    def _distribution(
+        self,
+        position: int,
+        out: CanvasOutput,
+        allowed: NDArray[np.bool_] | None = None,
+        end: bool = True,
+    ) -> NDArray[np.float64]:
+        """Probabilities [vocab] over the tokens that may stand at ``position``."""
+        assert out.logits is not None, "this step was run without logits"
+        config = self.brief.config
+        logits = out.logits[position].astype(np.float64)  # [vocab]
+        end_logit = logits[config.end_token]
+        logits[: config.special_tokens] = -np.inf
+        if end:
+            logits[config.end_token] = end_logit
+        if allowed is not None:
+            logits[~allowed] = -np.inf
+        return _softmax(logits)
+
+    def _draw(self, position: int, guess: Guess, out: CanvasOutput) -> Guess:
+        """What to place at an unconstrained position: the guess, or a sample."""
+        plan = self.brief.plan
+        if plan.temperature == 0:
+            return guess
+        ends = guess.token == self.brief.config.end_token or position == self._masked()[0]
+        probabilities = self._distribution(position, out, end=ends)
+        return _sample(probabilities, plan, self._rng)
+
+    # -- placing ----------------------------------------------------------------------------
+
+    def _place(self, guesses: list[Guess], out: CanvasOutput) -> None:
+        placed, free = self._walk_constraint(guesses, out)
+        if not free:
+            return
+        for position in self._choose(guesses, placed):
+            drawn = self._draw(position, guesses[position], out)
+            self._set(position, drawn.token, drawn.probability)
+            if drawn.token != guesses[position].token:
+                return  # what lies beyond was predicted for another text
+
+    def _walk_constraint(self, guesses: list[Guess], out: CanvasOutput) -> tuple[int, bool]:
+        """Place from left to right while the constraint lasts: the first position always, further
+        ones while they are sure and the model guessed what was placed before them.
+
+        Returns how many were placed and whether free positions may follow in the same step.
+        """
+        plan, end = self.brief.plan, self.brief.config.end_token
+        placed = 0
+        while self._constrained and len(self.prefix()) < self._room():
+            allowed = self._allowed_now()
+            if allowed is None:
+                break
+            position = len(self.prefix())
+            drawn = self._draw_allowed(position, allowed, out)
+            if placed and drawn.probability < plan.threshold:
+                return placed, False
+            self._set(position, drawn.token, drawn.probability, fixed=True)
+            placed += 1
+            if drawn.token == end or drawn.token != guesses[position].token:
+                return placed, False
+        return placed, bool(self._masked())
+
+    def _allowed_now(self) -> NDArray[np.bool_] | None:
+        """The constraint on the next token from the left; None: free."""
+        if not self._constrained or self.brief.constraint is None:
+            return None
+        written = self._bytes([*self._settled, *self.prefix()])
+        allowed = self.brief.constraint.allowed(written)
+        self._constrained = allowed is not None
+        return allowed
+
+    def _draw_allowed(
+        self, position: int, allowed: NDArray[np.bool_], out: CanvasOutput
+    ) -> Guess:
+        plan = self.brief.plan
+        probabilities = self._distribution(position, out, allowed)
+        if not probabilities.any():  # nowhere to go on: whoever reads the answer judges it
+            return Guess(self.brief.config.end_token, 0.0)
+        if plan.temperature > 0:
+            return _sample(probabilities, plan, self._rng)
+        best = int(np.argmax(probabilities))
+        return Guess(best, float(probabilities[best]))
+
+    def _choose(self, guesses: list[Guess], placed: int) -> list[int]:
+        """Masked positions to place in this step, ascending; ``placed`` were placed already.
+
+        Every position at or above the threshold, and as many of the best of the rest as the plan
+        demands. END is placed ahead of masked positions only when it is very sure; otherwise it
+        waits until nothing masked is left before it, so it neither truncates what is still open
+        nor takes the place of a position that brings the answer further.
+        """
+        plan, end = self.brief.plan, self.brief.config.end_token
+        masked = self._masked()
+        if plan.leftmost:
+            return [] if placed else masked[:1]
+        ahead = self._end_ahead(masked, guesses)
+        if ahead is not None:
+            masked = [i for i in masked if i < ahead]
+        quota = self._quota(len(masked)) - placed
+        chosen = {
+            i for i in masked
+            if guesses[i].token != end and guesses[i].probability >= plan.threshold
+        }
+        while (best := _best_open(masked, chosen, guesses, end)) is not None:
+            if guesses[best].probability < plan.threshold and len(chosen) >= quota:
+                break
+            chosen.add(best)
+            if guesses[best].token == end:
+                return sorted(chosen)  # all before it are chosen; nothing after it matters
+        return sorted(chosen) if ahead is None else [*sorted(chosen), ahead]
+
+    def _end_ahead(self, masked: list[int], guesses: list[Guess]) -> int | None:
+        """The first masked position that is so sure to be END that it need not wait."""
+        sure = max(END_AHEAD, self.brief.plan.threshold)
+        last_text = max((i for i in range(self._end()) if self._tokens[i] is not None), default=-1)
+        for i in masked:
+            if guesses[i].token == self.brief.config.end_token and guesses[i].probability >= sure:
+                return i if i > last_text else None
+        return None
+
+    def _quota(self, masked: int) -> int:
+        """How many to place in this step so that the canvas is full after ``max_steps``."""
+        plan = self.brief.plan
+        steps = self.brief.config.canvas_width if plan.max_steps is None else plan.max_steps
+        left = max(1, steps - self._canvas_steps + 1)
+        return max(plan.min_positions, math.ceil(masked / left))
+
+    def _repair(self, guesses: list[Guess]) -> int:
+        """Replace placed tokens the model now contradicts; returns how many.
+
+        END never replaces a token that placed text follows: that would drop the text.
+        """
+        above, end = self.brief.plan.repair_above, self.brief.config.end_token
+        if above is None:
+            return 0
+        placed = [i for i, token in enumerate(self._tokens[: self._room()]) if token is not None]
+        texts = [i for i in placed if i < self._end()]
+        count = 0
+        for i in placed:
+            guess = guesses[i]
+            if guess.token == self._tokens[i] or guess.probability <= above or i > self._end():
+                continue
+            if self._fixed[i] or self._repairs[i] >= REPAIRS_PER_POSITION:
+                continue
+            if guess.token == end and texts and i < texts[-1]:
+                continue
+            self._set(i, guess.token, guess.probability)
+            self._repairs[i] += 1
+            count += 1
+        self.repaired += count
+        return count
+
+    # -- finishing --------------------------------------------------------------------------
+
+    def _conclude(self, checked_clean: bool) -> None:
+        cut, _ = self._cut(self._bytes(self._written()))
+        checks_left = self._checks < self.brief.plan.repair_steps and not checked_clean
+        self.closed = cut is not None or (not self._masked() and not checks_left)
+        if self.closed:
+            self.finish = self._finish()
+
+    def _finish(self) -> Finish | None:
+        written = self._written()
+        _, reason = self._cut(self._bytes(written))
+        if reason is not None:
+            return reason
+        if written and written[-1] == self.brief.config.end_token:
+            return "end"
+        return "length" if len(written) >= self.brief.limits.max_tokens else None
+
+    def _written(self) -> list[int]:
+        """All tokens placed without a gap from the answer's beginning, END included."""
+        return [*self._settled, *self.prefix()]
+
+    def _bytes(self, tokens: Seq[int]) -> bytes:
+        return b"".join(self.brief.vocab_bytes[token] for token in tokens)
+
+    def _cut(self, written: bytes) -> tuple[int | None, Finish | None]:
+        """Where a stop string or the line limit cuts ``written``, in bytes, and which of them."""
+        limits, skip = self.brief.limits, len(self._forced)
+        cuts: list[tuple[int, Finish]] = []
+        for stop in limits.stop:
+            found = written.find(stop.encode("utf-8", "replace"), skip)
+            if stop and found >= 0:
+                cuts.append((found, "stop"))
+        if limits.max_lines is not None:
+            newline = skip - 1
+            for _ in range(limits.max_lines):
+                newline = written.find(b"\n", newline + 1)
+                if newline < 0:
+                    break
+            else:
+                cuts.append((newline, "length"))
+        return min(cuts, default=(None, None), key=lambda cut: cut[0])
+
+    def _tokens_up_to(self, tokens: Seq[int], cut: int | None) -> int:
+        """How many tokens it takes to reach byte ``cut``; None: all."""
+        if cut is None:
+            return len(tokens)
+        length = 0
+        for count, token in enumerate(tokens, start=1):
+            length += len(self.brief.vocab_bytes[token])
+            if length > cut:
+                return count
+        return len(tokens)
+
+
+def _best_open(
+    masked: list[int], chosen: set[int], guesses: list[Guess], end: int
+) -> int | None:
+    """The surest masked position not chosen yet; END only once all before it are chosen."""
+    best: int | None = None
+    gap = False
+    for i in masked:
+        if i in chosen:
+            continue
+        if (guesses[i].token != end or not gap) and (
+            best is None or guesses[i].probability > guesses[best].probability
+        ):
+            best = i
+        gap = True
+    return best
+
+
+def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities; all zero where every logit is -inf."""
+    top = logits.max()
+    if not np.isfinite(top):
+        return np.zeros_like(logits)
+    weights = np.exp(logits - top)
+    result: NDArray[np.float64] = weights / weights.sum()
+    return result
+
+
+def _sample(
+    probabilities: NDArray[np.float64], plan: Plan, rng: np.random.Generator
+) -> Guess:
+    """Draw at the plan's temperature from its nucleus; the probability told is the untempered."""
+    order = np.argsort(-probabilities, kind="stable")
+    order = order[: int(np.count_nonzero(probabilities))]
+    with np.errstate(under="ignore"):
+        scaled = np.log(probabilities[order]) / plan.temperature
+        weights = _softmax(scaled)
+    before = np.cumsum(weights) - weights  # mass of the likelier tokens
+    nucleus = weights[: max(1, int(np.count_nonzero(before < plan.top_p)))]
+    pick = int(order[rng.choice(len(nucleus), p=nucleus / nucleus.sum())])
+    return Guess(pick, float(probabilities[pick]))
+
+
+def _confidence(probabilities: Seq[float]) -> Confidence:
+    if not probabilities:
+        return Confidence(mean=0.0, minimum=0.0, first=0.0)
+    clipped = np.clip(np.asarray(probabilities, dtype=np.float64), 0.0, 1.0)
+    with np.errstate(divide="ignore"):
+        mean = float(np.exp(np.mean(np.log(clipped))))
+    return Confidence(mean=mean, minimum=float(clipped.min()), first=float(clipped[0]))
+
+
+def _decode(data: bytes) -> str:
+    """Text of ``data``; a character cut off at its end is left out, other broken UTF-8 shows as
+    U+FFFD."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
+
+
+def _pieces(tokens: Seq[bytes | None], skip: int, cut: int | None) -> list[str | None]:
+    """Text of each position; a character spread over several tokens shows with its last one.
+
+    Shown are the bytes from ``skip`` on, before ``cut``.
+    """
+    pieces: list[str | None] = []
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    at: int | None = 0  # bytes so far; None behind a mask
+    for data in tokens:
+        if data is None:
+            pieces.append(None)
+            decoder, at = codecs.getincrementaldecoder("utf-8")("ignore"), None
+        elif at is None:
+            pieces.append(decoder.decode(data))
+        elif cut is None or at < cut:
+            stop = len(data) if cut is None else cut - at
+            pieces.append(decoder.decode(data[max(0, skip - at) : max(0, stop)]))
+            at += len(data)
+    return pieces

@@ -1,0 +1,225 @@
+"""The denoising loop: from a cached prompt to finished answers.
+
+Runs passes over a :class:`~redraft.model.backend.Sequence` and lets ``canvas.py`` decide what they
+mean. Knows nothing of prompts, threads or onnxruntime.
+
+The shift: the sequence holds all prompt tokens but the last. A window is that last token followed
+by the first B-1 positions of the canvas, and its entry i predicts position i. When a canvas fills
+up without END its tokens are run once causally, and its last token opens the next window.
+
+Decoding follows LLaDA2.1 (threshold, at least one position a step, token-to-token repair) and,
+where the weights were trained to judge, keeps only the prefix of a draft that the causal pass
+accepts (``ModelConfig.verifier``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .backend import CanvasOutput, Sequence
+from .canvas import Answer, Brief, Constraint, Draft, Limits, Plan
+from .records import Quality, StepCallback
+
+__all__ = [
+    "LEFTMOST_FIRST",
+    "Brief",
+    "Cancelled",
+    "Constraint",
+    "Denoised",
+    "Draft",
+    "Limits",
+    "Plan",
+    "denoise",
+    "denoise_packed",
+    "plan_for",
+]
+
+#: The control of every benchmark: one token a step, from left to right, no repair.
+LEFTMOST_FIRST = Plan(threshold=float("inf"), repair_above=None, leftmost=True)
+#: An alternative first token less likely than this is not worth a row of the packed pass.
+ALTERNATIVE_ABOVE = 0.02
+
+_PLANS: dict[Quality, Plan] = {
+    "high": Plan(threshold=0.95, repair_steps=2),
+    "medium": Plan(threshold=0.9),
+    "low": Plan(threshold=0.6, repair_above=None, max_steps=4),
+}
+
+
+class Cancelled(Exception):  # noqa: N818  (a signal between modules, never shown to anyone)
+    """Nobody waits for the answer any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denoised:
+    """Drafts, surest first, and what they cost together."""
+
+    drafts: tuple[Draft, ...]
+    passes: int  # denoise steps run, a packed one counted once
+    prefilled: int  # tokens run causally to commit or verify canvases
+
+
+def plan_for(quality: Quality, temperature: float = 0.0, top_p: float = 1.0) -> Plan:
+    return replace(_PLANS[quality], temperature=temperature, top_p=top_p)
+
+
+def denoise(
+    sequence: Sequence,
+    last_token: int,
+    brief: Brief,
+    rng: np.random.Generator,
+    on_step: StepCallback | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Denoised:
+    """Write one answer.
+
+    Args:
+        sequence: holds the prompt without its last token; ends up with the committed canvases
+            appended.
+        last_token: the prompt's last token.
+        cancelled: asked before every pass.
+
+    Raises:
+        Cancelled: ``cancelled`` said so.
+    """
+    answer = Answer(brief, last_token, rng)
+    run = _Run(sequence, cancelled, on_step)
+    run.finish(answer)
+    return Denoised((answer.draft(),), run.passes, run.prefilled)
+
+
+def denoise_packed(
+    sequence: Sequence,
+    last_token: int,
+    brief: Brief,
+    rng: np.random.Generator,
+    count: int,
+    on_step: StepCallback | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Denoised:
+    """Write up to ``count`` answers side by side over one cache, surest first, no two the same.
+
+    The first row is what :func:`denoise` writes. At temperature 0 each further row begins with
+    another of the most likely first tokens; above 0 each is a draw of its own. The first canvases
+    share packed passes; a row that needs more goes on alone. ``on_step`` follows the first row.
+    The sequence is left as it came.
+    """
+    run = _Run(sequence, cancelled, on_step)
+    base = len(sequence.tokens)
+    rows = run.open_rows(brief, last_token, rng, count)
+    while open_rows := [row for row in rows if not row.closed]:
+        for row, out in zip(open_rows, run.step(open_rows), strict=True):
+            row.advance(out)
+        if rows[0] in open_rows:
+            run.show(rows[0])
+    for index, row in enumerate(rows):
+        run.on_step = on_step if index == 0 else None
+        run.commit(row)
+        run.finish(row)
+        sequence.truncate(base)
+    drafts = {row.draft().token_ids: row.draft() for row in reversed(rows)}
+    ranked = sorted(drafts.values(), key=lambda draft: -draft.confidence.mean)
+    return Denoised(tuple(ranked), run.passes, run.prefilled)
+
+
+class _Run:
+    """Passes over one sequence, counted."""
+
+    def __init__(
+        self,
+        sequence: Sequence,
+        cancelled: Callable[[], bool],
+        on_step: StepCallback | None,
+    ) -> None:
+        self.sequence = sequence
+        self.cancelled = cancelled
+        self.on_step = on_step
+        self.passes = 0
+        self.prefilled = 0
+
+    def finish(self, answer: Answer) -> None:
+        """Denoise canvas after canvas until the answer is finished."""
+        while answer.finish is None:
+            (out,) = self.step([answer])
+            answer.advance(out)
+            self.show(answer)
+            if answer.closed:
+                self.commit(answer)
+
+    def step(self, rows: list[Answer], logits: bool = False) -> list[CanvasOutput]:
+        """One denoise step for all ``rows``; twice where a row cannot use what it got."""
+        logits = logits or any(row.wants_logits() for row in rows)
+        outs = self._pass(rows, logits)
+        if any(row.distrusts(out) for row, out in zip(rows, outs, strict=True)):
+            outs = self._pass(rows, logits=True)
+        return outs
+
+    def _pass(self, rows: list[Answer], logits: bool) -> list[CanvasOutput]:
+        if self.cancelled():
+            raise Cancelled
+        self.passes += 1
+        if len(rows) == 1:
+            return [self.sequence.denoise(rows[0].window(), logits=logits)]
+        windows = np.stack([row.window() for row in rows])  # [K, B]
+        packed = self.sequence.denoise_packed(windows, logits=logits)
+        return [_row(packed, index) for index in range(len(rows))]
+
+    def show(self, answer: Answer) -> None:
+        if self.on_step is not None:
+            self.on_step(answer.state())
+
+    def commit(self, answer: Answer) -> None:
+        """Append a closed canvas to the cache, as far as the weights stand by it."""
+        verifies = answer.brief.config.verifier == "ar"
+        if answer.finish is not None and not verifies:
+            return
+        if self.cancelled():
+            raise Cancelled
+        tokens = [answer.last_token, *answer.prefix()]
+        base = len(self.sequence.tokens)
+        if verifies:
+            scores = self.sequence.prefill(np.asarray(tokens, dtype=np.int64), score=True)
+            assert scores is not None, "the backend returned no scores though asked to"
+            kept = answer.trusted(scores)
+            self.prefilled += len(tokens)
+            self.sequence.truncate(base + kept)
+        else:
+            kept = len(tokens) - 1
+            self.sequence.prefill(np.asarray(tokens[:-1], dtype=np.int64))
+            self.prefilled += kept
+        answer.settle(kept)
+
+    def open_rows(
+        self, brief: Brief, last_token: int, rng: np.random.Generator, count: int
+    ) -> list[Answer]:
+        """``count`` answers at most, each after its first step, out of one shared pass."""
+        first = Answer(brief, last_token, rng)
+        (out,) = self.step([first], logits=count > 1)
+        if brief.plan.temperature > 0:
+            rows = [first, *(Answer(brief, last_token, child) for child in rng.spawn(count - 1))]
+            for row in rows:
+                row.advance(out)
+        else:
+            choices = first.first_choices(out, count)[1:] if count > 1 else []
+            rows = [first]
+            first.advance(out)
+            for token, probability in choices:
+                if probability >= ALTERNATIVE_ABOVE:
+                    row = Answer(brief, last_token, rng)
+                    row.begin_with(token, probability)
+                    rows.append(row)
+        self.show(first)
+        return rows
+
+
+def _row(packed: CanvasOutput, index: int) -> CanvasOutput:
+    """One row [B] of a packed output [K, B]."""
+    return CanvasOutput(
+        token=packed.token[index],
+        confidence=packed.confidence[index],
+        entropy=packed.entropy[index],
+        logits=None if packed.logits is None else packed.logits[index],
+    )

@@ -1,0 +1,228 @@
+"""Small deterministic stand-ins for ``redraft.model.backend.Backend``, for tests alone.
+
+:class:`ScriptedBackend` knows the text it shall write and is told how sure it is of each position;
+:class:`NoiseBackend` draws its logits from a hash of everything a real network would see. Both keep
+exact books of which tokens are cached, so that a wrong truncation or a wrong window shows.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from redraft.model.backend import CanvasOutput, FloatArray, IntArray
+from redraft.model.config import ModelConfig
+
+SPECIAL = 17
+MASK = 16
+END = 0
+#: Two tokens of several bytes, so that alternatives to single bytes exist.
+WORDS = (b"return", b" self", b"    ", b"ret")
+VOCAB = [b""] * SPECIAL + [bytes([b]) for b in range(256)] + list(WORDS)
+
+
+def small_config(width: int = 8, verifier: str = "none") -> ModelConfig:
+    return ModelConfig(
+        name="fake",
+        vocab=len(VOCAB),
+        canvas_width=width,
+        verifier="ar" if verifier == "ar" else "none",
+        mask_token=MASK,
+        end_token=END,
+        special_tokens=SPECIAL,
+    )
+
+
+def ids(text: str) -> list[int]:
+    """One token a byte."""
+    return [SPECIAL + b for b in text.encode("utf-8")]
+
+
+def word(data: bytes) -> int:
+    """Id of one of :data:`WORDS`."""
+    return VOCAB.index(data, SPECIAL + 256)
+
+
+class Predict(Protocol):
+    """Logits [B, vocab] for a window [B] behind a cached context."""
+
+    def __call__(self, context: list[int], window: list[int]) -> FloatArray: ...
+
+
+@dataclass
+class FakeSequence:
+    """Books of cached tokens over a ``Predict``."""
+
+    predict: Predict
+    score: Callable[[list[int], int], float]
+    capacity: int
+    tokens: list[int] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)  # one entry a call, for tests to read
+
+    def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
+        assert tokens.dtype == np.int64 and tokens.ndim == 1
+        assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
+        assert MASK not in tokens, "a mask may never be cached"
+        self.log.append(f"prefill {len(tokens)}")
+        start = len(self.tokens)
+        self.tokens = [*self.tokens, *tokens.tolist()]
+        if not score:
+            return None
+        rest = range(start + 1, len(self.tokens))
+        return np.asarray([self.score(self.tokens[:i], self.tokens[i]) for i in rest], np.float32)
+
+    def truncate(self, length: int) -> None:
+        assert 0 <= length <= len(self.tokens)
+        self.tokens = self.tokens[:length]
+
+    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
+        assert len(self.tokens) + len(window) <= self.capacity, "over capacity"
+        self.log.append("denoise")
+        return _output(self.predict(self.tokens, window.tolist()), logits)
+
+    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
+        self.log.append(f"packed {len(windows)}")
+        rows = [self.predict(self.tokens, window) for window in windows.tolist()]
+        return _output(np.stack(rows), logits)
+
+
+def _output(logits: FloatArray, wanted: bool) -> CanvasOutput:
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    p = weights / weights.sum(axis=-1, keepdims=True)  # [..., B, vocab]
+    entropy = -(p * np.log(np.maximum(p, 1e-30))).sum(axis=-1)
+    return CanvasOutput(
+        token=p.argmax(axis=-1).astype(np.int64),
+        confidence=p.max(axis=-1).astype(np.float32),
+        entropy=entropy.astype(np.float32),
+        logits=logits.astype(np.float32) if wanted else None,
+    )
+
+
+class FakeBackend:
+    """A ``Backend`` over a ``Predict``."""
+
+    variant = "fp32"
+    provider = "CPU"
+    bytes_per_token = 100
+
+    def __init__(
+        self,
+        predict: Predict,
+        config: ModelConfig,
+        score: Callable[[list[int], int], float] = lambda context, token: 0.0,
+    ) -> None:
+        self.predict = predict
+        self.score = score
+        self.config = config
+        self.sequences: list[FakeSequence] = []
+        self.closed = False
+
+    def new_sequence(self, capacity: int) -> FakeSequence:
+        sequence = FakeSequence(self._predict, self._score, capacity)
+        self.sequences.append(sequence)
+        return sequence
+
+    def fork(self, sequence: FakeSequence, length: int, capacity: int) -> FakeSequence:
+        new = self.new_sequence(capacity)
+        new.tokens = sequence.tokens[:length]
+        return new
+
+    def release(self, sequence: FakeSequence) -> None:
+        self.sequences.remove(sequence)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _predict(self, context: list[int], window: list[int]) -> FloatArray:
+        return self.predict(context, window)
+
+    def _score(self, context: list[int], token: int) -> float:
+        return self.score(context, token)
+
+
+#: How sure the scripted model is of a position of the answer; None asks for the default.
+Sureness = Callable[[int, Sequence[int]], float]
+
+
+def always(p: float) -> Sureness:
+    return lambda position, window: p
+
+
+SURE = always(0.99)
+
+
+class Script:
+    """Predicts ``target`` and then END, whatever stands on the canvas.
+
+    It finds its place in the target by what the context ends with, so successive canvases and
+    retries need no further state.
+
+    Args:
+        sure: (position in the answer, window) -> probability of the target's token there.
+        rivals: position -> the token that gets half of the remaining probability.
+        slips: called with (position, window); a token to say instead of the target's, or None.
+        prompt_tokens: where the answer begins, for answers that stray from the target.
+    """
+
+    def __init__(
+        self,
+        target: Sequence[int],
+        sure: Sureness = SURE,
+        rivals: dict[int, int] | None = None,
+        slips: Callable[[int, Sequence[int]], int | None] = lambda position, window: None,
+        prompt_tokens: int | None = None,
+    ) -> None:
+        self.prompt_tokens = prompt_tokens
+        self.target = [*target, END]
+        self.sure = sure
+        self.rivals = rivals or {}
+        self.slips = slips
+        self.windows: list[list[int]] = []
+        self.gate: threading.Event | None = None  # tests may hold each pass up
+
+    def __call__(self, context: list[int], window: list[int]) -> FloatArray:
+        if self.gate is not None:
+            assert self.gate.wait(10)
+        self.windows.append(window)
+        done = self._written([*context, window[0]])
+        rows = np.zeros((len(window), len(VOCAB)))
+        for i in range(len(window)):
+            position = done + i
+            token = self.target[position] if position < len(self.target) else END
+            slip = self.slips(position, window)
+            rows[i] = self._row(position, token if slip is None else slip, window)
+        return np.log(rows).astype(np.float32)
+
+    def _written(self, context: list[int]) -> int:
+        if self.prompt_tokens is not None:
+            return len(context) - self.prompt_tokens
+        for count in range(min(len(self.target) - 1, len(context)), 0, -1):
+            if context[-count:] == self.target[:count]:
+                return count
+        return 0
+
+    def _row(self, position: int, token: int, window: list[int]) -> FloatArray:
+        p = self.sure(position, window)
+        row = np.full(len(VOCAB), (1 - p) / 2 / (len(VOCAB) - 1))
+        rival = self.rivals.get(position, SPECIAL + ord("~"))
+        row[rival] += (1 - p) / 2
+        row[token] = p if rival != token else p + (1 - p) / 2
+        return row.astype(np.float32)
+
+
+class Noise:
+    """Logits drawn from a hash of the context and the whole window, sharp enough to finish."""
+
+    def __init__(self, seed: int = 0, scale: float = 6.0) -> None:
+        self.seed = seed
+        self.scale = scale
+
+    def __call__(self, context: list[int], window: list[int]) -> FloatArray:
+        key = np.asarray([self.seed, *context, -1, *window], dtype=np.int64).tobytes()
+        rng = np.random.default_rng(zlib.crc32(key))
+        logits = rng.normal(0, self.scale, (len(window), len(VOCAB)))
+        return logits.astype(np.float32)

@@ -1,0 +1,601 @@
+"""The denoising loop, over scripted and random models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fake_backend import (
+    END,
+    MASK,
+    SPECIAL,
+    VOCAB,
+    FakeBackend,
+    FakeSequence,
+    Noise,
+    Predict,
+    Script,
+    always,
+    ids,
+    small_config,
+    word,
+)
+from numpy.typing import NDArray
+from redraft.model.denoise import (
+    LEFTMOST_FIRST,
+    Brief,
+    Cancelled,
+    Constraint,
+    Denoised,
+    Draft,
+    Limits,
+    Plan,
+    denoise,
+    denoise_packed,
+    plan_for,
+)
+from redraft.model.records import CanvasState
+
+PROMPT = ids("def f(x):\n    ")
+PLAIN = Plan(threshold=0.9, repair_above=None)
+
+
+class Begins:
+    """The answer begins with ``text``, one token a byte or a word of the vocabulary."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+
+    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
+        rest = self.text[len(written) :]
+        if not rest:
+            return None
+        return np.asarray([bool(b) and (b.startswith(rest) or rest.startswith(b)) for b in VOCAB])
+
+
+def sequence_over(
+    predict: Predict, width: int = 8, verifier: str = "none"
+) -> tuple[FakeSequence, Brief]:
+    config = small_config(width, verifier)
+    sequence = FakeBackend(predict, config).new_sequence(1_000)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence.log.clear()
+    return sequence, Brief(config, VOCAB, PLAIN, Limits(max_tokens=64))
+
+
+def write(
+    predict: Predict,
+    plan: Plan = PLAIN,
+    width: int = 8,
+    limits: Limits | None = None,
+    constraint: Constraint | None = None,
+    seed: int = 0,
+) -> tuple[Draft, FakeSequence, list[CanvasState]]:
+    sequence, brief = sequence_over(predict, width)
+    brief = replace(brief, plan=plan, limits=limits or brief.limits, constraint=constraint)
+    states: list[CanvasState] = []
+    result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(seed), states.append)
+    (draft,) = result.drafts
+    assert result.passes == sum(entry == "denoise" for entry in sequence.log)
+    return draft, sequence, states
+
+
+# --- placing ----------------------------------------------------------------------------------
+
+
+def test_a_sure_model_writes_a_whole_canvas_in_one_step() -> None:
+    draft, sequence, _ = write(Script(ids("pass")))
+    assert (draft.text, draft.finish, draft.steps) == ("pass", "end", 1)
+    assert draft.token_ids == (*ids("pass"), END)
+    assert sequence.tokens == PROMPT[:-1]
+
+
+def test_the_window_is_the_last_token_and_one_position_less_than_the_canvas() -> None:
+    script = Script(ids("abc"), sure=lambda position, window: 0.5)
+    write(script)
+    assert script.windows[0] == [PROMPT[-1], *[MASK] * 7]
+
+
+def test_an_unsure_model_places_one_position_a_step() -> None:
+    draft, _, _ = write(Script(ids("pass"), sure=always(0.5)))
+    assert (draft.text, draft.steps) == ("pass", 5)
+
+
+def test_the_surest_position_goes_first_where_none_passes() -> None:
+    script = Script(ids("abcd"), sure=lambda position, window: 0.8 if position == 2 else 0.4)
+    _, _, states = write(script)
+    assert states[0].pieces[:4] == (None, None, "c", None)
+
+
+def test_positions_at_the_threshold_are_placed_together() -> None:
+    script = Script(ids("abcd"), sure=lambda p, window: 0.95 if p in (1, 3) else 0.4)
+    draft, _, states = write(script)
+    assert states[0].pieces[:4] == (None, "b", None, "d")
+    assert draft.text == "abcd"
+
+
+def test_leftmost_first_places_one_token_a_step_from_the_left() -> None:
+    draft, _, states = write(Script(ids("abc")), LEFTMOST_FIRST)
+    assert [state.show(".").rstrip(".") for state in states] == ["a", "ab", "abc", "abc"]
+    assert draft.steps == 4
+
+
+def test_low_quality_fills_a_canvas_in_few_steps_however_unsure() -> None:
+    draft, _, _ = write(Script(ids("x" * 40), sure=always(0.4)), plan_for("low"), width=16)
+    assert draft.text == "x" * 40
+    assert draft.steps <= 3 * 4
+
+
+def test_medium_takes_as_many_steps_as_positions_when_unsure() -> None:
+    draft, _, _ = write(Script(ids("x" * 20), sure=always(0.4)), plan_for("medium"), width=16)
+    assert (draft.text, draft.steps) == ("x" * 20, 21)
+
+
+def test_a_special_token_is_never_placed() -> None:
+    script = Script(ids("abcd"), slips=lambda position, window: 3 if position == 1 else None)
+    draft, _, _ = write(script)
+    assert all(token == END or token >= SPECIAL for token in draft.token_ids)
+    assert draft.finish == "end"
+
+
+# --- END --------------------------------------------------------------------------------------
+
+
+def test_an_early_doubtful_end_waits_for_what_is_before_it() -> None:
+    """END is the surest guess of the first step, yet places nothing ahead of open positions."""
+
+    def sure(position: int, window: Sequence[int]) -> float:
+        return 0.85 if position == 4 else 0.5
+
+    script = Script(ids("abcdefg"), sure, slips=lambda p, w: END if p == 4 and _open(w) else None)
+    draft, _, _ = write(script)
+    assert draft.text == "abcdefg"
+
+
+def _open(window: Sequence[int]) -> bool:
+    """Whether the fourth token of the answer is still masked."""
+    return window[4] == MASK
+
+
+def test_a_very_sure_end_bounds_the_canvas_at_once() -> None:
+    script = Script(ids("abc"), sure=lambda p, window: 0.95 if p >= 3 else 0.5)
+    draft, _, _ = write(script)
+    assert draft.text == "abc"
+    assert draft.steps == 3, "END took no step of its own"
+    assert script.windows[1][4:] == [END] * 4, "padding after END is shown as END"
+
+
+def test_end_costs_no_step_when_the_gap_before_it_closes() -> None:
+    """Threshold 0.6: END at 0.7 may not go ahead, but does once all before it is placed."""
+    script = Script(ids("abc"), sure=always(0.7))
+    draft, _, states = write(script, Plan(threshold=0.6, repair_above=None))
+    assert (draft.text, draft.steps, len(states)) == ("abc", 1, 1)
+
+
+def test_nothing_is_an_answer() -> None:
+    draft, _, _ = write(Script([]))
+    assert (draft.text, draft.finish, draft.token_ids) == ("", "end", (END,))
+    assert draft.confidence.first == pytest.approx(0.99, abs=1e-3)
+
+
+# --- several canvases -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [7, 8, 9, 15, 16, 17, 40])
+@pytest.mark.parametrize("p", [0.5, 0.99])
+def test_long_answers_take_several_canvases(length: int, p: float) -> None:
+    text = "".join(chr(ord("a") + i % 26) for i in range(length))
+    draft, sequence, _ = write(Script(ids(text), sure=always(p)))
+    assert (draft.text, draft.finish) == (text, "end")
+    committed = length // 8 * 8
+    assert sequence.tokens == (PROMPT + ids(text))[: len(PROMPT) - 1 + committed]
+
+
+def test_a_canvas_is_opened_by_the_last_token_of_the_one_before() -> None:
+    script = Script(ids("abcdefghij"))
+    write(script)
+    assert script.windows[1][0] == ids("h")[0]
+
+
+def test_states_show_earlier_canvases_and_count_steps_over_all() -> None:
+    _, _, states = write(Script(ids("abcdefghij"), sure=always(0.99)))
+    assert [state.step for state in states] == [1, 2]
+    assert states[-1].show() == "abcdefghij"
+
+
+# --- limits -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1, 3, 8, 9, 12])
+def test_max_tokens_ends_an_answer(limit: int) -> None:
+    draft, _, _ = write(Script(ids("x" * 30)), limits=Limits(max_tokens=limit))
+    assert (draft.text, draft.finish, len(draft.token_ids)) == ("x" * limit, "length", limit)
+
+
+def test_positions_beyond_max_tokens_cost_no_steps() -> None:
+    draft, _, _ = write(Script(ids("x" * 30), always(0.5)), limits=Limits(max_tokens=3))
+    assert draft.steps == 3
+
+
+def test_max_lines_cuts_before_the_newline_that_is_too_many() -> None:
+    limits = Limits(max_tokens=64, max_lines=2)
+    draft, _, states = write(Script(ids("a\nbc\nd\ne")), limits=limits)
+    assert (draft.text, draft.finish) == ("a\nbc", "length")
+    assert states[-1].show() == "a\nbc"
+
+
+def test_max_lines_needs_no_further_step_once_the_lines_are_there() -> None:
+    sure = 0.5
+    draft, _, _ = write(Script(ids("ab\ncd"), always(sure)), LEFTMOST_FIRST,
+                        limits=Limits(max_tokens=64, max_lines=1))
+    assert (draft.text, draft.steps) == ("ab", 3)
+
+
+def test_the_earliest_stop_string_cuts_across_canvases() -> None:
+    limits = Limits(max_tokens=64, stop=("zz", "hij", "ij"))
+    draft, _, _ = write(Script(ids("abcdefghijklmn")), limits=limits)
+    assert (draft.text, draft.finish) == ("abcdefg", "stop")
+    assert len(draft.token_ids) == 8, "tokens behind the stop are not counted"
+
+
+def test_a_stop_string_inside_the_forced_beginning_does_not_cut() -> None:
+    limits = Limits(max_tokens=64, stop=("re",), forced="re")
+    draft, _, _ = write(Script(ids("return 1")), limits=limits, constraint=Begins(b"re"))
+    assert (draft.text, draft.finish) == ("return 1", "end")
+
+
+# --- text -------------------------------------------------------------------------------------
+
+
+def test_a_character_split_over_tokens_is_whole_in_text_and_pieces() -> None:
+    draft, _, states = write(Script(ids("é→x"), sure=always(0.5)), LEFTMOST_FIRST)
+    assert draft.text == "é→x"
+    assert [state.show("") for state in states] == ["", "é", "é", "é", "é→", "é→x", "é→x"]
+
+
+def test_a_character_cut_off_by_the_limit_is_left_out() -> None:
+    draft, _, _ = write(Script(ids("a→b")), limits=Limits(max_tokens=2))
+    assert draft.text == "a"
+
+
+def test_pieces_leave_the_forced_beginning_out() -> None:
+    limits = Limits(max_tokens=64, forced="ret")
+    script = Script([word(b"return"), *ids(" 1")])
+    draft, _, states = write(script, limits=limits, constraint=Begins(b"ret"))
+    assert draft.text == "return 1"
+    assert states[-1].show() == "urn 1"
+
+
+# --- repair -----------------------------------------------------------------------------------
+
+
+def slip_until_context(position: int, window: Sequence[int]) -> int | None:
+    """Says ``?`` for position 1 as long as position 2 is masked."""
+    return ids("?")[0] if position == 1 and window[3] == MASK else None
+
+
+def test_a_placed_token_gives_way_to_a_surer_one() -> None:
+    def sure(position: int, window: Sequence[int]) -> float:
+        return 0.95 if position == 1 else 0.5
+
+    script = Script(ids("abcd"), sure, slips=slip_until_context)
+    repaired, _, _ = write(script, Plan(threshold=0.9))
+    assert (repaired.text, repaired.repaired) == ("abcd", 1)
+    kept, _, _ = write(script, PLAIN)
+    assert (kept.text, kept.repaired) == ("a?cd", 0)
+
+
+def test_high_quality_looks_once_more_over_a_full_canvas() -> None:
+    script = Script(ids("abcd"), always(0.99), slips=slip_until_context)
+    medium, _, _ = write(script, plan_for("medium"))
+    high, _, _ = write(script, plan_for("high"))
+    assert medium.text == "a?cd"
+    assert (high.text, high.repaired) == ("abcd", 1)
+
+
+def test_two_tokens_that_displace_each_other_do_not_go_on_for_ever() -> None:
+    def flicker(position: int, window: Sequence[int]) -> int | None:
+        if position != 0:
+            return None
+        return ids("B")[0] if window[1] == ids("A")[0] else ids("A")[0]
+
+    script = Script(ids("abcdefg"), lambda p, w: 0.95 if p == 0 else 0.4, slips=flicker)
+    draft, _, _ = write(script, Plan(threshold=0.9, repair_steps=50))
+    assert draft.repaired == 2
+    assert draft.text[1:] == "bcdefg"
+
+
+def test_an_end_that_came_too_early_is_repaired() -> None:
+    def slips(position: int, window: Sequence[int]) -> int | None:
+        return END if position == 3 and window[1] == MASK else None
+
+    script = Script(ids("abcdef"), lambda p, w: 0.95 if p == 3 else 0.5, slips=slips)
+    draft, _, _ = write(script, Plan(threshold=0.9))
+    assert (draft.text, draft.repaired) == ("abcdef", 1)
+
+
+def test_repair_never_cuts_placed_text_off() -> None:
+    def slips(position: int, window: Sequence[int]) -> int | None:
+        return END if position == 1 and window[2] != MASK else None
+
+    def sure(position: int, window: Sequence[int]) -> float:
+        return 0.95 if position in (1, 5) else 0.5
+
+    draft, _, _ = write(Script(ids("abcdef"), sure, slips=slips), Plan(threshold=0.9))
+    assert draft.text == "abcdef"
+
+
+def test_confidence_follows_a_repair() -> None:
+    def sure(position: int, window: Sequence[int]) -> float:
+        if position != 1:
+            return 0.97
+        return 0.99 if window[2] == ids("?")[0] else 0.92
+
+    slips = lambda p, w: ids("?")[0] if p == 1 and w[2] == MASK else None  # noqa: E731
+    draft, _, _ = write(Script(ids("abc"), sure, slips=slips), plan_for("high"))
+    assert draft.text == "abc"
+    assert draft.confidence.minimum == pytest.approx(0.97, abs=1e-3)
+
+
+# --- constraints ------------------------------------------------------------------------------
+
+
+def test_the_answer_begins_with_the_forced_text_though_the_model_disagrees() -> None:
+    script = Script(ids("xyz"), rivals={0: word(b"ret")})
+    draft, _, _ = write(script, constraint=Begins(b"ret"))
+    assert draft.text.startswith("ret")
+
+
+def test_nothing_beyond_is_placed_in_the_step_in_which_the_model_is_overruled() -> None:
+    script = Script(ids("xyz"), rivals={0: word(b"ret")})
+    _, _, states = write(script, constraint=Begins(b"ret"))
+    assert states[0].pieces[0] == "ret"
+    assert set(states[0].pieces[1:]) == {None}
+
+
+def test_a_constraint_the_model_agrees_with_costs_no_step() -> None:
+    draft, _, _ = write(Script(ids("return 1")[:7]), constraint=Begins(b"ret"))
+    assert (draft.text, draft.steps) == ("return ", 1)
+
+
+def test_an_unsure_model_under_a_constraint_places_one_token_a_step() -> None:
+    class TwoDigits:
+        def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
+            return None if len(written) > 1 else np.asarray([b.isdigit() for b in VOCAB])
+
+    script = Script(ids("12ab"), always(0.5), rivals={i: ids("7")[0] for i in range(2)})
+    draft, _, states = write(script, constraint=TwoDigits())
+    assert draft.text == "12ab"
+    assert [state.show(".").rstrip(".") for state in states[:2]] == ["1", "12"]
+
+
+def test_a_forced_token_is_not_repaired() -> None:
+    script = Script(ids("xyz"), rivals={0: word(b"ret")})
+    draft, _, _ = write(script, plan_for("high"), constraint=Begins(b"ret"))
+    assert draft.text.startswith("ret")
+    assert draft.repaired == 0
+
+
+def test_a_constraint_that_allows_nothing_ends_the_answer() -> None:
+    class Nothing:
+        def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
+            return np.zeros(len(VOCAB), dtype=np.bool_)
+
+    draft, _, _ = write(Script(ids("abc")), constraint=Nothing())
+    assert (draft.text, draft.finish, draft.confidence.mean) == ("", "end", 0.0)
+
+
+# --- sampling ---------------------------------------------------------------------------------
+
+
+def sampled(seed: int, temperature: float = 1.5, top_p: float = 1.0) -> str:
+    plan = Plan(threshold=0.9, temperature=temperature, top_p=top_p)
+    script = Script(ids("abcdef"), always(0.5), rivals={i: ids("Q")[0] for i in range(6)})
+    return write(script, plan, seed=seed)[0].text
+
+
+def test_the_same_seed_gives_the_same_sample() -> None:
+    assert sampled(3) == sampled(3)
+
+
+def test_seeds_differ() -> None:
+    assert len({sampled(seed) for seed in range(8)}) > 1
+
+
+@pytest.mark.parametrize("top_p", [0.0, 0.1])
+def test_a_narrow_nucleus_holds_the_likeliest_token_alone(top_p: float) -> None:
+    assert sampled(5, top_p=top_p) == "abcdef"
+
+
+def test_a_sample_never_ends_the_answer_ahead_of_open_positions() -> None:
+    """END is the second choice everywhere; only the leftmost open position may draw it."""
+    script = Script(ids("abcdef"), lambda p, w: 0.55 + p / 100, rivals=dict.fromkeys(range(6), END))
+    for seed in range(20):
+        plan = Plan(threshold=0.9, repair_above=None, temperature=1.0)
+        _, _, states = write(script, plan, seed=seed)
+        for state in states[:-1]:
+            assert len(state.pieces) >= 6
+
+
+# --- verification -----------------------------------------------------------------------------
+
+
+def verified(bad: str) -> tuple[Draft, FakeSequence, Denoised]:
+    """An answer whose drafts contain ``?`` in the first canvas, judged by a causal pass that
+    dislikes ``bad``."""
+
+    def slips(position: int, window: Sequence[int]) -> int | None:
+        return ids("?")[0] if position == 3 and window[0] == PROMPT[-1] else None
+
+    config = small_config(8, verifier="ar")
+    backend = FakeBackend(
+        Script(ids("abcdefghij"), slips=slips, prompt_tokens=len(PROMPT)),
+        config,
+        score=lambda context, token: -9.0 if VOCAB[token] == bad.encode() else -0.1,
+    )
+    sequence = backend.new_sequence(100)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    brief = Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
+    result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0))
+    return result.drafts[0], sequence, result
+
+
+def test_a_vetoed_token_and_what_follows_are_written_again() -> None:
+    draft, sequence, result = verified("?")
+    assert (draft.text, draft.finish) == ("abcdefghij", "end")
+    assert sequence.tokens == [*PROMPT, *ids("abcdefghij")]
+    assert result.prefilled > len("abcdefghij")
+
+
+def test_an_accepted_draft_stays() -> None:
+    draft, _, _ = verified("!")
+    assert draft.text == "abc?efghij"
+
+
+def test_a_verifier_that_vetoes_everything_still_lets_the_answer_end() -> None:
+    config = small_config(8, verifier="ar")
+    backend = FakeBackend(Script(ids("abc")), config, score=lambda context, token: -50.0)
+    sequence = backend.new_sequence(100)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    brief = Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
+    (draft,) = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0)).drafts
+    assert (draft.text, draft.finish) == ("abc", "end")
+
+
+# --- several candidates -----------------------------------------------------------------------
+
+
+def packed(predict: Predict, count: int, plan: Plan = PLAIN) -> tuple[Denoised, FakeSequence]:
+    sequence, brief = sequence_over(predict)
+    result = denoise_packed(
+        sequence, PROMPT[-1], replace(brief, plan=plan), np.random.default_rng(0), count
+    )
+    return result, sequence
+
+
+class Branches:
+    """Writes one of two texts, depending on the first token on the canvas."""
+
+    def __init__(self) -> None:
+        a, b = ids("apple"), ids("berry")
+        self.first = Script(a, lambda p, w: 0.6 if p == 0 and w[1] == MASK else 0.97, {0: b[0]})
+        self.second = Script(b, lambda p, w: 0.95)
+
+    def __call__(self, context: list[int], window: list[int]) -> NDArray[np.float32]:
+        chosen = self.second if window[1] == ids("b")[0] else self.first
+        return chosen(context, window)
+
+
+def test_candidates_begin_with_the_likeliest_first_tokens() -> None:
+    result, sequence = packed(Branches(), 3)
+    assert [draft.text for draft in result.drafts] == ["apple", "berry"]
+    assert sequence.log == ["denoise", "packed 2"]
+    assert sequence.tokens == PROMPT[:-1]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("quality", ["low", "medium", "high"])
+def test_the_first_row_of_a_packed_pass_is_what_a_single_one_writes(
+    seed: int, quality: str
+) -> None:
+    plan = plan_for("low" if quality == "low" else "medium" if quality == "medium" else "high")
+    noise = Noise(seed, scale=4.0)
+    single, _, _ = write(noise, plan, limits=Limits(max_tokens=20))
+    sequence, brief = sequence_over(noise)
+    brief = replace(brief, plan=plan, limits=Limits(max_tokens=20))
+    several = denoise_packed(sequence, PROMPT[-1], brief, np.random.default_rng(0), 4)
+    assert single.token_ids in {draft.token_ids for draft in several.drafts}
+    assert sequence.tokens == PROMPT[:-1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_row_writes_what_it_would_write_alone(seed: int) -> None:
+    """Its slow twin: the same rows through passes of their own."""
+
+    class OneByOne(FakeSequence):
+        def denoise_packed(self, windows, logits=False):  # type: ignore[no-untyped-def]
+            outs = [self.denoise(window, logits) for window in windows]
+            names = ("token", "confidence", "entropy", *(("logits",) if logits else ()))
+            return type(outs[0])(*(np.stack([getattr(o, name) for o in outs]) for name in names))
+
+    noise = Noise(seed, scale=4.0)
+    fast, _ = packed(noise, 3, plan_for("medium"))
+    sequence, brief = sequence_over(noise)
+    slow_sequence = OneByOne(noise, lambda c, t: 0.0, 1_000, list(sequence.tokens))
+    slow = denoise_packed(
+        slow_sequence, PROMPT[-1], replace(brief, plan=plan_for("medium")),
+        np.random.default_rng(0), 3,
+    )
+    assert [d.token_ids for d in fast.drafts] == [d.token_ids for d in slow.drafts]
+    assert "denoise" in slow_sequence.log
+
+
+def test_candidates_are_ranked_by_mean_confidence_and_none_is_twice() -> None:
+    result, _ = packed(Noise(1, scale=4.0), 6, plan_for("medium"))
+    means = [draft.confidence.mean for draft in result.drafts]
+    assert means == sorted(means, reverse=True)
+    assert len({draft.token_ids for draft in result.drafts}) == len(result.drafts) > 1
+
+
+def test_sampled_candidates_are_reproducible_draws() -> None:
+    plan = Plan(threshold=0.9, temperature=1.0)
+    script = Script(ids("abcdef"), always(0.5), rivals={i: ids("Q")[0] for i in range(6)})
+    once, _ = packed(script, 4, plan)
+    again, _ = packed(script, 4, plan)
+    assert [d.token_ids for d in once.drafts] == [d.token_ids for d in again.drafts]
+    assert len(once.drafts) > 1
+
+
+def test_long_candidates_go_on_alone_and_leave_the_cache_as_it_was() -> None:
+    class Long(Branches):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first.target = [*ids("apple tree and more"), END]
+            self.second.target = [*ids("berry bush and much more"), END]
+
+        def __call__(self, context: list[int], window: list[int]) -> NDArray[np.float32]:
+            second = ids("b")[0] in (window[1], *context[len(PROMPT) : len(PROMPT) + 1])
+            return (self.second if second else self.first)(context, window)
+
+    result, sequence = packed(Long(), 2)
+    assert {draft.text for draft in result.drafts} == {
+        "apple tree and more",
+        "berry bush and much more",
+    }
+    assert sequence.tokens == PROMPT[:-1]
+
+
+# --- cancelling -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_cancel_stops_before_the_next_pass(after: int) -> None:
+    sequence, brief = sequence_over(Script(ids("x" * 30), always(0.3)))
+    asked: list[int] = []
+
+    def cancelled() -> bool:
+        asked.append(1)
+        return len(asked) > after
+
+    with pytest.raises(Cancelled):
+        denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0), cancelled=cancelled)
+    assert sequence.log == ["denoise"] * after
+
+
+# --- whatever the model says ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("scale", [0.5, 4.0, 30.0])
+def test_noise_always_terminates_within_the_limits(seed: int, scale: float) -> None:
+    plan = plan_for(("low", "medium", "high")[seed % 3])  # type: ignore[arg-type]
+    draft, _, states = write(Noise(seed, scale), plan, limits=Limits(max_tokens=21))
+    assert 1 <= len(draft.token_ids) <= 21
+    assert MASK not in draft.token_ids
+    assert 0 <= draft.confidence.minimum <= draft.confidence.mean <= 1
+    assert draft.finish == ("end" if draft.token_ids[-1] == END else "length")
+    assert all(piece is not None for piece in states[-1].pieces)
+    if draft.ended:
+        assert states[-1].show() == draft.text
