@@ -97,6 +97,10 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return self._data.get(key) is not None
 
+    def raw(self, key: str) -> object:
+        """The value as it came, for fields of several types."""
+        return self._data.get(key)
+
     def _get(self, key: str, default: Any) -> Any:
         value = self._data.get(key)
         if value is None:

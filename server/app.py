@@ -1,0 +1,183 @@
+"""The HTTP application: which routes there are, who may call them, how errors look.
+
+Translates errors once, for all routes. Knows nothing of models; a wire format's fields are known
+only to its module in ``wires/``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp import web
+from redraft.model.errors import ModelNotReady, Overloaded, RedraftError, Unauthorized
+from redraft.model.records import Predictor
+from redraft.model.wire import error_to_json
+
+from .exchange import SERVICE, error_response, json_response
+from .metrics import CONTENT_TYPE, Metrics
+from .service import Service
+from .settings import Settings, is_loopback
+from .wires import mercury, openai, redraft
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+#: Answered without a key, for load balancers and start scripts: tells nothing but the state.
+OPEN_ROUTES = frozenset({"/health"})
+
+#: Seconds until a client may ask again while the model is loading.
+NOT_READY_RETRY_S = 2
+
+
+def create_app(predictor: Predictor, settings: Settings) -> web.Application:
+    """The application, not yet listening; the caller keeps and closes the predictor.
+
+    Raises:
+        SettingsError: the address can be reached by others and there is no API key.
+    """
+    settings.check_exposure()
+    app = web.Application(
+        client_max_size=settings.max_body_bytes,
+        middlewares=[_count, _translate_errors, _guard],
+    )
+    app[SERVICE] = Service(predictor, settings, Metrics())
+    app.router.add_get("/health", health)
+    app.router.add_get("/metrics", metrics)
+    for wire in (openai, mercury, redraft):
+        app.router.add_routes(wire.routes)
+    return app
+
+
+async def health(http: web.Request) -> web.Response:
+    """200 when the model answers; 503 with how far it is before that."""
+    status = await http.app[SERVICE].status()
+    body: dict[str, Any] = {
+        "status": status.state,
+        "model": status.model,
+        "provider": status.provider,
+        "progress": status.progress,
+        "message": status.message,
+    }
+    if status.state == "ready":
+        return json_response(body)
+    return json_response(body, status=503, headers={"Retry-After": str(NOT_READY_RETRY_S)})
+
+
+async def metrics(http: web.Request) -> web.Response:
+    return web.Response(
+        body=http.app[SERVICE].metrics.exposition(), headers={"Content-Type": CONTENT_TYPE}
+    )
+
+
+@web.middleware
+async def _count(request: web.Request, handler: Handler) -> web.StreamResponse:
+    resource = request.match_info.route.resource
+    route = resource.canonical if resource is not None else "unknown"
+    status = "dropped"  # what a cancelled handler leaves behind
+    try:
+        response = await handler(request)
+        status = str(response.status)
+        return response
+    finally:
+        request.app[SERVICE].metrics.requests.labels(route, status).inc()
+
+
+@web.middleware
+async def _translate_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Overloaded as error:
+        wait_s = math.ceil(error.retry_after_s)
+        return _of(error, {"Retry-After": str(wait_s)})
+    except ModelNotReady as error:
+        return _of(error, {"Retry-After": str(NOT_READY_RETRY_S)})
+    except Unauthorized as error:
+        return _of(error, {"WWW-Authenticate": 'Bearer realm="redraft"'})
+    except RedraftError as error:
+        return _of(error)
+    except web.HTTPException as error:
+        return _http_error(request, error)
+    except (ConnectionResetError, asyncio.CancelledError):
+        raise  # the client went away: there is nobody to tell
+    except aiohttp.ClientPayloadError as error:
+        return error_response(400, "invalid_body", f"The body could not be read: {error}.")
+    except Exception as error:
+        log.exception("a fault of ours while answering %s", request.path)
+        return error_response(
+            500,
+            "internal_error",
+            f"Redraft met a fault of its own ({type(error).__name__}); the details are in its "
+            "log. Please report it with them.",
+        )
+
+
+def _of(error: RedraftError, headers: dict[str, str] | None = None) -> web.Response:
+    return json_response(error_to_json(error), status=error.http_status, headers=headers)
+
+
+def _http_error(http: web.Request, error: web.HTTPException) -> web.Response:
+    if error.status == 404:
+        known = sorted({r.canonical for r in http.app.router.resources()})
+        message = f"There is no route {http.path[:200]!r}. The routes are {', '.join(known)}."
+        return error_response(404, "not_found", message)
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        message = f"{http.path[:200]} does not answer {http.method[:20]}. Use {allowed}."
+        return error_response(405, "method_not_allowed", message, {"Allow": allowed})
+    codes = {403: "forbidden", 408: "body_timeout", 413: "body_too_large"}
+    return error_response(
+        error.status, codes.get(error.status, "http_error"), error.text or error.reason
+    )
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    key = request.app[SERVICE].settings.key()
+    if key is None:
+        _check_local(request)
+    elif request.path not in OPEN_ROUTES:
+        _check_key(request, key)
+    return await handler(request)
+
+
+def _check_key(http: web.Request, key: str) -> None:
+    scheme, _, given = http.headers.get("Authorization", "").partition(" ")
+    right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), key.encode())
+    if scheme.lower() != "bearer" or not right:
+        raise Unauthorized(
+            "This server demands its API key. Send it as 'Authorization: Bearer KEY'."
+        )
+
+
+def _check_local(http: web.Request) -> None:
+    """Without a key, keep web pages out: a page that the user visits can reach loopback too.
+
+    A page of another site carries its Origin; one whose name was rebound to 127.0.0.1 its Host.
+    """
+    host = _host_of(f"//{http.headers.get('Host', '')}")
+    if not is_loopback(host):
+        raise web.HTTPForbidden(
+            text=f"The Host header names {host[:100]!r}, which is not this machine. Call "
+            "http://127.0.0.1 or http://localhost, or give the server an API key."
+        )
+    origin = http.headers.get("Origin")
+    if origin is not None and not is_loopback(_host_of(origin)):
+        raise web.HTTPForbidden(
+            text=f"Web pages of {origin[:100]!r} may not call this server. Give it an API key to "
+            "allow that."
+        )
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

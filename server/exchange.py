@@ -1,0 +1,115 @@
+"""What every wire needs: bodies in, JSON and streams out. Knows no wire's fields."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+from aiohttp import web
+from redraft.model.errors import RedraftError
+from redraft.model.records import CanvasState, EditRequest, Prediction
+from redraft.model.wire import Json, error_to_json, parse_json
+
+from .service import Service
+
+EVENT_STREAM = "text/event-stream"
+LINES = "application/x-ndjson"
+
+OnEvent = Callable[[CanvasState | Prediction], Awaitable[None]]
+
+SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
+
+
+async def read_json(http: web.Request) -> Json:
+    """The request's JSON object.
+
+    Raises:
+        InvalidRequest: not UTF-8, not JSON or no object.
+        web.HTTPRequestEntityTooLarge: names the limit.
+        web.HTTPRequestTimeout: the body did not come in time.
+    """
+    settings = http.app[SERVICE].settings
+    try:
+        if (http.content_length or 0) > settings.max_body_bytes:
+            raise _too_large(settings.max_body_bytes, http.content_length or 0)
+        async with asyncio.timeout(settings.body_timeout_s):
+            body = await http.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        raise _too_large(settings.max_body_bytes, http.content_length or 0) from error
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(
+            text=f"The body did not arrive within {settings.body_timeout_s:g} s. Send it at once."
+        ) from None
+    return parse_json(body)
+
+
+def _too_large(limit: int, size: int) -> web.HTTPRequestEntityTooLarge:
+    return web.HTTPRequestEntityTooLarge(
+        max_size=limit,
+        actual_size=size,
+        text=f"The body is larger than {limit} bytes, this server's limit. Send less text around "
+        "the cursor, or raise 'max_body_bytes'.",
+    )
+
+
+def json_response(
+    body: Json, status: int = 200, headers: dict[str, str] | None = None
+) -> web.Response:
+    return web.json_response(body, status=status, headers=headers)
+
+
+def error_response(
+    status: int, code: str, message: str, headers: dict[str, str] | None = None
+) -> web.Response:
+    """The same shape as ``wire.error_to_json``, for what HTTP itself refuses."""
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    body = {"error": {"message": message, "type": kind, "code": code, "param": None}}
+    return json_response(body, status=status, headers=headers)
+
+
+class Stream:
+    """An answer in pieces: server-sent events, or lines of JSON.
+
+    Its headers go out with the first piece, so that whatever fails before can still be answered
+    with a status of its own.
+    """
+
+    def __init__(self, http: web.Request, content_type: str) -> None:
+        self._http = http
+        self._events = content_type == EVENT_STREAM
+        self._response = web.StreamResponse(
+            headers={
+                "Content-Type": content_type,
+                "Cache-Control": "no-cache",
+                "X-Accel-Buffering": "no",  # proxies shall pass each piece on at once
+            }
+        )
+
+    async def send(self, data: Json | str) -> None:
+        if not self._response.prepared:
+            await self._response.prepare(self._http)
+        text = data if isinstance(data, str) else json.dumps(data)
+        await self._response.write((f"data: {text}\n\n" if self._events else f"{text}\n").encode())
+
+    async def end(self) -> web.StreamResponse:
+        await self._response.write_eof()
+        return self._response
+
+    async def follow(
+        self, service: Service, request: EditRequest, on_event: OnEvent
+    ) -> web.StreamResponse:
+        """Hand each canvas state and the prediction to ``on_event``, which sends what it likes.
+
+        A failure after the first piece becomes the stream's last piece.
+        """
+        try:
+            async with aclosing(service.follow(request)) as events:
+                async for event in events:
+                    await on_event(event)
+        except RedraftError as error:
+            if not self._response.prepared:
+                raise
+            await self.send(error_to_json(error))
+        return await self.end()

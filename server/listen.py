@@ -1,0 +1,82 @@
+"""Puts an application on an address and takes it off again. Knows nothing of what it serves."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from aiohttp import web
+from redraft.model.errors import SettingsError
+
+
+@asynccontextmanager
+async def listening(
+    app: web.Application,
+    *,
+    host: str = "",
+    port: int = 0,
+    socket: Path | None = None,
+    shutdown_s: float,
+) -> AsyncIterator[str]:
+    """Listens on the Unix domain socket if given, else on ``host:port``; yields the address.
+
+    A handler is cancelled when its client goes away. On leaving, running requests get
+    ``shutdown_s`` seconds to finish.
+
+    Raises:
+        SettingsError: the port is in use, or the address is not one of this machine's.
+    """
+    runner = web.AppRunner(
+        app, handler_cancellation=True, shutdown_timeout=shutdown_s, access_log=None
+    )
+    await runner.setup()
+    try:
+        if socket is not None:
+            await web.UnixSite(runner, str(socket)).start()
+            yield str(socket)
+        else:
+            try:
+                await web.TCPSite(runner, host, port).start()
+            except OSError as error:
+                raise _cannot_listen(host, port, error) from error
+            yield _url(host, runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> SettingsError:
+    if error.errno == errno.EADDRINUSE:
+        return SettingsError(
+            f"Port {port} on {host} is in use by another program, maybe another 'redraft serve'. "
+            "Stop that one, or choose another port with --port."
+        )
+    if error.errno == errno.EACCES:
+        return SettingsError(
+            f"This user may not listen on port {port}. Choose one above 1023 with --port."
+        )
+    return SettingsError(
+        f"Cannot listen on {host}, port {port}: {error.strerror or error}. "
+        "Choose an address of this machine with --host."
+    )
+
+
+async def until_told_to_stop() -> None:
+    """Returns at SIGINT or SIGTERM (Ctrl-C or Ctrl-Break on Windows)."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    names = (signal.SIGINT, signal.SIGTERM)
+    try:
+        for name in names:
+            loop.add_signal_handler(name, stop.set)
+    except NotImplementedError:  # Windows' loop
+        for name in names:
+            signal.signal(name, lambda *_: loop.call_soon_threadsafe(stop.set))
+    await stop.wait()

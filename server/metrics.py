@@ -1,0 +1,78 @@
+"""What the server counts, in Prometheus' terms. Knows nothing of HTTP; never sees a text.
+
+Each server has its own registry, so that several can live in one process.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from redraft.model.records import Prediction
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+#: Seconds. A suggestion is felt as instant below 0.1 and comes too late above 1.
+LATENCY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.175, 0.25, 0.375, 0.5, 0.75, 1, 1.5, 2.5, 5, 10)
+STEP_BUCKETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128)
+
+#: The parts of a request's time, as they are called in ``Stats``.
+STAGES = ("queue", "prompt", "prefill", "denoise", "total")
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "redraft_http_requests",
+            "HTTP requests by route and status; status 'dropped' where the client went away.",
+            ("route", "status"),
+            registry=self.registry,
+        )
+        self.in_flight = Gauge(
+            "redraft_predictions_in_flight",
+            "Predictions computed or waiting.",
+            registry=self.registry,
+        )
+        self.refused = Counter(
+            "redraft_predictions_refused",
+            "Predictions refused because the queue was full.",
+            registry=self.registry,
+        )
+        self._latency = Histogram(
+            "redraft_stage_seconds",
+            "Time of a prediction by stage.",
+            ("stage",),
+            buckets=LATENCY_BUCKETS,
+            registry=self.registry,
+        )
+        self._tokens = Counter(
+            "redraft_tokens",
+            "Tokens by kind: prompt = reused (found in the prefix cache) + new ones; computed went "
+            "through prefill; canvas were placed; repaired were replaced after placing.",
+            ("kind",),
+            registry=self.registry,
+        )
+        self._steps = Histogram(
+            "redraft_denoise_steps",
+            "Denoise steps of a prediction.",
+            buckets=STEP_BUCKETS,
+            registry=self.registry,
+        )
+        self._answers = Counter(
+            "redraft_predictions",
+            "Predictions by task and whether there was anything to suggest.",
+            ("task", "answer"),
+            registry=self.registry,
+        )
+
+    def observe(self, task: str, prediction: Prediction) -> None:
+        stats = prediction.stats
+        self._answers.labels(task, "candidates" if prediction.candidates else "nothing").inc()
+        for stage in STAGES:
+            self._latency.labels(stage).observe(getattr(stats, f"{stage}_ms") / 1_000)
+        for kind in ("prompt", "reused", "computed", "canvas", "repaired"):
+            self._tokens.labels(kind).inc(getattr(stats, f"{kind}_tokens"))
+        self._steps.observe(stats.denoise_steps)
+
+    def exposition(self) -> bytes:
+        return generate_latest(self.registry)

@@ -1,0 +1,116 @@
+"""What stands between every wire format and the predictor: limits, a bounded queue, numbers.
+
+Knows nothing of HTTP and of any wire format.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager, suppress
+
+from redraft.model.errors import InvalidRequest, Overloaded
+from redraft.model.records import (
+    CanvasState,
+    EditRequest,
+    ModelStatus,
+    Prediction,
+    Predictor,
+    StepCallback,
+)
+
+from .metrics import Metrics
+from .settings import Settings
+
+#: Weight of the newest prediction in the running mean that Retry-After is computed from.
+SMOOTHING = 0.2
+
+
+class Service:
+    """One predictor behind one queue; shared by all wires of an application."""
+
+    def __init__(self, predictor: Predictor, settings: Settings, metrics: Metrics) -> None:
+        self._predictor = predictor
+        self.settings = settings
+        self.metrics = metrics
+        self._in_flight = 0
+        self._mean_s = 0.5  # of a prediction's computation, until there is a measurement
+
+    async def status(self) -> ModelStatus:
+        return await self._predictor.status()
+
+    async def predict(
+        self, request: EditRequest, on_step: StepCallback | None = None
+    ) -> Prediction:
+        """The prediction, within the server's limits.
+
+        Raises:
+            Overloaded: the queue is full; carries when to come back.
+            InvalidRequest: more candidates than the server allows.
+        """
+        request = self._within_limits(request)
+        with self._admitted():
+            prediction = await self._predictor.predict(request, on_step)
+        self.metrics.observe(request.task, prediction)
+        computed_s = (prediction.stats.total_ms - prediction.stats.queue_ms) / 1_000
+        self._mean_s += SMOOTHING * (max(computed_s, 0.0) - self._mean_s)
+        return prediction
+
+    async def follow(self, request: EditRequest) -> AsyncGenerator[CanvasState | Prediction, None]:
+        """Each canvas state as it comes, then the prediction. Closing it stops the computation."""
+        loop = asyncio.get_running_loop()
+        arrived: asyncio.Queue[CanvasState | Prediction | BaseException] = asyncio.Queue()
+
+        def pass_on(state: CanvasState) -> None:
+            # The engine may call from its own thread.
+            loop.call_soon_threadsafe(arrived.put_nowait, state)
+
+        def finish(task: asyncio.Task[Prediction]) -> None:
+            end = asyncio.CancelledError() if task.cancelled() else task.exception()
+            # Through the loop as well, so that it comes after the last state.
+            loop.call_soon(arrived.put_nowait, end or task.result())
+
+        computing = asyncio.create_task(self.predict(request, pass_on))
+        computing.add_done_callback(finish)
+        try:
+            while True:
+                event = await arrived.get()
+                if isinstance(event, BaseException):  # raised where the caller waits
+                    raise event
+                yield event
+                if isinstance(event, Prediction):
+                    return
+        finally:
+            computing.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await computing
+
+    def _within_limits(self, request: EditRequest) -> EditRequest:
+        settings = self.settings
+        if request.candidates > settings.max_candidates:
+            raise InvalidRequest(
+                f"{request.candidates} candidates were asked for; this server gives at most "
+                f"{settings.max_candidates}. Ask for fewer, or raise 'max_candidates'."
+            )
+        # Clamped, not refused: several clients ask for thousands whatever they need, and an
+        # answer that was cut says so in its finish reason.
+        tokens = min(request.max_tokens, settings.max_tokens)
+        return dataclasses.replace(request, max_tokens=tokens)
+
+    @contextmanager
+    def _admitted(self) -> Iterator[None]:
+        if self._in_flight >= self.settings.queue_length:
+            self.metrics.refused.inc()
+            raise Overloaded(
+                f"{self._in_flight} requests are computed or waiting already, which is the limit. "
+                "Try again in a moment.",
+                retry_after_s=max(1.0, self._in_flight * self._mean_s),
+            )
+        self._in_flight += 1
+        self.metrics.in_flight.set(self._in_flight)
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            self.metrics.in_flight.set(self._in_flight)

@@ -1,0 +1,257 @@
+"""Every setting of the server and of the engine process, once, with its unit and why.
+
+Taken, later wins, from: the defaults below, ``config.toml`` in the platform's configuration folder,
+environment variables ``REDRAFT_<NAME>``, command-line options. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from redraft.model.errors import SettingsError
+
+ENV_PREFIX = "REDRAFT_"
+
+
+class Settings(BaseModel):
+    """Immutable; derive a changed one with :meth:`with_options`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # --- where to listen (redraft serve) ---
+    host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description=(
+            "address to listen on; loopback, so that nothing leaves the machine unless told to"
+        ),
+    )
+    port: int = Field(
+        7331,
+        ge=0,
+        le=65_535,
+        description="TCP port; 0 lets the system choose",
+    )
+    api_key: SecretStr | None = Field(
+        None,
+        description=(
+            "what clients send as 'Authorization: Bearer KEY'; demanded on any address but loopback"
+        ),
+    )
+
+    # --- what to accept ---
+    max_body_bytes: int = Field(
+        16 * 2**20,
+        ge=1_024,
+        description="largest request body, bytes; a file with one 5 MB line fits when escaped",
+    )
+    body_timeout_s: float = Field(
+        30.0,
+        gt=0,
+        description="seconds a client may take to send its body; a stalled one holds nothing",
+    )
+    queue_length: int = Field(
+        16,
+        ge=1,
+        description=(
+            "requests computed or waiting at once; more are answered 429, because a "
+            "suggestion that comes that late helps nobody"
+        ),
+    )
+    max_tokens: int = Field(
+        1_024,
+        ge=1,
+        description="longest answer, tokens; clients that ask for more get this many",
+    )
+    max_candidates: int = Field(
+        8,
+        ge=1,
+        description="most answers to one request; each costs its own denoising",
+    )
+    max_stops: int = Field(
+        4,
+        ge=1,
+        description="most stop strings of a completion request, as in OpenAI's API",
+    )
+    shutdown_s: float = Field(
+        3.0,
+        ge=0,
+        description="seconds that running requests get to finish at shutdown",
+    )
+
+    # --- the engine ---
+    model: str = Field(
+        "redraft-135m",
+        min_length=1,
+        description="weights to run; 'redraft model list' shows the names",
+    )
+    variant: str | None = Field(
+        None,
+        description="precision of the weights; none: the best one for the provider",
+    )
+    provider: Literal["CPU", "CUDA"] | None = Field(
+        None,
+        description="where to run; none: CUDA where it works, else CPU",
+    )
+    threads: int | None = Field(
+        None,
+        ge=1,
+        le=1_024,
+        description="CPU threads of the engine; none: one per physical core",
+    )
+    cache_dir: Path | None = Field(
+        None,
+        description="folder of the weights; none: the platform's cache folder",
+    )
+
+    # --- the engine process that editors share ---
+    idle_exit_s: float = Field(
+        600.0,
+        gt=0,
+        description=(
+            "seconds without requests and without joined clients until the engine process "
+            "leaves and gives its memory back"
+        ),
+    )
+    ping_s: float = Field(
+        60.0,
+        gt=0,
+        description="seconds between the signs of life of a joined client; well below idle_exit_s",
+    )
+    start_timeout_s: float = Field(
+        30.0,
+        gt=0,
+        description=(
+            "seconds a new engine process may take until it answers; importing onnxruntime "
+            "from a cold disk is slow, loading weights is not counted"
+        ),
+    )
+    backoff_s: float = Field(
+        0.25,
+        ge=0,
+        description=(
+            "seconds before a crashed engine is started again; doubles with each crash up to 30 s"
+        ),
+    )
+    runtime_dir: Path | None = Field(
+        None,
+        description="folder of the engine's socket and token; none: the platform's runtime folder",
+    )
+    log_dir: Path | None = Field(
+        None,
+        description="folder of the engine's log; none: the platform's log folder",
+    )
+
+    @field_validator("provider", mode="before")
+    @classmethod
+    def _any_case(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
+
+    def with_options(self, **options: Any) -> Settings:
+        """These settings with every option that is not ``None`` in its place.
+
+        Raises:
+            SettingsError: names the option, its value and what it must be.
+        """
+        given = {name: value for name, value in options.items() if value is not None}
+        return _checked({**self.model_dump(), **given}, "option")
+
+    def key(self) -> str | None:
+        return self.api_key.get_secret_value() if self.api_key else None
+
+    def check_exposure(self) -> None:
+        """Refuse to listen where others can reach us without a key.
+
+        Raises:
+            SettingsError: says how to set a key.
+        """
+        key = self.key()
+        if key is not None and not re.fullmatch("[!-~]+", key):
+            raise SettingsError(
+                "The API key must be non-empty printable ASCII without spaces: it travels in an "
+                "HTTP header. Choose another one."
+            )
+        if key is None and not is_loopback(self.host):
+            raise SettingsError(
+                f"{self.host} can be reached from other machines, so an API key is demanded. "
+                "Set the environment variable REDRAFT_API_KEY to a long random text (for instance "
+                "the output of 'python -c \"import secrets; print(secrets.token_urlsafe())\"'), or "
+                "listen on 127.0.0.1."
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``; a name other than localhost is not trusted."""
+    name = host.strip("[]").rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def config_file() -> Path:
+    """Where the configuration is read from, whether or not it exists."""
+    return platformdirs.user_config_path("redraft", appauthor=False) / "config.toml"
+
+
+def load_settings(
+    file: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Settings:
+    """Settings from the file (a missing one is no fault) and the environment.
+
+    Raises:
+        SettingsError: names the file or variable, the value and what it must be.
+    """
+    file = file or config_file()
+    values = _read_file(file)
+    if values:
+        _checked(values, f"{file}:")
+    environment = os.environ if environment is None else environment
+    return _checked({**values, **_from_environment(environment)}, "REDRAFT_* variable for")
+
+
+def _read_file(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file} is not valid TOML: {error}. Mend or delete it.") from None
+    except OSError as error:
+        raise SettingsError(
+            f"{file} cannot be read: {error.strerror}. Mend or delete it."
+        ) from None
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Variables that name a setting; others with our prefix belong to other parts of Redraft."""
+    names = {ENV_PREFIX + name.upper(): name for name in Settings.model_fields}
+    return {names[key]: value for key, value in environment.items() if key in names and value}
+
+
+def _checked(values: Mapping[str, Any], origin: str) -> Settings:
+    try:
+        return Settings.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise SettingsError(
+                f"{origin} '{name}' is not a setting. The settings are "
+                f"{', '.join(Settings.model_fields)}."
+            ) from None
+        value = "(hidden)" if name == "api_key" else repr(first["input"])
+        wanted = Settings.model_fields[name].description if name in Settings.model_fields else ""
+        raise SettingsError(
+            f"{origin} '{name}' is {value}: {first['msg'].lower()}. It means: {wanted}."
+        ) from None

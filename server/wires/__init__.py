@@ -1,0 +1,1 @@
+"""One module per wire format: each translates requests in and answers out, nothing else."""

@@ -1,0 +1,41 @@
+"""Redraft's own format: the records as versioned JSON, for ``RemotePredictor``.
+
+``steps: true`` answers with lines of JSON: each canvas state as it comes, then the prediction.
+"""
+
+from __future__ import annotations
+
+from aiohttp import web
+from redraft.model.records import CanvasState, Prediction
+from redraft.model.wire import (
+    prediction_to_json,
+    request_from_json,
+    state_to_json,
+    status_to_json,
+)
+
+from ..exchange import LINES, SERVICE, Stream, json_response, read_json
+
+routes = web.RouteTableDef()
+
+
+@routes.post("/redraft/v1/predict")
+async def predict(http: web.Request) -> web.StreamResponse:
+    service = http.app[SERVICE]
+    request, steps = request_from_json(await read_json(http))
+    if not steps:
+        return json_response(prediction_to_json(await service.predict(request)))
+    stream = Stream(http, LINES)
+
+    async def on_event(event: CanvasState | Prediction) -> None:
+        if isinstance(event, CanvasState):
+            await stream.send(state_to_json(event))
+        else:
+            await stream.send(prediction_to_json(event))
+
+    return await stream.follow(service, request, on_event)
+
+
+@routes.get("/redraft/v1/status")
+async def status(http: web.Request) -> web.Response:
+    return json_response(status_to_json(await http.app[SERVICE].status()))

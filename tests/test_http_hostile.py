@@ -1,0 +1,449 @@
+"""Hostile and broken HTTP: each gets a clear error in one shape, and the server stays up."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from typing import Any
+
+import aiohttp
+import pytest
+from fakes_http import ScriptedPredictor, eventually, served
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+from redraft.model.errors import ModelNotReady, SettingsError
+from redraft.server.app import create_app
+from redraft.server.listen import listening
+from redraft.server.settings import Settings
+
+INFILL_ROUTES = ("/v1/completions", "/v1/fim/completions", "/redraft/v1/predict")
+
+
+def send(
+    path: str,
+    body: bytes | dict[str, Any] | None = None,
+    method: str = "POST",
+    headers: dict[str, str] | None = None,
+    settings: Settings | None = None,
+    predictor: ScriptedPredictor | None = None,
+) -> tuple[int, dict[str, str], dict[str, Any]]:
+    """(status, headers, error) of one request; afterwards the server must still be well."""
+
+    async def run() -> tuple[int, dict[str, str], dict[str, Any]]:
+        async with served(predictor or ScriptedPredictor(), settings) as (_, client):
+            data = json.dumps(body).encode() if isinstance(body, dict) else body
+            async with client.request(method, path, data=data, headers=headers) as answer:
+                error = (await answer.json()).get("error", {})
+                found = answer.status, dict(answer.headers), error
+            async with client.get("/health") as health:
+                assert health.status == 200
+            return found
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", INFILL_ROUTES)
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "not valid JSON"),
+        (b"{", "line 1, column 2"),
+        (b"[1, 2]", "JSON array"),
+        (b"null", "JSON null"),
+        (b'{"prompt": NaN}', "NaN"),
+        (b'{"prompt": "\xff\xfe"}', "UTF-8 (byte 0xff at offset 12)"),
+        (b"\x00\x01\x02", "not valid JSON"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"max_tokens": ' + b"9" * 5_000 + b"}", "number that cannot be read"),
+    ],
+)
+def test_a_broken_body_is_explained(path: str, body: bytes, says: str) -> None:
+    status, _, error = send(path, body)
+    assert status == 400
+    assert error["type"] == "invalid_request_error"
+    assert error["code"] == "invalid_request"
+    assert says in error["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/fim/completions"])
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("prompt", 7, "must be a string, not number"),
+        ("prompt", None, "missing"),
+        ("prompt", "a\0b", "NUL character at offset 1"),
+        ("prompt", "a\ud800b", "surrogate pair at offset 1"),
+        ("suffix", ["x"], "must be a string, not array"),
+        ("suffix", "\0", "NUL"),
+        ("max_tokens", 0, "at least 1"),
+        ("max_tokens", -5, "at least 1"),
+        ("max_tokens", 1.5, "whole number"),
+        ("max_tokens", "12", "whole number"),
+        ("max_tokens", True, "whole number"),
+        ("temperature", -0.1, "between 0 and 2"),
+        ("temperature", 1e308, "between 0 and 2"),
+        ("temperature", "hot", "must be a number"),
+        ("top_p", 2, "between 0 and 1"),
+        ("seed", "x", "whole number"),
+        ("n", 99, "between 1 and 8"),
+        ("n", 0, "between 1 and 8"),
+        ("stop", ["a", "b", "c", "d", "e"], "at most 4"),
+        ("stop", "", "empty"),
+        ("stop", [1], "'stop[0]' must be a string"),
+        ("stop", {"a": 1}, "must be an array, not object"),
+        ("stream", "yes", "true or false"),
+        ("stream_options", 3, "must be an object"),
+        ("model", 3, "must be a string"),
+    ],
+)
+def test_a_wrong_field_is_named(path: str, field: str, value: Any, says: str) -> None:
+    predictor = ScriptedPredictor()
+    status, _, error = send(path, {"prompt": "a", "suffix": "b", field: value}, predictor=predictor)
+    assert status == 400
+    assert error["param"].startswith(field)
+    assert says in error["message"]
+    assert predictor.requests == []
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1e99", "123456789012345678901234567890"])
+@pytest.mark.parametrize("field", ["max_tokens", "temperature", "seed", "n"])
+def test_an_absurd_number_is_refused(field: str, number: str) -> None:
+    body = f'{{"prompt": "a", "suffix": "b", "{field}": {number}}}'.encode()
+    status, _, error = send("/v1/completions", body)
+    assert status == 400
+    assert error["param"] == field
+
+
+@pytest.mark.parametrize("prompt", [[1, 2, 3], [[1, 2]], ["a", "b"], []])
+def test_token_arrays_and_several_prompts_are_refused(prompt: Any) -> None:
+    status, _, error = send("/v1/completions", {"prompt": prompt})
+    assert status == 400
+    assert "Send one string" in error["message"]
+
+
+def test_an_unknown_model_is_told_the_names_that_exist() -> None:
+    for path in ("/v1/completions", "/v1/fim/completions"):
+        status, _, error = send(path, {"model": "gpt-9", "prompt": "a", "suffix": "b"})
+        assert status == 404
+        assert error["code"] == "model_not_found"
+        assert "fake-1m" in error["message"]
+
+
+def test_an_unknown_route_and_a_wrong_method_answer_json() -> None:
+    status, _, error = send("/v1/chat/nothing", {})
+    assert status == 404
+    assert "/v1/completions" in error["message"]
+    status, headers, error = send("/v1/completions", None, method="GET")
+    assert status == 405
+    assert headers["Allow"] == "POST"
+    assert error["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_huge_body_is_refused_with_the_limit(chunked: bool) -> None:
+    async def pieces() -> Any:
+        for _ in range(8):
+            yield b" " * 1_000
+
+    async def run() -> tuple[int, dict[str, Any]]:
+        settings = Settings(max_body_bytes=4_000, shutdown_s=0.1)
+        async with served(ScriptedPredictor(), settings) as (_, client):
+            data = pieces() if chunked else b" " * 8_000
+            async with client.post("/v1/completions", data=data) as answer:
+                return answer.status, (await answer.json())["error"]
+
+    status, error = asyncio.run(run())
+    assert status == 413
+    assert "4000 bytes" in error["message"]
+
+
+def test_a_small_body_that_unpacks_huge_is_refused() -> None:
+    bomb = gzip.compress(b" " * 1_000_000)
+    status, _, _ = send(
+        "/v1/completions",
+        bomb,
+        headers={"Content-Encoding": "gzip"},
+        settings=Settings(max_body_bytes=100_000, shutdown_s=0.1),
+    )
+    assert status == 413
+
+
+def test_one_line_of_five_megabytes_is_taken() -> None:
+    predictor = ScriptedPredictor()
+    send("/v1/completions", {"prompt": "x" * 5_000_000, "suffix": ""}, predictor=predictor)
+    assert predictor.requests[0].cursor == 5_000_000
+
+
+def test_a_stalled_body_is_given_up() -> None:
+    async def run() -> bytes:
+        settings = Settings(body_timeout_s=0.2, shutdown_s=0.1)
+        async with served(ScriptedPredictor(), settings) as (url, _):
+            host, port = url.removeprefix("http://").split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+            )
+            answer = await asyncio.wait_for(reader.readuntil(b"}}"), 20)
+            writer.close()
+            return answer
+
+    answer = asyncio.run(run())
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"body_timeout" in answer
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x00\xff\x00\xff\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00",
+    ],
+)
+def test_bytes_that_are_not_http_leave_the_server_well(garbage: bytes) -> None:
+    async def run() -> None:
+        async with served(ScriptedPredictor()) as (url, client):
+            host, port = url.removeprefix("http://").split(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(garbage)
+            await writer.drain()
+            writer.close()
+            async with client.get("/health") as health:
+                assert health.status == 200
+
+    asyncio.run(run())
+
+
+def test_a_fault_of_ours_is_a_500_that_shows_no_inside() -> None:
+    predictor = ScriptedPredictor(error=ZeroDivisionError("the secret text of the user"))
+    status, _, error = send("/v1/completions", {"prompt": "a", "suffix": "b"}, predictor=predictor)
+    assert status == 500
+    assert error["code"] == "internal_error"
+    assert "secret" not in json.dumps(error)
+
+
+def test_a_model_that_is_not_ready_is_a_503_to_try_again() -> None:
+    predictor = ScriptedPredictor(error=ModelNotReady("The weights are loading (40 %)."))
+    status, headers, error = send(
+        "/v1/completions", {"prompt": "a", "suffix": "b"}, predictor=predictor
+    )
+    assert status == 503
+    assert error["code"] == "model_not_ready"
+    assert int(headers["Retry-After"]) >= 1
+
+
+def test_a_full_queue_answers_429_and_recovers() -> None:
+    async def run() -> None:
+        predictor = ScriptedPredictor(hold=True)
+        settings = Settings(queue_length=2, shutdown_s=0.1)
+        body = {"prompt": "a", "suffix": "b"}
+        async with served(predictor, settings) as (_, client):
+            waiting = [
+                asyncio.create_task(client.post("/v1/completions", json=body)) for _ in range(2)
+            ]
+            await eventually(lambda: predictor.running == 2)
+            for path in ("/v1/completions", "/v1/fim/completions"):
+                async with client.post(path, json=body) as answer:
+                    assert answer.status == 429
+                    assert int(answer.headers["Retry-After"]) >= 1
+                    assert (await answer.json())["error"]["code"] == "overloaded"
+            async with client.get("/health") as health:
+                assert health.status == 200
+            for one in waiting:
+                one.cancel()
+            await eventually(lambda: predictor.running == 0)
+            predictor.hold = False
+            async with client.post("/v1/completions", json=body) as answer:
+                assert answer.status == 200
+            async with client.get("/metrics") as answer:
+                assert "redraft_predictions_refused_total 2.0" in await answer.text()
+
+    asyncio.run(run())
+
+
+# --- who may call ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "", "127.0.0.1.x"])
+def test_an_address_others_can_reach_demands_a_key(host: str) -> None:
+    with pytest.raises(SettingsError, match=r"REDRAFT_API_KEY|host"):
+        create_app(ScriptedPredictor(), Settings().with_options(host=host))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_loopback_needs_no_key(host: str) -> None:
+    create_app(ScriptedPredictor(), Settings(host=host))
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic secret-key", "secret-key", "Bearer é"],
+)
+def test_a_wrong_key_is_refused_everywhere_but_on_health(authorization: str | None) -> None:
+    settings = Settings(api_key=SecretStr("secret-key"), shutdown_s=0.1)
+    headers = {} if authorization is None else {"Authorization": authorization}
+    for method, path in (
+        ("POST", "/v1/completions"),
+        ("GET", "/v1/models"),
+        ("GET", "/metrics"),
+        ("GET", "/redraft/v1/status"),
+        ("GET", "/nowhere"),
+    ):
+        status, answer_headers, error = send(
+            path, {} if method == "POST" else None, method, headers, settings
+        )
+        assert status == 401, path
+        assert error["code"] == "invalid_api_key"
+        assert answer_headers["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_the_right_key_is_let_in() -> None:
+    settings = Settings(host="0.0.0.0", api_key=SecretStr("secret-key"), shutdown_s=0.1)
+    for scheme in ("Bearer", "bearer"):
+        status, _, _ = send(
+            "/v1/completions",
+            {"prompt": "a", "suffix": "b"},
+            headers={"Authorization": f"{scheme} secret-key", "Host": "gpu.example.org"},
+            settings=settings,
+        )
+        assert status == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "[bad", "10.0.0.1"])
+def test_a_rebound_name_is_refused_without_a_key(host: str) -> None:
+    async def run() -> tuple[int, dict[str, Any]]:
+        async with (
+            served(ScriptedPredictor()) as (_, client),
+            client.get("/v1/models", headers={"Host": host}) as answer,
+        ):
+            return answer.status, (await answer.json())["error"]
+
+    status, error = asyncio.run(run())
+    assert status == 403
+    assert error["code"] == "forbidden"
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:7331", "[::1]:7331", "127.0.0.1"])
+def test_names_of_this_machine_are_let_in(host: str) -> None:
+    status, _, _ = send("/v1/models", None, "GET", {"Host": host})
+    assert status == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("http://127.0.0.1.evil.example", 403),
+        ("http://localhost:3000", 200),
+    ],
+)
+def test_web_pages_of_other_sites_are_refused_without_a_key(origin: str, expected: int) -> None:
+    body = {"prompt": "a", "suffix": "b"}
+    status, headers, _ = send("/v1/completions", body, headers={"Origin": origin})
+    assert status == expected
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_a_port_in_use_is_named_with_the_way_out() -> None:
+    async def run() -> None:
+        async with served(ScriptedPredictor()) as (url, _):
+            port = int(url.rpartition(":")[2])
+            app = create_app(ScriptedPredictor(), Settings())
+            with pytest.raises(SettingsError, match=rf"{port}.*--port"):
+                async with listening(app, host="127.0.0.1", port=port, shutdown_s=0):
+                    raise AssertionError("it listened on a port in use")
+
+    asyncio.run(run())
+
+
+# --- anything at all ------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(
+    [
+        "prompt",
+        "suffix",
+        "max_tokens",
+        "temperature",
+        "top_p",
+        "seed",
+        "n",
+        "stop",
+        "stream",
+        "stream_options",
+        "model",
+        "diffusing",
+        "version",
+        "request",
+        "steps",
+    ]
+)
+
+
+def test_no_json_whatever_makes_a_500() -> None:
+    loop = asyncio.new_event_loop()
+    context = served(ScriptedPredictor())
+    _, client = loop.run_until_complete(context.__aenter__())
+
+    async def post(path: str, body: bytes) -> int:
+        async with client.post(path, data=body) as answer:
+            await answer.read()
+            return answer.status
+
+    @hypothesis_settings(
+        max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(
+        path=st.sampled_from(INFILL_ROUTES),
+        body=st.dictionaries(NAMES, JSON).map(lambda b: json.dumps(b).encode()) | st.binary(),
+    )
+    def check(path: str, body: bytes) -> None:
+        assert loop.run_until_complete(post(path, body)) < 500
+
+    try:
+        check()
+    finally:
+        loop.run_until_complete(context.__aexit__(None, None, None))
+        loop.close()
+
+
+def test_a_client_session_that_sends_half_a_request_is_forgotten() -> None:
+    async def run() -> None:
+        predictor = ScriptedPredictor()
+        async with served(predictor) as (url, client):
+            host, port = url.removeprefix("http://").split(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
+            )
+            await writer.drain()
+            writer.close()
+            async with client.get("/health") as health:
+                assert health.status == 200
+        assert predictor.requests == []
+
+    asyncio.run(run())
+
+
+def test_an_aiohttp_client_can_be_reused_after_an_error() -> None:
+    async def run() -> list[int]:
+        async with served(ScriptedPredictor()) as (url, _):
+            connector = aiohttp.TCPConnector(limit=1)
+            async with aiohttp.ClientSession(base_url=url, connector=connector) as client:
+                found = []
+                for body in (b"{", json.dumps({"prompt": "a", "suffix": ""}).encode(), b"\xff"):
+                    async with client.post("/v1/completions", data=body) as answer:
+                        await answer.read()
+                        found.append(answer.status)
+                return found
+
+    assert asyncio.run(run()) == [400, 200, 400]

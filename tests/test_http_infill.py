@@ -1,0 +1,328 @@
+"""Infill over HTTP as clients ask for it: shapes, streams, markers, usage, health, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import aiohttp
+import pytest
+from fakes_http import READY, ScriptedPredictor, eventually, served
+from redraft.model.errors import EngineGone
+from redraft.model.records import ModelStatus
+from redraft.server.wires.markers import Middle, Unknown, recognise
+
+
+def post(path: str, body: dict[str, Any], predictor: ScriptedPredictor | None = None) -> Any:
+    """(status, JSON) of one request to a fresh server."""
+
+    async def run() -> Any:
+        async with (
+            served(predictor or ScriptedPredictor()) as (_, client),
+            client.post(path, json=body) as answer,
+        ):
+            return answer.status, await answer.json()
+
+    return asyncio.run(run())
+
+
+def events(path: str, body: dict[str, Any], predictor: ScriptedPredictor) -> list[Any]:
+    async def run() -> list[Any]:
+        async with (
+            served(predictor) as (_, client),
+            client.post(path, json={**body, "stream": True}) as answer,
+        ):
+            assert answer.status == 200
+            assert answer.content_type == "text/event-stream"
+            blocks = (await answer.text()).split("\n\n")
+            assert blocks.pop() == ""
+            assert all(block.startswith("data: ") for block in blocks)
+            return [block.removeprefix("data: ") for block in blocks]
+
+    data = asyncio.run(run())
+    assert data.pop() == "[DONE]"
+    return [json.loads(one) for one in data]
+
+
+def test_mercury_infill_has_text_and_message_and_a_finish_reason() -> None:
+    predictor = ScriptedPredictor()
+    status, body = post(
+        "/v1/fim/completions",
+        {"model": "mercury-coder", "prompt": "def f(a, b):\n    ", "suffix": "\n", "max_tokens": 9},
+        predictor,
+    )
+    assert status == 200
+    assert body["object"] == "text_completion"
+    assert body["id"].startswith("cmpl-")
+    assert body["model"] == "mercury-coder"
+    assert body["choices"] == [
+        {
+            "index": 0,
+            "text": "return a + b",
+            "message": {"role": "assistant", "content": "return a + b"},
+            "finish_reason": "stop",
+        }
+    ]
+    assert body["usage"]["cached_input_tokens"] == 30
+    [request] = predictor.requests
+    assert request.text == "def f(a, b):\n    \n"
+    assert request.cursor == len("def f(a, b):\n    ")
+    assert request.max_tokens == 9
+
+
+def test_openai_infill_counts_cached_tokens() -> None:
+    status, body = post("/v1/completions", {"model": "fake-1m", "prompt": "a", "suffix": "b"})
+    assert status == 200
+    assert body["choices"] == [
+        {"index": 0, "text": "return a + b", "logprobs": None, "finish_reason": "stop"}
+    ]
+    assert body["usage"] == {
+        "prompt_tokens": 40,
+        "completion_tokens": 5,
+        "total_tokens": 45,
+        "prompt_tokens_details": {"cached_tokens": 30},
+        "cached_input_tokens": 30,
+    }
+
+
+def test_an_answer_cut_for_length_says_so() -> None:
+    predictor = ScriptedPredictor(finish="length")
+    _, body = post("/v1/completions", {"prompt": "a", "suffix": "b"}, predictor)
+    assert body["choices"][0]["finish_reason"] == "length"
+
+
+def test_nothing_to_suggest_is_one_empty_choice() -> None:
+    predictor = ScriptedPredictor(pieces=())
+    _, body = post("/v1/fim/completions", {"prompt": "a", "suffix": "b"}, predictor)
+    assert [choice["text"] for choice in body["choices"]] == [""]
+    assert body["choices"][0]["finish_reason"] == "stop"
+
+
+def test_sampling_fields_reach_the_engine() -> None:
+    predictor = ScriptedPredictor()
+    post(
+        "/v1/completions",
+        {
+            "prompt": ["a"],
+            "suffix": "b",
+            "stop": ["\r\n", "END"],
+            "temperature": 0.5,
+            "top_p": 0.9,
+            "seed": 7,
+            "n": 3,
+            "max_tokens": 12.0,
+        },
+        predictor,
+    )
+    [request] = predictor.requests
+    assert (request.stop, request.temperature, request.top_p) == (("\n", "END"), 0.5, 0.9)
+    assert (request.seed, request.candidates, request.max_tokens) == (7, 3, 12)
+
+
+def test_n_gives_as_many_choices() -> None:
+    _, body = post("/v1/completions", {"prompt": "a", "suffix": "", "n": 3})
+    assert [choice["index"] for choice in body["choices"]] == [0, 1, 2]
+
+
+def test_too_many_tokens_are_clamped_to_the_limit() -> None:
+    predictor = ScriptedPredictor()
+    status, _ = post(
+        "/v1/completions", {"prompt": "a", "suffix": "b", "max_tokens": 10**9}, predictor
+    )
+    assert status == 200
+    assert predictor.requests[0].max_tokens == 1024
+
+
+def test_windows_line_ends_come_back_as_they_were_sent() -> None:
+    predictor = ScriptedPredictor(pieces=("if x:", "\n", "    y"))
+    _, body = post("/v1/completions", {"prompt": "a\r\n", "suffix": "\r\nb"}, predictor)
+    assert predictor.requests[0].text == "a\n\nb"
+    assert predictor.requests[0].cursor == 2
+    assert body["choices"][0]["text"] == "if x:\r\n    y"
+
+
+def test_stream_ends_with_the_whole_text_and_its_usage() -> None:
+    chunks = events(
+        "/v1/completions",
+        {"prompt": "a", "suffix": "b", "stream_options": {"include_usage": True}},
+        ScriptedPredictor(),
+    )
+    assert "".join(c["text"] for chunk in chunks for c in chunk["choices"]) == "return a + b"
+    assert chunks[-1]["choices"] == []
+    assert chunks[-1]["usage"]["completion_tokens"] == 5
+    assert all(chunk["usage"] is None for chunk in chunks[:-1])
+    assert len({chunk["id"] for chunk in chunks}) == 1
+
+
+def test_stream_without_diffusing_has_no_canvas_states() -> None:
+    chunks = events("/v1/fim/completions", {"prompt": "a", "suffix": "b"}, ScriptedPredictor())
+    assert [chunk["choices"][0]["text"] for chunk in chunks] == ["return a + b"]
+
+
+@pytest.mark.parametrize("path", ["/v1/fim/completions", "/v1/completions"])
+def test_diffusing_streams_each_state_of_the_whole_answer(path: str) -> None:
+    chunks = events(path, {"prompt": "a", "suffix": "b", "diffusing": True}, ScriptedPredictor())
+    texts = [chunk["choices"][0]["text"] for chunk in chunks]
+    assert texts == ["░░░ b", "░░ + b", "░ a + b", "return a + b"]
+    reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks]
+    assert reasons == [None, None, None, "stop"]
+
+
+def test_an_error_before_the_first_piece_of_a_stream_keeps_its_status() -> None:
+    predictor = ScriptedPredictor(error=EngineGone("the engine is gone"))
+    status, body = post("/v1/completions", {"prompt": "a", "suffix": "", "stream": True}, predictor)
+    assert status == 502
+    assert body["error"]["code"] == "engine_gone"
+
+
+def test_an_error_within_a_stream_is_its_last_event() -> None:
+    class Failing(ScriptedPredictor):
+        def _prediction(self, request: Any) -> Any:
+            raise EngineGone("the engine is gone")
+
+    async def run() -> list[str]:
+        async with (
+            served(Failing()) as (_, client),
+            client.post(
+                "/v1/fim/completions",
+                json={"prompt": "a", "suffix": "b", "stream": True, "diffusing": True},
+            ) as answer,
+        ):
+            return (await answer.text()).strip().split("\n\n")
+
+    blocks = asyncio.run(run())
+    assert len(blocks) == 4
+    assert json.loads(blocks[-1].removeprefix("data: "))["error"]["code"] == "engine_gone"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<|fim_prefix|>P\n<|fim_suffix|>S<|fim_middle|>",
+        "<|fim_suffix|>S<|fim_prefix|>P\n<|fim_middle|>",
+        "<fim_prefix>P\n<fim_suffix>S<fim_middle>",
+        "<｜fim▁begin｜>P\n<｜fim▁hole｜>S<｜fim▁end｜>",
+        "<PRE> P\n <SUF>S <MID>",
+        "[SUFFIX]S[PREFIX]P\n",
+    ],
+)
+def test_fim_markers_are_recognised(prompt: str) -> None:
+    assert recognise(prompt) == Middle("P\n", "S")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<[fim-suffix]>z<[fim-prefix]><filename>a.py\n<<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
+        "<|marker_1|>x<|marker_2|>",
+        "<|file_sep|>current/a.py\nx\n<|file_sep|>updated/a.py\n",
+        "### User Excerpt:\n<|editable_region_start|>",
+        "<|im_start|>user\nhello<|im_end|>",
+        "<|fim_prefix|>no middle marker<|fim_suffix|>",
+    ],
+)
+def test_markers_of_other_models_are_answered_with_empty_text(prompt: str) -> None:
+    assert isinstance(recognise(prompt), Unknown)
+    predictor = ScriptedPredictor()
+    status, body = post("/v1/completions", {"prompt": prompt}, predictor)
+    assert status == 200
+    assert body["choices"][0] == {
+        "index": 0,
+        "text": "",
+        "logprobs": None,
+        "finish_reason": "stop",
+    }
+    assert predictor.requests == []
+
+
+def test_an_unknown_prompt_can_be_streamed() -> None:
+    chunks = events("/v1/completions", {"prompt": "<|marker_1|>"}, ScriptedPredictor())
+    assert [chunk["choices"][0]["text"] for chunk in chunks] == [""]
+
+
+def test_markers_are_ordinary_text_where_there_is_a_suffix_field() -> None:
+    predictor = ScriptedPredictor()
+    post("/v1/completions", {"prompt": "x = '<|im_start|>'\n", "suffix": ""}, predictor)
+    assert predictor.requests[0].text == "x = '<|im_start|>'\n"
+
+
+def test_a_plain_prompt_is_a_file_that_ends_at_the_cursor() -> None:
+    predictor = ScriptedPredictor()
+    post("/v1/completions", {"prompt": "def f(x):\n  y = a[x] if a < b | c > d else 1"}, predictor)
+    assert predictor.requests[0].cursor == len(predictor.requests[0].text)
+
+
+def test_models_lists_what_requests_may_name() -> None:
+    async def run() -> Any:
+        async with served(ScriptedPredictor()) as (_, client):
+            names = [m["id"] for m in (await (await client.get("/v1/models")).json())["data"]]
+            for name in names:
+                assert (await client.get(f"/v1/models/{name}")).status == 200
+                answer = await client.post(
+                    "/v1/completions", json={"model": name, "prompt": "a", "suffix": ""}
+                )
+                assert answer.status == 200
+            missing = await client.get("/v1/models/gpt-9")
+            return names, missing.status, await missing.json()
+
+    names, status, body = asyncio.run(run())
+    assert names == ["fake-1m", "fake-1m-int8"]
+    assert status == 404
+    assert "fake-1m" in body["error"]["message"]
+
+
+def test_health_reports_progress_until_ready() -> None:
+    async def run() -> Any:
+        predictor = ScriptedPredictor(state=ModelStatus("loading", "fake-1m", progress=0.4))
+        async with served(predictor) as (_, client):
+            loading = await client.get("/health")
+            loading_body = await loading.json()
+            predictor.state = READY
+            ready = await client.get("/health")
+            return loading.status, loading_body, ready.status, await ready.json()
+
+    status, body, status_ready, body_ready = asyncio.run(run())
+    assert (status, body["status"], body["progress"]) == (503, "loading", 0.4)
+    assert (status_ready, body_ready["status"]) == (200, "ready")
+
+
+def test_metrics_count_requests_tokens_and_stages() -> None:
+    async def run() -> str:
+        async with served(ScriptedPredictor()) as (_, client):
+            await client.post("/v1/completions", json={"prompt": "a", "suffix": "b"})
+            await client.post("/v1/completions", data=b"{")
+            await client.get("/nowhere")
+            answer = await client.get("/metrics")
+            assert answer.headers["Content-Type"].startswith("text/plain")
+            return await answer.text()
+
+    text = asyncio.run(run())
+    assert 'redraft_http_requests_total{route="/v1/completions",status="200"} 1.0' in text
+    assert 'redraft_http_requests_total{route="/v1/completions",status="400"} 1.0' in text
+    assert 'redraft_http_requests_total{route="unknown",status="404"} 1.0' in text
+    assert 'redraft_tokens_total{kind="reused"} 30.0' in text
+    assert 'redraft_stage_seconds_count{stage="prefill"} 1.0' in text
+    assert 'redraft_predictions_total{answer="candidates",task="infill"} 1.0' in text
+
+
+def test_a_dropped_connection_stops_the_computation() -> None:
+    async def run() -> ScriptedPredictor:
+        predictor = ScriptedPredictor(hold=True)
+        async with served(predictor) as (_, client):
+            for body in (
+                {"prompt": "a", "suffix": "b"},
+                {"prompt": "a", "suffix": "b", "stream": True, "diffusing": True},
+            ):
+                asking = asyncio.create_task(_read_all(client, "/v1/fim/completions", body))
+                await eventually(lambda: predictor.running == 1)
+                asking.cancel()
+                await eventually(lambda: predictor.running == 0)
+        return predictor
+
+    assert asyncio.run(run()).cancelled == 2
+
+
+async def _read_all(client: aiohttp.ClientSession, path: str, body: dict[str, Any]) -> bytes:
+    async with client.post(path, json=body) as answer:
+        return await answer.read()
