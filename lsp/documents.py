@@ -1,0 +1,268 @@
+"""The documents a client has open, kept in step with it change by change.
+
+A document is a list of lines, so that a keystroke costs the lines it touches and not the file:
+about 10 µs in a file of 10,000 lines. The joined text is made when asked for and kept until the
+next change. Line ends are kept as the client has them; :attr:`Document.text` is what the engine
+sees, with ``\\n`` alone. Knows nothing of the session, of pygls or of asyncio.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..model.errors import InvalidRequest
+from .translate import (
+    Position,
+    Range,
+    character_at,
+    cut,
+    index_at,
+    join,
+    whole,
+    without_surrogates,
+)
+
+logger = logging.getLogger(__name__)
+
+# The protocol knows these three and no other: U+2028, form feed and their kin are plain characters.
+_LINE_END = re.compile("\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry of ``contentChanges``: ``text`` in place of ``range``, or of everything."""
+
+    text: str
+    range: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much changes altered, what stayed the same at either side left out."""
+
+    characters: int = 0  # inserted and removed together
+    lines: int = 0  # inserted or removed, whichever is more
+
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(self.characters + other.characters, self.lines + other.lines)
+
+
+def split_lines(text: str) -> tuple[list[str], list[str]]:
+    """The lines of ``text`` without their ends, and their ends; the last line's is ``""``."""
+    if "\r" not in text:
+        lines = text.split("\n")
+        return lines, ["\n"] * (len(lines) - 1) + [""]
+    ends = _LINE_END.findall(text)
+    return _LINE_END.split(text), [*ends, ""]
+
+
+class Document:
+    """One open document.
+
+    ``revision`` counts every change we saw, whatever the client does with its own ``version``.
+    ``out_of_step`` says why our copy can no longer be trusted, "" while it can.
+    """
+
+    def __init__(self, uri: str, text: str, version: int | None = None, language: str = "") -> None:
+        self.uri = uri
+        self.version = version
+        self.language = language
+        self.revision = 0
+        self.out_of_step = ""
+        self._text: str | None = None
+        self._lines, self._ends = split_lines(whole(text))
+
+    # --- reading ---------------------------------------------------------------------------
+
+    @property
+    def source(self) -> str:
+        """The text exactly as the client has it."""
+        pieces = [piece for pair in zip(self._lines, self._ends, strict=True) for piece in pair]
+        return "".join(pieces)
+
+    @property
+    def text(self) -> str:
+        """The text as the engine sees it: ``\\n`` line ends and valid Unicode."""
+        if self._text is None:
+            self._text = without_surrogates("\n".join(self._lines))
+        return self._text
+
+    @property
+    def line_count(self) -> int:
+        return len(self._lines)
+
+    @property
+    def line_end(self) -> str:
+        """The line end that most lines have; ``\\n`` where there is none."""
+        counted = {end: self._ends.count(end) for end in ("\n", "\r\n", "\r")}
+        return max(counted, key=lambda end: counted[end])
+
+    def index(self, position: Position) -> int:
+        """The index into :attr:`text`; a place past the end of its line or the file is clamped."""
+        if position.line >= len(self._lines):
+            return len(self.text)
+        before = sum(map(len, self._lines[: position.line])) + position.line
+        return before + index_at(self._lines[position.line], position.character)
+
+    def position(self, index: int) -> Position:
+        """The position of an index into :attr:`text`."""
+        line = self.text.count("\n", 0, index)
+        start = self.text.rfind("\n", 0, index) + 1
+        return Position(line, character_at(self._lines[line], index - start))
+
+    # --- changing --------------------------------------------------------------------------
+
+    def apply(self, changes: Sequence[Change], version: int | None) -> Extent:
+        """Apply changes in order, each to what the one before it left.
+
+        Raises:
+            InvalidRequest: a range ends before it starts. The document is then out of step, as it
+                is when an earlier change was lost, until a change brings the whole text.
+        """
+        self._note_version(version)
+        extent = Extent()
+        for change in changes:
+            try:
+                extent += self._apply_one(change)
+            except InvalidRequest as error:
+                self.lose_track(str(error))
+                raise
+        return extent
+
+    def lose_track(self, reason: str) -> None:
+        """Trust this copy no more until the whole text comes again."""
+        self.out_of_step = reason
+        self._touch()
+
+    def _touch(self) -> None:
+        self._text = None
+        self.revision += 1
+
+    def _note_version(self, version: int | None) -> None:
+        if version is not None and self.version is not None and version <= self.version:
+            # The stream keeps messages in order, so the change is newer whatever its number says.
+            logger.warning(
+                "%s: version %s came after version %s; the change was applied all the same",
+                self.uri,
+                version,
+                self.version,
+            )
+        if version is not None:
+            self.version = version
+
+    def _apply_one(self, change: Change) -> Extent:
+        if change.range is None:
+            self.out_of_step = ""
+            return self._replace(0, len(self._lines), whole(change.text))
+        first, last, text = self._resolve(change.range, change.text)
+        return self._replace(first, last, text)
+
+    def _resolve(self, range_: Range, text: str) -> tuple[int, int, str]:
+        """A range as the lines [first, last) it touches and the text that takes their place."""
+        start, end = self._clamp(range_.start), self._clamp(range_.end)
+        if range_.end < range_.start:
+            raise InvalidRequest(
+                f"the change of {self.uri} has a range that ends ({range_.end.line}:"
+                f"{range_.end.character}) before it starts ({range_.start.line}:"
+                f"{range_.start.character}); close and reopen the file to get suggestions again"
+            )
+        head = cut(self._lines[start.line], start.character)[0]
+        tail = cut(self._lines[end.line], end.character)[1]
+        text = join(head, text, tail) + self._ends[end.line]
+        first = start.line
+        if not head and first and self._ends[first - 1] == "\r":
+            # What follows may begin with "\n" and make one line end of two.
+            first -= 1
+            text = self._lines[first] + "\r" + text
+        return first, end.line + 1, text
+
+    def _clamp(self, position: Position) -> Position:
+        if position.line < len(self._lines):
+            return position
+        last = len(self._lines) - 1
+        return Position(last, character_at(self._lines[last], len(self._lines[last])))
+
+    def _replace(self, first: int, last: int, text: str) -> Extent:
+        lines, ends = split_lines(text)
+        if last < len(self._lines):  # the text ends with a line end: no line follows it
+            lines.pop()
+            ends.pop()
+        extent = _difference(self._lines[first:last], lines)
+        self._lines[first:last] = lines
+        self._ends[first:last] = ends
+        self._touch()
+        return extent
+
+
+def _difference(old: list[str], new: list[str]) -> Extent:
+    """What differs between two runs of lines, after what they share at both ends."""
+    start, limit = 0, min(len(old), len(new))
+    while start < limit and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < limit - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    before = "\n".join(old[start : len(old) - end])
+    after = "\n".join(new[start : len(new) - end])
+    head = _shared_head(before, after)
+    before, after = before[head:], after[head:]
+    tail = _shared_head(before[::-1], after[::-1])
+    before, after = before[: len(before) - tail], after[: len(after) - tail]
+    return Extent(len(before) + len(after), max(before.count("\n"), after.count("\n")))
+
+
+def _shared_head(one: str, other: str) -> int:
+    """How many characters two texts begin with in common, by bisection: a line may have 5 MB."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class Documents:
+    """All open documents by URI, whatever its scheme: files, untitled buffers, notebook cells."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Document] = {}
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(self._open.values())
+
+    def get(self, uri: str) -> Document | None:
+        return self._open.get(uri)
+
+    def open(self, uri: str, text: str, version: int | None, language: str) -> Document:
+        """Open a document, or open it anew where the client lost count."""
+        known = self._open.get(uri)
+        document = Document(uri, text, version, language)
+        if known is not None:
+            document.revision = known.revision + 1
+        self._open[uri] = document
+        return document
+
+    def change(self, uri: str, changes: Sequence[Change], version: int | None) -> Extent:
+        """Apply changes.
+
+        Raises:
+            InvalidRequest: the document is not open and no change brings its whole text, or a
+                range is turned around.
+        """
+        document = self._open.get(uri)
+        if document is None:
+            full = next((c for c in changes if c.range is None), None)
+            if full is None:
+                raise InvalidRequest(
+                    f"{uri} was changed but never opened; send textDocument/didOpen first"
+                )
+            document = self.open(uri, "", None, "")
+        return document.apply(changes, version)
+
+    def close(self, uri: str) -> None:
+        self._open.pop(uri, None)

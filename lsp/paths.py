@@ -1,0 +1,87 @@
+"""From URIs to the paths a model is shown: relative to the workspace, with a telling suffix.
+
+Works on URIs alone, never on the disk, so it is the same on every platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import unquote, urlsplit
+
+#: The suffix that tells a model the language where the name has none: untitled buffers, notebook
+#: cells, scratch files.
+_SUFFIXES = {
+    "bat": ".bat",
+    "c": ".c",
+    "cpp": ".cpp",
+    "csharp": ".cs",
+    "css": ".css",
+    "dart": ".dart",
+    "elixir": ".ex",
+    "go": ".go",
+    "haskell": ".hs",
+    "html": ".html",
+    "java": ".java",
+    "javascript": ".js",
+    "javascriptreact": ".jsx",
+    "json": ".json",
+    "julia": ".jl",
+    "kotlin": ".kt",
+    "lua": ".lua",
+    "markdown": ".md",
+    "objective-c": ".m",
+    "perl": ".pl",
+    "php": ".php",
+    "powershell": ".ps1",
+    "python": ".py",
+    "r": ".r",
+    "ruby": ".rb",
+    "rust": ".rs",
+    "scala": ".scala",
+    "scss": ".scss",
+    "shellscript": ".sh",
+    "sql": ".sql",
+    "swift": ".swift",
+    "toml": ".toml",
+    "typescript": ".ts",
+    "typescriptreact": ".tsx",
+    "xml": ".xml",
+    "yaml": ".yaml",
+}
+
+
+def shown_path(uri: str, folders: Iterable[str], language: str = "") -> str:
+    """The path of ``uri`` below the innermost of the workspace ``folders``, else its name."""
+    path = _path(uri)
+    inner = max((_inside(path, _path(folder)) for folder in folders), key=_depth, default=None)
+    shown = inner or path.rsplit("/", 1)[-1] or "untitled"
+    return _with_suffix(shown, uri, language)
+
+
+def _path(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # such as "file://[": a name is still better than none
+        return unquote(uri).replace("\\", "/").rstrip("/")
+    path = unquote(parts.path).replace("\\", "/").rstrip("/")
+    if path[2:3] == ":" and path[:1] == "/":
+        path = path[:2].lower() + path[2:]  # /C:/x and /c:/x are one place
+    # On a file server the machine is part of the path.
+    return f"//{parts.netloc}{path}" if parts.netloc else path
+
+
+def _inside(path: str, folder: str) -> str | None:
+    return path[len(folder) + 1 :] if path.startswith(f"{folder}/") else None
+
+
+def _depth(relative: str | None) -> float:
+    """Ranks what is left below a folder: the shorter, the deeper the folder."""
+    return float("-inf") if relative is None else -len(relative)
+
+
+def _with_suffix(path: str, uri: str, language: str) -> str:
+    name = path.rsplit("/", 1)[-1]
+    is_cell = name.endswith(".ipynb") and language not in ("", "json")
+    if is_cell or ("." not in name and not uri.startswith("file:")):
+        return path + _SUFFIXES.get(language, "")
+    return path

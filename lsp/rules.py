@@ -1,0 +1,82 @@
+"""What never gets a suggestion, and which suggestions are never shown.
+
+Pure functions of texts and settings. Each returns its reason, "" when it has no objection.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+
+from .settings import LspSettings
+
+#: Markers of prompts and of weights' vocabularies; the model must write none of them.
+_SPECIAL = re.compile(
+    r"<\|[\w.\- ]{1,40}\|>|<｜[^｜\n]{1,40}｜>|<\[fim-\w+\]>"
+    r"|<(?:fim_\w+|empty_output|file_sep|filename|repo_name|reponame|gh_stars|mask"
+    r"|issue_(?:start|comment|closed)|jupyter_\w+)>"
+)
+
+_CLOSERS = frozenset(")]}>\"'`")
+
+
+def refuse_file(path: str, settings: LspSettings) -> str:
+    """Why the file at ``path`` ("/" separated) gets no suggestions."""
+    path = path.lower()
+    name = path.rsplit("/", 1)[-1]
+    for glob in settings.secret_globs:
+        if fnmatchcase(name, glob.lower()) or fnmatchcase(path, glob.lower()):
+            return f"{name} is excluded by the setting secret_globs ({glob})"
+    return ""
+
+
+def refuse_text(text: str, cursor: int, settings: LspSettings) -> str:
+    """Why a document is too large or too dense to be read."""
+    if len(text) > settings.max_file_chars:
+        return f"file too large: {len(text):,} characters > {settings.max_file_chars:,}"
+    width = len(line_before(text, cursor)) + len(line_after(text, cursor))
+    if width > settings.max_line_chars:
+        return f"line too long: {width:,} characters > {settings.max_line_chars:,}"
+    lines = text.count("\n") + 1
+    mean, limit = len(text) // lines, settings.max_line_chars // 10
+    if mean > limit and len(text) > settings.max_line_chars:
+        return f"file looks minified: {mean:,} characters a line > {limit:,}"
+    return ""
+
+
+def line_before(text: str, cursor: int) -> str:
+    return text[text.rfind("\n", 0, cursor) + 1 : cursor]
+
+
+def line_after(text: str, cursor: int) -> str:
+    end = text.find("\n", cursor)
+    return text[cursor:] if end < 0 else text[cursor:end]
+
+
+def lines_wanted(text: str, cursor: int, settings: LspSettings) -> int:
+    """One line in the middle of code; several where only closing brackets or quotes follow."""
+    rest = line_after(text, cursor)
+    free = all(char in _CLOSERS or char.isspace() for char in rest)
+    return settings.max_lines if free else 1
+
+
+def refuse_completion(completion: str, text: str, cursor: int) -> str:
+    """Why inserting ``completion`` at ``cursor`` would never please anyone."""
+    if not completion:
+        return "the model had nothing to add here"
+    if not completion.strip():
+        return "only whitespace to add"
+    if text.startswith(completion, cursor) or _repeats(completion, text, cursor):
+        return "what it would add already follows the cursor"
+    leaked = _SPECIAL.search(completion)
+    if leaked is not None and leaked[0] not in text:
+        return f"the answer held the special token {leaked[0]}"
+    return ""
+
+
+def _repeats(completion: str, text: str, cursor: int) -> bool:
+    """Is the completion, bar whitespace at its ends, what comes next anyway?"""
+    wanted = completion.strip()
+    following = text[cursor : cursor + 2 * len(completion) + 200].lstrip()
+    # A short one such as ")" may well be needed twice; a whole line hardly ever.
+    return len(wanted) > 3 and following.startswith(wanted)

@@ -1,0 +1,124 @@
+"""What a person can set about the language server: defaults, units and reasons, in this one place.
+
+Editors send these as ``initializationOptions`` or in ``workspace/didChangeConfiguration``, in
+camelCase or snake_case, at the top or under the key ``redraft``. Knows nothing of the protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from ..model.records import MAX_CONTEXT_TOKENS, Quality
+
+Eagerness = Literal["low", "medium", "high"]
+
+#: A suggestion whose mean token probability is below this is not shown. "high" shows all. "medium"
+#: drops only what the model itself holds for a guess: young weights are badly calibrated and the
+#: reason given with each abstention lets a person raise it. The gate's calibration replaces these.
+THRESHOLDS: dict[Eagerness, float] = {"low": 0.30, "medium": 0.15, "high": 0.0}
+
+#: Files whose text must never reach a model, whatever the user set elsewhere, and lock files, where
+#: a suggestion is never wanted. Matched against the name and the path, in lower case.
+SECRET_GLOBS = (
+    ".env",
+    ".env.*",
+    "*.env",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
+    "*.gpg",
+    "*.asc",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".git-credentials",
+    "credentials",
+    "credentials.json",
+    "secrets.*",
+    "*.lock",
+    "*-lock.json",
+    "*-lock.yaml",
+    "go.sum",
+)
+
+
+class LspSettings(BaseModel):
+    """Settings of the language server."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True
+    )
+
+    enabled: bool = True
+    #: LSP language ids without suggestions, such as "markdown".
+    disabled_languages: tuple[str, ...] = ()
+    #: ms between the last keystroke and the question to the model, before it adapts to what the
+    #: user accepts. 100 ms is below what people notice and above the gap inside a burst of keys.
+    delay_ms: float = Field(default=100.0, ge=0, le=10_000)
+    #: How readily suggestions are shown; see THRESHOLDS.
+    eagerness: Eagerness = "medium"
+    #: Lines of a suggestion where nothing follows the cursor on its line; there it is 1. Long ones
+    #: are read slowly and accepted rarely.
+    max_lines: int = Field(default=6, ge=1, le=200)
+    #: Tokens of a suggestion at most; about 6 lines of code.
+    max_tokens: int = Field(default=64, ge=1, le=1024)
+    #: Tokens of context; None: what this machine prefills in time.
+    context_tokens: int | None = Field(default=None, ge=64, le=MAX_CONTEXT_TOKENS)
+    #: Denoising effort: speed against care.
+    quality: Quality = "medium"
+    #: Files never read by the model. A list of one's own replaces this one.
+    secret_globs: tuple[str, ...] = SECRET_GLOBS
+    #: Characters of the largest file that gets suggestions: each costs a copy and a hash of it.
+    max_file_chars: int = Field(default=2_000_000, ge=1)
+    #: A line longer than this, or an average above a tenth of it, is taken for minified.
+    max_line_chars: int = Field(default=5_000, ge=80)
+    #: ms after which an answer comes too late to be of use and its computation is stopped.
+    timeout_ms: float = Field(default=10_000.0, ge=100, le=600_000)
+
+    @property
+    def threshold(self) -> float:
+        return THRESHOLDS[self.eagerness]
+
+
+def updated(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, ...]]:
+    """``settings`` with what a client sent, and a sentence on each value that cannot be used.
+
+    A bad value leaves its setting as it was; unknown names are reported and have no effect.
+    """
+    if sent is None:
+        return settings, ()
+    if isinstance(sent, dict) and isinstance(sent.get("redraft"), dict):
+        sent = sent["redraft"]
+    if not isinstance(sent, dict):
+        kind = type(sent).__name__
+        return settings, (f"settings must be an object of names and values, got {kind}: ignored",)
+    names = {alias: name for name in LspSettings.model_fields for alias in (name, to_camel(name))}
+    problems = [
+        f"unknown setting {name!r}: ignored. Known are {', '.join(LspSettings.model_fields)}"
+        for name in sent
+        if name not in names
+    ]
+    for name, value in sent.items():
+        if name not in names:
+            continue
+        field = names[name]
+        try:
+            settings = LspSettings.model_validate({**settings.model_dump(), field: value})
+        except ValidationError as error:
+            why = error.errors()[0]["msg"]
+            kept = getattr(settings, field)
+            problems.append(f"setting {field} cannot be {value!r} ({why}); it stays {kept!r}")
+    return settings, tuple(problems)

@@ -1,0 +1,171 @@
+"""What the person at the editor is told: one status line, and progress while a model loads.
+
+Sends ``didChangeStatus {busy, kind, message}`` when something changed and only then. Watches the
+model while it is fetched or loaded and shows that as work-done progress where the client can.
+Knows nothing of documents or suggestions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Literal
+from uuid import uuid4
+
+from ..model.errors import RedraftError
+from ..model.records import ModelStatus, Predictor
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal["Normal", "Warning", "Error", "Inactive"]
+Notify = Callable[[str, Any], None]
+
+# Seconds between two looks at a model on its way: often enough to see a bar move.
+_LOOK_S = 0.5
+_CREATE_S = 5.0  # for the client to make a progress bar
+_LOOK_LATER_S = 5.0  # where the engine cannot be reached or the model is not to be had
+
+
+class StatusLine:
+    """The state last told to the client."""
+
+    def __init__(self, notify: Notify) -> None:
+        self._notify = notify
+        self._told: dict[str, Any] | None = None
+        self._thinking = 0  # questions the model has before it
+
+    def tell(self, message: str, kind: Kind = "Normal") -> None:
+        state = {"busy": self._thinking > 0, "kind": kind, "message": message}
+        if state != self._told:
+            self._told = state
+            self._notify("didChangeStatus", state)
+
+    @contextlib.contextmanager
+    def thinking(self, silent: bool = False) -> Iterator[None]:
+        """While the model has a question. What came of it is for the caller to tell."""
+        self._thinking += 1
+        try:
+            if not silent:
+                self.tell("thinking")
+            yield
+        finally:
+            self._thinking -= 1
+
+    def idle(self) -> None:
+        """A question was given up: nothing to tell while another one is open."""
+        if not self._thinking:
+            self.tell("idle")
+
+
+def describe(status: ModelStatus) -> tuple[str, Kind]:
+    """One sentence on the model, for people."""
+    share = "" if status.progress is None else f" {status.progress:.0%}".replace("%", " %")
+    detail = f": {status.message}" if status.message else ""
+    sentences: dict[str, tuple[str, Kind]] = {
+        "absent": (f"no model yet{detail}", "Warning"),
+        "downloading": (f"model still downloading{share}", "Warning"),
+        "loading": (f"model still loading{share}", "Warning"),
+        "failed": (f"the model cannot be used{detail}", "Error"),
+    }
+    ready: tuple[str, Kind] = (f"ready: {status.model} {status.provider}".rstrip(), "Normal")
+    return sentences.get(status.state, ready)
+
+
+class ModelWatch:
+    """Looks at the model until it is ready. Started again by whoever finds it is not."""
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        line: StatusLine,
+        notify: Notify,
+        request: Callable[[str, Any], Awaitable[Any]],
+    ) -> None:
+        self._predictor = predictor
+        self._line = line
+        self._notify = notify
+        self._request = request
+        self._task: asyncio.Task[None] | None = None
+        self.waiting: tuple[str, Kind] | None = None  # why there is no model, while there is none
+        self.shows_progress = False  # does the client support window/workDoneProgress/create?
+
+    def start(self) -> None:
+        """Look until the model is ready; no second time while looking."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._watch())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _watch(self) -> None:
+        progress = _Progress(self._notify, self._request, self.shows_progress)
+        try:
+            while True:
+                status = await self._look()
+                told = describe(status)
+                self.waiting = None if status.state == "ready" else told
+                self._line.tell(*told)
+                if status.state in ("downloading", "loading"):
+                    await progress.report(status)
+                    await asyncio.sleep(_LOOK_S)
+                elif status.state == "ready":
+                    return
+                else:
+                    progress.end(told[0])
+                    await asyncio.sleep(_LOOK_LATER_S)
+        finally:
+            self.waiting = None
+            progress.end("done")
+
+    async def _look(self) -> ModelStatus:
+        try:
+            return await self._predictor.status()
+        except RedraftError as error:
+            return ModelStatus("failed", model="", message=str(error))
+        except Exception as error:
+            logger.exception("the model's status cannot be read")
+            return ModelStatus("failed", model="", message=f"{type(error).__name__}: {error}")
+
+
+class _Progress:
+    """One progress bar in the editor, from the first report to the end."""
+
+    def __init__(
+        self, notify: Notify, request: Callable[[str, Any], Awaitable[Any]], wanted: bool
+    ) -> None:
+        self._notify = notify
+        self._request = request
+        self._wanted = wanted
+        self._token = ""
+
+    async def report(self, status: ModelStatus) -> None:
+        if not self._wanted:
+            return
+        value: dict[str, Any] = {"kind": "report", "message": describe(status)[0]}
+        if status.progress is not None:
+            value["percentage"] = round(100 * status.progress)
+        if not self._token:
+            token = uuid4().hex
+            try:
+                creating = self._request("window/workDoneProgress/create", {"token": token})
+                await asyncio.wait_for(creating, _CREATE_S)
+            except Exception as error:  # it refuses or is silent: the status line has to do
+                logger.info("no progress in this editor: %s", error)
+                self._wanted = False
+                return
+            self._token = token
+            value |= {"kind": "begin", "title": "Redraft", "cancellable": False}
+        self._send(value)
+
+    def end(self, message: str) -> None:
+        if self._token:
+            self._send({"kind": "end", "message": message})
+            self._token = ""
+
+    def _send(self, value: dict[str, Any]) -> None:
+        self._notify("$/progress", {"token": self._token, "value": value})

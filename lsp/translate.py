@@ -1,0 +1,97 @@
+"""UTF-16 positions of the Language Server Protocol against ``str`` indices.
+
+The only place where UTF-16 exists. Works on single lines and short texts; knows nothing of
+documents, URIs or messages.
+
+A client's text is a sequence of UTF-16 code units, and half of a surrogate pair may come or go by
+itself. A ``str`` here is *whole* when no lone high surrogate is followed by a lone low one, so that
+each text has one form and each position one index. :func:`cut` and :func:`join` keep it so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UTF16 = "utf-16-le"
+_KEEP = "surrogatepass"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place between two characters, as the protocol counts."""
+
+    line: int  # 0-based
+    character: int  # 0-based, in UTF-16 code units
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From ``start`` up to, not including, ``end``."""
+
+    start: Position
+    end: Position
+
+
+def units(text: str) -> int:
+    """The length of ``text`` in UTF-16 code units."""
+    return len(text) if text.isascii() else len(text.encode(_UTF16, _KEEP)) // 2
+
+
+def index_at(line: str, character: int) -> int:
+    """The ``str`` index of a UTF-16 offset in ``line``.
+
+    Past the end means the end, as the protocol demands; inside a surrogate pair means before it.
+    """
+    if line.isascii():
+        return min(character, len(line))
+    head = line[:character].encode(_UTF16, _KEEP)[: 2 * character].decode(_UTF16, _KEEP)
+    index = len(head)
+    inside_pair = bool(head) and head[-1] != line[index - 1]
+    return index - 1 if inside_pair else index
+
+
+def character_at(line: str, index: int) -> int:
+    """The UTF-16 offset of a ``str`` index in ``line``."""
+    return units(line[:index])
+
+
+def cut(line: str, character: int) -> tuple[str, str]:
+    """``line`` in two at a UTF-16 offset; inside a pair, each side keeps its half."""
+    index = index_at(line, character)
+    if line.isascii() or index == len(line) or character_at(line, index) == character:
+        return line[:index], line[index:]
+    high, low = line[index].encode(_UTF16)[:2], line[index].encode(_UTF16)[2:]
+    left, right = high.decode(_UTF16, _KEEP), low.decode(_UTF16, _KEEP)
+    return line[:index] + left, right + line[index + 1 :]
+
+
+def whole(text: str) -> str:
+    """``text`` with adjacent halves of surrogate pairs joined."""
+    if not _has_lone_surrogates(text):
+        return text
+    return text.encode(_UTF16, _KEEP).decode(_UTF16, _KEEP)
+
+
+def join(*parts: str) -> str:
+    """The parts in one whole text."""
+    return whole("".join(parts))
+
+
+def without_surrogates(text: str) -> str:
+    """``text`` as valid Unicode of the same length: lone surrogates become U+FFFD.
+
+    Tokenizers and JSON writers outside Python refuse lone surrogates.
+    """
+    return _SURROGATE.sub("\ufffd", text) if _has_lone_surrogates(text) else text
+
+
+def _has_lone_surrogates(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        text.encode()  # an order of magnitude faster than searching with a pattern
+    except UnicodeEncodeError:
+        return True
+    return False

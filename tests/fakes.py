@@ -1,0 +1,89 @@
+"""Stand-ins for the parts of Redraft that are slow or need weights. Used by tests alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from redraft.model.records import (
+    Candidate,
+    CanvasState,
+    Confidence,
+    EditRequest,
+    ModelStatus,
+    Prediction,
+    StepCallback,
+)
+
+READY = ModelStatus("ready", model="fake fp32", provider="CPU", context_tokens=2048)
+
+Answer = str | Prediction | BaseException | Callable[[EditRequest], "Answer"]
+
+
+def infill(request: EditRequest, *texts: str, confidence: float = 0.9) -> Prediction:
+    """A prediction that offers ``texts`` at the cursor, best first."""
+    sure = Confidence(mean=confidence, minimum=confidence, first=confidence)
+    at = request.cursor
+    candidates = tuple(Candidate(at, at, text, sure, len(text), 2, "end") for text in texts if text)
+    reason = "" if candidates else "nothing to add"
+    return Prediction("fake-1", "fake fp32", candidates, reason)
+
+
+@dataclass
+class FakePredictor:
+    """Gives scripted answers, the last one again and again, and records what it was asked.
+
+    An answer is a text, a whole prediction, an error to raise, or a function of the request.
+    """
+
+    answers: list[Answer] = field(default_factory=list)
+    delay_s: float = 0.0  # before each answer
+    statuses: list[ModelStatus] = field(default_factory=lambda: [READY])  # the last one repeats
+    status_error: Exception | None = None
+    requests: list[EditRequest] = field(default_factory=list)
+    cancelled: list[EditRequest] = field(default_factory=list)
+    running: int = 0
+    most_running: int = 0
+    closed: bool = False
+
+    async def predict(
+        self, request: EditRequest, on_step: StepCallback | None = None
+    ) -> Prediction:
+        self.requests.append(request)
+        self.running += 1
+        self.most_running = max(self.running, self.most_running)
+        try:
+            await asyncio.sleep(self.delay_s)
+        except asyncio.CancelledError:
+            self.cancelled.append(request)
+            raise
+        finally:
+            self.running -= 1
+        prediction = self._resolve(request, self._next(self.answers, ""))
+        if on_step is not None and prediction.candidates:
+            on_step(CanvasState(1, (prediction.candidates[0].text,)))
+        return prediction
+
+    async def status(self) -> ModelStatus:
+        if self.status_error is not None:
+            raise self.status_error
+        return self._next(self.statuses, READY)
+
+    async def close(self) -> None:
+        self.closed = True
+
+    @staticmethod
+    def _next(scripted: list, otherwise):  # type: ignore[no-untyped-def, type-arg]
+        if not scripted:
+            return otherwise
+        return scripted.pop(0) if len(scripted) > 1 else scripted[0]
+
+    def _resolve(self, request: EditRequest, answer: Answer) -> Prediction:
+        if isinstance(answer, BaseException):
+            raise answer
+        if isinstance(answer, str):
+            return infill(request, answer)
+        if isinstance(answer, Prediction):
+            return replace(answer)
+        return self._resolve(request, answer(request))
