@@ -1,0 +1,25 @@
+"""Makes the engine that settings ask for. Imports it late: the command line starts without it."""
+
+from __future__ import annotations
+
+from redraft.model.records import Predictor
+
+from .settings import Settings
+
+
+def open_engine(settings: Settings) -> Predictor:
+    """The engine in this process; its weights are fetched and loaded in the background.
+
+    Raises:
+        InstallError: onnxruntime is missing, or two flavours of it exclude each other.
+        UnknownModel: there are no weights of that name.
+    """
+    from redraft.model.engine import Engine
+
+    return Engine.start(
+        model=settings.model,
+        variant=settings.variant,
+        provider=settings.provider,
+        threads=settings.threads,
+        cache_dir=settings.cache_dir,
+    )

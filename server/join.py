@@ -1,0 +1,312 @@
+"""Joins the user's engine process, and starts it where there is none; the clients of ``host.py``.
+
+What a client gets is a ``Predictor`` that survives the engine: when the process is gone, it is
+started again and the one request that was lost is asked once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TypeVar
+
+import psutil
+from redraft.model.errors import EngineGone, RedraftError, Unauthorized
+from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
+from redraft.model.remote import RemotePredictor
+from redraft.model.wire import WIRE_VERSION
+
+from .host import DEFAULT_ENGINE
+from .rendezvous import RELEASE, Endpoint, Rendezvous
+from .settings import Settings
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Seconds in which crashes count as one series, and the longest wait between two starts.
+CRASH_WINDOW_S, MAX_BACKOFF_S = 120.0, 30.0
+
+#: Seconds that a caller waits through a backoff; a longer one is an error that says when.
+PATIENCE_S = 2.0
+
+POLL_S = 0.05
+
+
+async def connect_or_start(settings: Settings, engine: str = DEFAULT_ENGINE) -> EngineClient:
+    """A predictor joined to the engine process, which answers (its weights may still load).
+
+    Raises:
+        EngineGone: the process does not start; carries what it said.
+        SettingsError: there is no safe folder for its socket.
+    """
+    client = EngineClient(settings, engine)
+    try:
+        await client.status()
+    except BaseException:
+        await client.close()
+        raise
+    return client
+
+
+class EngineClient:
+    """A ``Predictor`` over the engine process; joins or starts it at the first call.
+
+    Args:
+        engine: what the process runs, as ``module:callable``; other than the default in tests.
+        release: of this side; an older engine is asked to leave.
+    """
+
+    def __init__(
+        self, settings: Settings, engine: str = DEFAULT_ENGINE, release: str = RELEASE
+    ) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._release = release
+        self._remote: RemotePredictor | None = None
+        self._joining = asyncio.Lock()
+        self._crashes: deque[float] = deque(maxlen=16)  # monotonic seconds
+        self._last_failure = ""
+        self._pinging: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def predict(
+        self, request: EditRequest, on_step: StepCallback | None = None
+    ) -> Prediction:
+        return await self._call(lambda remote: remote.predict(request, on_step))
+
+    async def status(self) -> ModelStatus:
+        return await self._call(lambda remote: remote.status())
+
+    async def close(self) -> None:
+        """Leave the engine to the others; it goes by itself when nobody is left."""
+        self._closed = True
+        if self._pinging is not None:
+            self._pinging.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._pinging
+        if self._remote is not None:
+            await self._remote.close()
+
+    async def _call(self, use: Callable[[RemotePredictor], Awaitable[T]]) -> T:
+        remote = await self._joined()
+        try:
+            return await use(remote)
+        except (EngineGone, Unauthorized) as error:  # gone, or another one has taken its place
+            log.warning("the engine process is gone, starting another: %s", error)
+            await self._drop(remote, str(error))
+        remote = await self._joined()
+        try:
+            return await use(remote)
+        except (EngineGone, Unauthorized) as error:
+            await self._drop(remote, str(error))
+            raise EngineGone(
+                f"The engine process died twice over the same request ({error}). Its log is "
+                f"{Rendezvous.of(self._settings).log_file}; please report it."
+            ) from error
+
+    async def _joined(self) -> RemotePredictor:
+        async with self._joining:  # several requests start one engine
+            if self._closed:
+                raise EngineGone("This connection to the engine was closed. Open a new one.")
+            if self._remote is None:
+                await self._back_off()
+                try:
+                    starter = _Starter(self._settings, self._engine, self._release)
+                    self._remote = await starter.join()
+                except EngineGone as error:
+                    self._note_crash(str(error))
+                    raise
+                if self._pinging is None:
+                    self._pinging = asyncio.create_task(self._ping())
+            return self._remote
+
+    async def _drop(self, remote: RemotePredictor, why: str) -> None:
+        if self._remote is remote:  # else another request noticed first
+            self._remote = None
+            self._note_crash(why)
+            await remote.close()
+
+    def _note_crash(self, why: str) -> None:
+        self._crashes.append(time.monotonic())
+        self._last_failure = why
+
+    async def _back_off(self) -> None:
+        """Waits longer with each crash in a row, so that a broken engine costs no whole core."""
+        now = time.monotonic()
+        recent = [at for at in self._crashes if now - at < CRASH_WINDOW_S]
+        if not recent:
+            return
+        pause_s = min(self._settings.backoff_s * 2 ** (len(recent) - 1), MAX_BACKOFF_S)
+        rest_s = recent[-1] + pause_s - now
+        if rest_s > PATIENCE_S:
+            raise EngineGone(
+                f"The engine process failed {len(recent)} times; the next try is in {rest_s:.0f} "
+                f"s. The last time: {self._last_failure}"
+            )
+        await asyncio.sleep(max(rest_s, 0.0))
+
+    async def _ping(self) -> None:
+        """Keeps the engine from leaving while an editor is open; mends nothing."""
+        while True:
+            await asyncio.sleep(self._settings.ping_s)
+            if self._remote is not None:
+                with suppress(RedraftError):
+                    await self._remote.status()
+
+
+class _Starter:
+    """One attempt to join the engine process, starting it if need be."""
+
+    def __init__(self, settings: Settings, engine: str, release: str) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._release = release
+        self._meeting = Rendezvous.of(settings)
+        self._child: subprocess.Popen[bytes] | None = None
+        # Once at most: after a downgrade, what is on disk stays older than this process.
+        self._may_replace = True
+
+    async def join(self) -> RemotePredictor:
+        give_up = time.monotonic() + self._settings.start_timeout_s
+        while time.monotonic() < give_up:
+            endpoint = self._meeting.read()
+            if endpoint is not None and self._is_outdated(endpoint):
+                await self._replace(endpoint)
+            elif endpoint is not None and (remote := await self._reach(endpoint)) is not None:
+                return remote
+            elif not self._is_starting() and not self._meeting.is_taken():
+                self._child = self._spawn()
+            await asyncio.sleep(POLL_S)
+        if self._child is not None:
+            self._child.kill()  # ours, and it never answered
+        raise EngineGone(
+            f"The engine process did not answer within {self._settings.start_timeout_s:g} s. "
+            f"Its log is {self._meeting.log_file}; 'redraft doctor' looks for the cause."
+        )
+
+    def _is_outdated(self, endpoint: Endpoint) -> bool:
+        if endpoint.older_than(self._release):
+            return self._may_replace
+        if endpoint.wire != WIRE_VERSION:
+            raise EngineGone(
+                f"The engine process is of the newer release {endpoint.release}, this is "
+                f"{self._release}. Restart the editor so that it uses the new one."
+            )
+        return False
+
+    async def _reach(self, endpoint: Endpoint) -> RemotePredictor | None:
+        address = Path(endpoint.address) if endpoint.socket else endpoint.address
+        remote = RemotePredictor(address, endpoint.token)
+        try:
+            await remote.status()
+        except (EngineGone, Unauthorized):
+            await remote.close()
+            return None  # it crashed and left its record
+        except BaseException:
+            await remote.close()
+            raise
+        return remote
+
+    async def _replace(self, endpoint: Endpoint) -> None:
+        """Have an engine of an older release leave, gently at first."""
+        self._may_replace = False
+        log.info("asking the engine of release %s to leave", endpoint.release)
+        address = Path(endpoint.address) if endpoint.socket else endpoint.address
+        remote = RemotePredictor(address, endpoint.token)
+        try:
+            await remote.call("POST", "/redraft/v1/leave")
+        except RedraftError as error:
+            log.info("it does not listen: %s", error)
+        finally:
+            await remote.close()
+        for end in (None, psutil.Process.terminate, psutil.Process.kill):
+            if end is not None:
+                _end_process(endpoint, end)
+            give_up = time.monotonic() + self._settings.shutdown_s + 2.0
+            while time.monotonic() < give_up:
+                if not self._meeting.is_taken():
+                    return
+                await asyncio.sleep(POLL_S)
+
+    def _is_starting(self) -> bool:
+        """Whether the process we started still may become the engine.
+
+        Raises:
+            EngineGone: it failed; says with what.
+        """
+        if self._child is None:
+            return False
+        code = self._child.poll()
+        if code:
+            said = _tail(self._meeting.start_log_file)
+            raise EngineGone(
+                f"The engine process cannot start (exit code {code}): {said} "
+                f"Its log is {self._meeting.log_file}."
+            )
+        return code is None
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        """Start the engine so that it outlives this process and its terminal.
+
+        ``-P`` and the folder: nothing in the folder of the user's project shall be imported.
+        """
+        settings = self._settings.model_dump_json(exclude={"api_key"})
+        command = [sys.executable, "-P", "-m", "redraft.server.host"]
+        command += ["--engine", self._engine, "--settings", settings]
+        log.info("starting an engine process")
+        output = _open_or_discard(self._meeting.start_log_file)
+        try:
+            if sys.platform == "win32":
+                flags = subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
+                return subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    cwd=self._meeting.folder,
+                    creationflags=flags,
+                )
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self._meeting.folder,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise EngineGone(f"The engine process cannot be started: {error}.") from error
+        finally:
+            output.close()
+
+
+def _end_process(endpoint: Endpoint, end: Callable[[psutil.Process], None]) -> None:
+    with suppress(psutil.Error):
+        process = psutil.Process(endpoint.pid)
+        if abs(process.create_time() - endpoint.started) < 1.0:  # not a pid used anew
+            end(process)
+
+
+def _open_or_discard(file: Path) -> IO[bytes]:
+    try:
+        return file.open("wb")
+    except OSError:
+        return Path(os.devnull).open("wb")
+
+
+def _tail(file: Path) -> str:
+    """The last line that the process said, which is where Python names the exception."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1].rstrip(".") + "." if lines else "it said nothing."

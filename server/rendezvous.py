@@ -1,0 +1,193 @@
+"""Where the engine process and its clients find each other: a private folder on this machine.
+
+Holds a lock that the engine keeps for as long as it lives (the system releases it however the
+engine dies, so a lock left behind is no lock), a record of address and token, and the socket.
+Knows nothing of HTTP and of how a process is started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import stat
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import IO
+
+import platformdirs
+from redraft.model.errors import SettingsError
+from redraft.model.wire import WIRE_VERSION
+
+from .settings import Settings
+
+#: Longest path of a Unix domain socket that every system takes, bytes (macOS: 104 with the NUL).
+MAX_SOCKET_PATH_BYTES = 103
+
+try:
+    #: The release running in this process; what is on disk may be newer after an upgrade.
+    RELEASE = metadata.version("redraft")
+except metadata.PackageNotFoundError:  # run from a checkout that is not installed
+    RELEASE = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How to reach a running engine process."""
+
+    address: str  # a URL, or the path of a Unix domain socket
+    socket: bool
+    token: str
+    pid: int
+    started: float  # the process's creation time, seconds; tells a reused pid from the engine's
+    release: str
+    wire: int = WIRE_VERSION
+
+    def older_than(self, release: str) -> bool:
+        return _ordered(self.release) < _ordered(release)
+
+
+def _ordered(release: str) -> tuple[int, ...]:
+    parts = (part for part in release.split("."))
+    return tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in parts)
+
+
+class Rendezvous:
+    """The meeting point of one user's clients that want the same model run in the same way."""
+
+    def __init__(self, folder: Path, log_dir: Path, name: str) -> None:
+        self.folder = folder
+        self.log_file = log_dir / f"engine-{name}.log"
+        #: What the process says before its log is set up, and when Python itself dies.
+        self.start_log_file = log_dir / f"engine-{name}.start.log"
+        self._record = folder / "engine.json"
+        self._lock = folder / "engine.lock"
+        socket = folder / "engine.sock"
+        usable = sys.platform != "win32" and len(os.fsencode(socket)) <= MAX_SOCKET_PATH_BYTES
+        #: ``None`` where there are no such sockets, or the path is too long: loopback TCP then.
+        self.socket = socket if usable else None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Rendezvous:
+        """The meeting point for ``settings``; its folders exist afterwards.
+
+        Raises:
+            SettingsError: the folder cannot be made, or others could write to it.
+        """
+        wanted = {"model", "variant", "provider", "threads", "cache_dir"}
+        engine = settings.model_dump_json(include=wanted)
+        name = hashlib.sha256(engine.encode()).hexdigest()[:12]
+        root = _private(settings.runtime_dir) if settings.runtime_dir else _runtime_root()
+        return cls(_private(root / name), _log_dir(settings), name)
+
+    def read(self) -> Endpoint | None:
+        """The record of the engine, which may be dead by now; ``None`` without a usable one."""
+        try:
+            data = json.loads(self._record.read_text(encoding="utf-8"))
+            known = {field.name for field in dataclasses.fields(Endpoint)}
+            return Endpoint(**{key: data[key] for key in known & data.keys()})
+        except (OSError, ValueError, TypeError, AttributeError):
+            return None  # absent, or damaged
+
+    def publish(self, endpoint: Endpoint) -> None:
+        """Write the record: nobody ever reads half of it, and other users cannot read it at all."""
+        handle, name = tempfile.mkstemp(dir=self.folder, prefix="engine-")  # mode 0600
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(dataclasses.asdict(endpoint), file)
+            Path(name).replace(self._record)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def withdraw(self) -> None:
+        """Remove the record and the socket; only for the holder of the lock."""
+        self._record.unlink(missing_ok=True)
+        if self.socket is not None:
+            self.socket.unlink(missing_ok=True)
+
+    def take(self) -> Lock | None:
+        """The lock, or ``None`` while an engine process holds it. Never waits."""
+        # The file is never deleted: two processes could otherwise hold locks on two files.
+        file = self._lock.open("a+b")
+        if _try_lock(file):
+            return Lock(file)
+        file.close()
+        return None
+
+    def is_taken(self) -> bool:
+        lock = self.take()
+        if lock is not None:
+            lock.release()
+        return lock is None
+
+
+class Lock:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def release(self) -> None:
+        self._file.close()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(file: IO[bytes]) -> bool:
+        try:
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(file: IO[bytes]) -> bool:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+
+def _runtime_root() -> Path:
+    """The platform's runtime folder, or one in the cache where there is none (as in containers)."""
+    try:
+        return _private(platformdirs.user_runtime_path("redraft", appauthor=False))
+    except (OSError, SettingsError):
+        return _private(platformdirs.user_cache_path("redraft", appauthor=False) / "run")
+
+
+def _private(folder: Path) -> Path:
+    """``folder``, made if need be, that this user alone may use."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if sys.platform != "win32":  # Windows' profile folders are private by their ACLs
+            found = folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                raise SettingsError(
+                    f"{folder} belongs to someone else or is no folder, so the engine's token "
+                    "would not be safe there. Remove it, or set REDRAFT_RUNTIME_DIR."
+                )
+            if found.st_mode & 0o077:
+                folder.chmod(0o700)
+    except OSError as error:
+        raise SettingsError(
+            f"The folder {folder} for the engine's socket cannot be made: {error.strerror}. "
+            "Set REDRAFT_RUNTIME_DIR to one that can be written."
+        ) from error
+    return folder
+
+
+def _log_dir(settings: Settings) -> Path:
+    folder = settings.log_dir or platformdirs.user_log_path("redraft", appauthor=False)
+    with contextlib.suppress(OSError):  # an engine without a log is better than none
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder

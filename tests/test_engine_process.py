@@ -1,0 +1,353 @@
+"""The engine process that editors share, with real processes around a fake engine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from fakes_http import eventually
+from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
+from redraft.model.records import EditRequest
+from redraft.server.join import EngineClient, connect_or_start
+from redraft.server.rendezvous import Endpoint, Rendezvous
+from redraft.server.settings import Settings
+
+ENGINE = "fakes_http:process_engine"
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files or signals")
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    tests = str(Path(__file__).parent)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("FAKE_ENGINE_NOTES", str(tmp_path / "notes"))
+    chosen = Settings(
+        runtime_dir=tmp_path / "run",
+        log_dir=tmp_path / "log",
+        backoff_s=0.01,
+        shutdown_s=0.2,
+        idle_exit_s=120,  # an engine that a failing test leaves behind goes by itself
+    )
+    yield chosen
+    endpoint = Rendezvous.of(chosen).read()
+    if endpoint is not None:
+        with contextlib.suppress(psutil.Error):
+            psutil.Process(endpoint.pid).kill()
+
+
+@contextlib.asynccontextmanager
+async def client(settings: Settings, **options: str) -> AsyncIterator[EngineClient]:
+    joined = EngineClient(settings, **{"engine": ENGINE, **options})
+    try:
+        yield joined
+    finally:
+        await joined.close()
+
+
+async def pid_of(joined: EngineClient, text: str = "") -> int:
+    """The engine process that answered."""
+    prediction = await joined.predict(EditRequest("infill", "a.py", text, 0))
+    return int(prediction.candidates[0].text)
+
+
+def gone(pid: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return True
+
+
+def kill(pid: int) -> None:
+    psutil.Process(pid).kill()
+
+
+def test_a_second_client_joins_the_first_ones_engine(settings: Settings) -> None:
+    async def run() -> tuple[int, int]:
+        async with client(settings) as first, client(settings) as second:
+            return await pid_of(first), await pid_of(second)
+
+    first, second = asyncio.run(run())
+    assert first == second != os.getpid()
+
+
+def test_racing_clients_start_one_engine(settings: Settings) -> None:
+    async def run() -> list[int]:
+        async with contextlib.AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(client(settings)) for _ in range(4)]
+            return await asyncio.gather(*(pid_of(one) for one in clients))
+
+    assert len(set(asyncio.run(run()))) == 1
+
+
+def test_another_model_gets_an_engine_of_its_own(settings: Settings) -> None:
+    async def run() -> None:
+        other = settings.with_options(model="other-model")
+        async with client(settings) as first, client(other) as second:
+            first_pid, second_pid = await pid_of(first), await pid_of(second)
+            assert first_pid != second_pid
+            kill(second_pid)
+
+    asyncio.run(run())
+
+
+def test_connect_or_start_answers_when_the_engine_does(settings: Settings) -> None:
+    async def run() -> str:
+        joined = await connect_or_start(settings, ENGINE)
+        try:
+            return (await joined.status()).state
+        finally:
+            await joined.close()
+
+    assert asyncio.run(run()) == "ready"
+
+
+def test_an_engine_killed_between_requests_is_started_again(settings: Settings) -> None:
+    async def run() -> tuple[int, int]:
+        async with client(settings) as joined:
+            first = await pid_of(joined)
+            kill(first)
+            return first, await pid_of(joined)
+
+    first, second = asyncio.run(run())
+    assert first != second
+    assert gone(first)
+
+
+def test_a_request_survives_the_kill_of_its_engine(settings: Settings, tmp_path: Path) -> None:
+    async def run() -> None:
+        notes = tmp_path / "notes"
+        async with client(settings) as joined:
+            asking = asyncio.create_task(pid_of(joined, "<hold once>"))
+            await eventually(lambda: notes.exists() and notes.read_text())
+            held_by = int(notes.read_text())
+            kill(held_by)
+            assert await asking != held_by
+
+    asyncio.run(run())
+
+
+def test_a_request_that_kills_every_engine_is_given_up_after_one_retry(settings: Settings) -> None:
+    async def run() -> None:
+        async with client(settings) as joined:
+            with pytest.raises(EngineGone, match="died twice"):
+                await pid_of(joined, "<crash>")
+            assert await pid_of(joined) > 0  # and the next request is served
+
+    asyncio.run(run())
+
+
+def test_an_error_of_the_engine_is_no_reason_to_restart_it(settings: Settings) -> None:
+    async def run() -> None:
+        async with client(settings) as joined:
+            before = await pid_of(joined)
+            with pytest.raises(InvalidRequest, match="refused by the fake engine"):
+                await pid_of(joined, "<refuse>")
+            assert await pid_of(joined) == before
+
+    asyncio.run(run())
+
+
+def test_an_idle_engine_leaves_and_takes_its_files_along(settings: Settings) -> None:
+    async def run() -> None:
+        brief = settings.with_options(idle_exit_s=0.3)
+        async with client(brief) as joined:
+            pid = await pid_of(joined)
+            meeting = Rendezvous.of(brief)
+            await eventually(lambda: gone(pid))
+            assert meeting.read() is None
+            assert meeting.socket is None or not meeting.socket.exists()
+            assert not meeting.is_taken()
+
+    asyncio.run(run())
+
+
+def test_a_joined_client_keeps_the_engine(settings: Settings) -> None:
+    async def run() -> None:
+        brief = settings.with_options(idle_exit_s=1.0, ping_s=0.1)
+        async with client(brief) as joined:
+            pid = await pid_of(joined)
+            await asyncio.sleep(2.5)
+            assert not gone(pid)
+        await eventually(lambda: gone(pid))
+
+    asyncio.run(run())
+
+
+def test_a_running_request_keeps_the_engine(settings: Settings, tmp_path: Path) -> None:
+    async def run() -> None:
+        brief = settings.with_options(idle_exit_s=0.3)
+        notes = tmp_path / "notes"
+        async with client(brief) as joined:
+            asking = asyncio.create_task(pid_of(joined, "<hold>"))
+            await eventually(lambda: notes.exists() and notes.read_text())
+            pid = int(notes.read_text())
+            await asyncio.sleep(1.0)
+            assert not gone(pid)
+            asking.cancel()
+            await eventually(lambda: gone(pid))
+
+    asyncio.run(run())
+
+
+def test_the_files_of_a_crashed_engine_are_no_obstacle(settings: Settings) -> None:
+    meeting = Rendezvous.of(settings)
+    dead = Endpoint(str(meeting.folder / "engine.sock"), True, "t", 2**22 - 1, 1.0, "0.1.0")
+    meeting.publish(dead)
+    (meeting.folder / "engine.sock").write_text("stale")
+    (meeting.folder / "engine.lock").write_text("stale")
+
+    async def run() -> int:
+        async with client(settings) as joined:
+            return await pid_of(joined)
+
+    assert asyncio.run(run()) > 0
+
+
+@pytest.mark.parametrize("record", ["", "{", "[]", "null", '{"address": 1}'])
+def test_a_damaged_record_is_no_obstacle(settings: Settings, record: str) -> None:
+    meeting = Rendezvous.of(settings)
+    (meeting.folder / "engine.json").write_text(record)
+    assert meeting.read() is None
+
+
+def test_an_engine_of_an_older_release_is_replaced(settings: Settings) -> None:
+    async def run() -> None:
+        async with client(settings) as old, client(settings, release="999.0") as new:
+            before = await pid_of(old)
+            after = await pid_of(new)
+            assert after != before
+            await eventually(lambda: gone(before))
+            assert await pid_of(old) == after  # the older client follows
+            assert await pid_of(new) == after  # and nobody replaces it again
+
+    asyncio.run(run())
+
+
+def test_an_engine_of_a_newer_release_is_joined(settings: Settings) -> None:
+    async def run() -> None:
+        async with client(settings) as new, client(settings, release="0.0.1") as old:
+            assert await pid_of(new) == await pid_of(old)
+
+    asyncio.run(run())
+
+
+def test_an_engine_that_cannot_start_says_why_and_is_not_tried_without_end(
+    settings: Settings,
+) -> None:
+    async def run() -> None:
+        slow = settings.with_options(backoff_s=30)
+        async with client(slow, engine="fakes_http:broken_engine") as joined:
+            with pytest.raises(EngineGone, match="the fake engine cannot start"):
+                await joined.status()
+            with pytest.raises(EngineGone, match="next try"):
+                await joined.status()
+
+    asyncio.run(run())
+
+
+def test_an_engine_that_hangs_at_its_start_is_ended(settings: Settings) -> None:
+    async def run() -> None:
+        hasty = settings.with_options(start_timeout_s=4)
+        async with client(hasty, engine="fakes_http:hanging_engine") as joined:
+            with pytest.raises(EngineGone, match="within 4 s"):
+                await joined.status()
+            await eventually(lambda: not Rendezvous.of(hasty).is_taken())
+
+    asyncio.run(run())
+
+
+def test_a_missing_engine_is_named(settings: Settings) -> None:
+    async def run() -> None:
+        async with client(settings, engine="fakes_http:nothing") as joined:
+            with pytest.raises(EngineGone, match="fakes_http:nothing"):
+                await joined.status()
+
+    asyncio.run(run())
+
+
+def test_cancelling_a_request_does_not_disturb_the_engine(
+    settings: Settings, tmp_path: Path
+) -> None:
+    async def run() -> None:
+        notes = tmp_path / "notes"
+        async with client(settings) as joined:
+            asking = asyncio.create_task(pid_of(joined, "<hold>"))
+            await eventually(lambda: notes.exists() and notes.read_text())
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            assert await pid_of(joined) == int(notes.read_text())
+
+    asyncio.run(run())
+
+
+@posix
+def test_socket_and_token_are_for_this_user_alone(settings: Settings) -> None:
+    async def run() -> None:
+        async with client(settings) as joined:
+            await pid_of(joined)
+            meeting = Rendezvous.of(settings)
+            for file in meeting.folder.iterdir():
+                if file.suffix in (".json", ".sock"):
+                    assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
+            assert stat.S_IMODE(meeting.folder.stat().st_mode) == 0o700
+
+    asyncio.run(run())
+
+
+@posix
+def test_a_path_too_long_for_a_socket_falls_back_to_loopback(
+    settings: Settings, tmp_path: Path
+) -> None:
+    long = settings.with_options(runtime_dir=tmp_path / ("x" * 100))
+
+    async def run() -> None:
+        async with client(long) as joined:
+            pid = await pid_of(joined)
+            endpoint = Rendezvous.of(long).read()
+            assert endpoint is not None
+            assert endpoint.address.startswith("http://127.0.0.1:")
+            kill(pid)
+
+    asyncio.run(run())
+
+
+@posix
+def test_a_folder_that_is_a_link_is_not_trusted(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SettingsError, match="REDRAFT_RUNTIME_DIR"):
+        Rendezvous.of(settings.with_options(runtime_dir=tmp_path / "link"))
+
+
+def test_the_engine_imports_nothing_from_the_users_project(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "json.py").write_text("raise SystemExit('the user\\'s json was imported')")
+    monkeypatch.chdir(project)
+
+    async def run() -> int:
+        async with client(settings) as joined:
+            return await pid_of(joined)
+
+    assert asyncio.run(run()) > 0
+
+
+def test_the_log_has_no_text_of_the_user(settings: Settings) -> None:
+    async def run() -> None:
+        async with client(settings) as joined:
+            await pid_of(joined, "my secret document")
+
+    asyncio.run(run())
+    log = Rendezvous.of(settings).log_file.read_text()
+    assert "engine process" in log
+    assert "secret" not in log
