@@ -1,0 +1,240 @@
+"""Adapters: low-rank changes of the base weights, kept as safetensors, and how to merge them.
+
+Reads bfloat16 without torch. Knows nothing of where files come from or of ONNX; merging works
+tensor by tensor, so that two sets of weights never lie in memory side by side.
+
+Format: https://huggingface.co/docs/safetensors; LoRA: https://arxiv.org/abs/2106.09685
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, deserialize
+
+from .config import LINEARS, ModelConfig
+from .errors import WeightsError
+from .files import explaining
+from .gguf import bf16_to_float32, tensor_shapes
+
+FloatArray = NDArray[np.float32]
+
+_MASK_ROW = "mask_embedding"
+
+
+class Adapter(NamedTuple):
+    """An adapter file's content, in float32."""
+
+    metadata: dict[str, str]
+    lora: dict[str, FloatArray]  # "blocks.0.attn.q.lora_a" [rank, in], "….lora_b" [out, rank]
+    mask_embedding: FloatArray | None  # [hidden], replaces the row of the mask token
+
+    @property
+    def scale(self) -> float:
+        """The factor of the low-rank product."""
+        try:
+            return float(self.metadata.get("scale", "1.0"))
+        except ValueError as error:
+            raise WeightsError(
+                f"the adapter's scale is {self.metadata['scale']!r}, not a number. Export it again "
+                "or fetch it anew."
+            ) from error
+
+
+def _decoder(dtype: str) -> Callable[[NDArray[np.uint8]], FloatArray]:
+    def plain(raw: NDArray[np.uint8]) -> FloatArray:
+        return raw.view(dtype).astype(np.float32)
+
+    return plain
+
+
+_DTYPES: Mapping[str, Callable[[NDArray[np.uint8]], FloatArray]] = MappingProxyType(
+    {"F32": _decoder("<f4"), "F16": _decoder("<f2"), "BF16": bf16_to_float32}
+)
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FloatArray]]:
+    """Metadata and tensors of a safetensors file, in float32.
+
+    Raises:
+        WeightsError: missing, truncated, inconsistent, of another type, or not finite.
+    """
+    with explaining("read", path):
+        raw = path.read_bytes()
+    try:
+        entries: list[tuple[str, dict[str, Any]]] = deserialize(raw)  # type: ignore[no-untyped-call]
+        head = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
+    except (SafetensorError, ValueError) as error:
+        raise WeightsError(
+            f"{path} is not a whole safetensors file ({error}). If it came with Redraft, reinstall "
+            "Redraft; if you made it, export it again."
+        ) from error
+    tensors = {name: _tensor(path, name, entry) for name, entry in entries}
+    return dict(head.get("__metadata__", {})), tensors
+
+
+def _tensor(path: Path, name: str, entry: Mapping[str, Any]) -> FloatArray:
+    decode = _DTYPES.get(entry["dtype"])
+    if decode is None:
+        raise WeightsError(
+            f"{path} stores {name!r} as {entry['dtype']}; known are {', '.join(_DTYPES)}. "
+            "Export it in one of them."
+        )
+    values = decode(np.frombuffer(entry["data"], np.uint8)).reshape(entry["shape"])
+    if not np.isfinite(values).all():
+        raise WeightsError(
+            f"{path} holds values in {name!r} that are not finite: its training diverged, or the "
+            "file is damaged. Use an earlier checkpoint."
+        )
+    return values
+
+
+def load_adapter(path: Path) -> Adapter:
+    """Read an adapter.
+
+    Raises:
+        WeightsError: it cannot be read or holds other tensors than an adapter has.
+    """
+    metadata, tensors = read_safetensors(path)
+    mask_embedding = tensors.pop(_MASK_ROW, None)
+    known = {f"{linear}.lora_{side}" for linear in LINEARS for side in "ab"}
+    for name in tensors:
+        prefix, _, rest = name.partition(".")
+        layer, _, part = rest.partition(".")
+        if prefix != "blocks" or not layer.isdecimal() or part not in known:
+            raise WeightsError(
+                f"{path} is not an adapter: it holds {name!r}. Expected are 'mask_embedding' and "
+                "'blocks.{i}.{linear}.lora_a' and '.lora_b'."
+            )
+    return Adapter(metadata, tensors, mask_embedding)
+
+
+def check_adapter(adapter: Adapter, config: ModelConfig, base_sha256: str) -> None:
+    """Compare what the adapter says about itself with what the model expects of it.
+
+    Raises:
+        WeightsError: it was trained for another base or under other conventions.
+    """
+    expected = {
+        "base_sha256": base_sha256,
+        "logit_shift": str(int(config.logit_shift)),
+        "canvas": str(config.canvas_width),
+        "adapter": config.adapter,
+        "verifier": config.verifier,
+        "prompt_format": config.prompt_format,
+    }
+    for key, value in expected.items():
+        found = adapter.metadata.get(key, value)
+        if found != value:
+            raise WeightsError(
+                f"the adapter was trained with {key} = {found!r}, the model's description says "
+                f"{value!r}. Correct the description, or use the adapter that belongs to it."
+            )
+
+
+class Merged(Mapping[str, FloatArray]):
+    """The base with an adapter worked in; every access computes one tensor anew.
+
+    ``changed`` names the tensors that differ from the base.
+    """
+
+    def __init__(
+        self, config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter
+    ) -> None:
+        self._base, self._adapter, self._config = base, adapter, config
+        self.changed = frozenset(_changed(config, adapter))
+
+    def __getitem__(self, name: str) -> FloatArray:
+        values = self._base[name]
+        if name not in self.changed:
+            return values
+        if name == "embed.weight":
+            values = values.copy()
+            values[self._config.mask_token] = self._adapter.mask_embedding
+            return values
+        stem = name.removesuffix(".weight")
+        low = self._adapter.lora[f"{stem}.lora_a"]  # [rank, in]
+        high = self._adapter.lora[f"{stem}.lora_b"]  # [out, rank]
+        change: FloatArray = high @ low  # [out, in]
+        change *= np.float32(self._adapter.scale)
+        change += values
+        return change
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._base)
+
+    def __len__(self) -> int:
+        return len(self._base)
+
+
+def merge(
+    config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter | None
+) -> tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]]:
+    """The weights of the context pass and those of the canvas, by our names.
+
+    Where both are the same weights they are the same object. A tied head follows the embedding
+    of its own pass.
+
+    Raises:
+        WeightsError: the adapter does not fit the base, or is missing or unexpected.
+    """
+    if (adapter is None) != (config.adapter == "none"):
+        raise WeightsError(
+            f"the model's config says adapter = {config.adapter!r}, but "
+            f"{'no adapter file is named' if adapter is None else 'an adapter file is named'}. "
+            "Correct the model's description."
+        )
+    if adapter is None:
+        return base, base
+    _check_shapes(config, base, adapter)
+    merged = Merged(config, base, adapter)
+    return (merged if config.adapter == "all" else base), merged
+
+
+def _changed(config: ModelConfig, adapter: Adapter) -> Iterator[str]:
+    if adapter.mask_embedding is not None:
+        yield "embed.weight"
+    for name in adapter.lora:
+        yield name.rpartition(".")[0] + ".weight"
+
+
+def _check_shapes(config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter) -> None:
+    shapes = tensor_shapes(asdict(config))
+    if set(base) != set(shapes):
+        raise WeightsError(
+            f"the base lacks or exceeds what the model's config says, at "
+            f"{sorted(set(base) ^ set(shapes))[:3]}. Correct the model's description."
+        )
+    for name in sorted({name.rpartition(".")[0] for name in adapter.lora}):
+        low, high = (adapter.lora.get(f"{name}.lora_{side}") for side in "ab")
+        wanted = shapes.get(f"{name}.weight")
+        fits = (
+            low is not None
+            and high is not None
+            and low.ndim == high.ndim == 2
+            and (high.shape[0], low.shape[1]) == wanted
+            and low.shape[0] == high.shape[1]
+        )
+        if not fits:
+            raise WeightsError(
+                f"the adapter's {name!r} does not fit the base: lora_a is {_shape(low)}, lora_b "
+                f"{_shape(high)}, the base {list(wanted or ()) or 'has no such layer'}. It belongs "
+                "to another base."
+            )
+    row = adapter.mask_embedding
+    if row is not None and row.shape != (config.hidden,):
+        raise WeightsError(
+            f"the adapter's mask embedding has shape {_shape(row)}, not [{config.hidden}]. It "
+            "belongs to another base."
+        )
+
+
+def _shape(values: FloatArray | None) -> str:
+    return "missing" if values is None else str(list(values.shape))

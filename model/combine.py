@@ -1,0 +1,212 @@
+"""The combine step: base weights + adapter → a folder ready to run, whole or not at all.
+
+Works tensor by tensor in numpy, without torch. Knows nothing of where the base came from or of
+which folder is wanted; :mod:`.weights` decides that and holds the lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from .adapter import FloatArray, check_adapter, load_adapter, merge
+from .config import ModelConfig
+from .errors import WeightsError
+from .fetch import Progress, ProgressCallback
+from .files import (
+    explaining,
+    make_folder,
+    replace_folder,
+    require_space,
+    sha256_of,
+    sync_files,
+    write_atomically,
+)
+from .gguf import Checkpoint, read_checkpoint, tensor_shapes, tokenizer_data
+from .models import ModelInfo
+from .tokens import Tokenizer
+
+#: In every ready folder: the SHA-256 of its files and of the recipe it was made by.
+MANIFEST = "manifest.json"
+#: Sizes and times of the files when they were last hashed.
+STAMPS = ".checked.json"
+
+_BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "q8": 1.2, "int8": 1.2}
+
+
+def combine(
+    model: ModelInfo,
+    base: Path,
+    variant: str,
+    folder: Path,
+    recipe: str,
+    progress: ProgressCallback | None,
+) -> None:
+    """Make ``folder`` anew from a verified ``base`` and the model's adapter.
+
+    Raises:
+        WeightsError: the parts do not fit together or the disk does not take the result; what was
+            at ``folder`` before is then still there.
+    """
+    make_folder(folder.parent)
+    for leftover in folder.parent.glob(f".{variant}.*"):  # of a process that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
+    require_space(folder.parent, _expected_bytes(model.config, variant))
+    temporary = folder.parent / f".{variant}.{secrets.token_hex(4)}.tmp"
+    make_folder(temporary)
+    try:
+        with explaining("write", temporary):
+            _write_model(model, base, variant, temporary, progress)
+        sync_files(temporary)
+        write_manifest(temporary, recipe)
+        replace_folder(temporary, folder)
+    except MemoryError as error:
+        raise WeightsError(
+            f"not enough memory to combine {model.name} {variant}: about 1.5 GB must be free. "
+            "Close other programs and try again."
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_model(
+    model: ModelInfo,
+    base: Path,
+    variant: str,
+    folder: Path,
+    progress: ProgressCallback | None,
+) -> None:
+    fields, tensors = read_checkpoint(base)
+    _check_architecture(model.config, fields)
+    adapter = None
+    if model.adapter is not None:
+        found = sha256_of(model.adapter)
+        if found != model.adapter_sha256:
+            raise WeightsError(
+                f"{model.adapter} has SHA-256 {found}, not {model.adapter_sha256}: it is damaged "
+                "or from another version. Reinstall Redraft, or correct the model's description."
+            )
+        adapter = load_adapter(model.adapter)
+        check_adapter(adapter, model.config, model.base.gguf_sha256)
+    counted = _Counted(tensors, progress, passes=1 if model.config.adapter != "canvas" else 2)
+    context, canvas = merge(model.config, counted, adapter)
+    Tokenizer.from_gguf(tokenizer_data(base)).save(folder / "tokenizer.json")
+    (folder / "config.json").write_text(model.config.to_json(), encoding="utf-8")
+    _materialise(model.config, context, canvas, variant, folder)
+
+
+def _materialise(
+    config: ModelConfig,
+    context: Mapping[str, FloatArray],
+    canvas: Mapping[str, FloatArray],
+    variant: str,
+    folder: Path,
+) -> None:
+    # Imported here: it brings onnx along, which serving does not need once a model is ready.
+    from .graph import materialise
+
+    materialise(config, context, canvas, variant, folder)
+
+
+def _check_architecture(config: ModelConfig, fields: Mapping[str, Any]) -> None:
+    for key, value in fields.items():
+        if getattr(config, key) != value:
+            raise WeightsError(
+                f"the model's description says {key} = {getattr(config, key)}, its base has "
+                f"{value}. Correct the description."
+            )
+
+
+def _expected_bytes(config: ModelConfig, variant: str) -> int:
+    weights = sum(prod(shape) for shape in tensor_shapes(asdict(config)).values())
+    passes = 2 if config.adapter == "canvas" else 1
+    return int(weights * passes * _BYTES_PER_WEIGHT[variant])
+
+
+class _Counted(Mapping[str, FloatArray]):
+    """The base, reporting how far its tensors have been read."""
+
+    def __init__(self, tensors: Checkpoint, progress: ProgressCallback | None, passes: int) -> None:
+        self._tensors, self._progress = tensors, progress
+        self._done, self._total = 0, passes * len(tensors)
+
+    def __getitem__(self, name: str) -> FloatArray:
+        values = self._tensors[name]
+        self._done = min(self._done + 1, self._total)
+        if self._progress is not None:
+            self._progress(Progress("combine", self._done, self._total))
+        return values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+
+# ------------------------------------------------------------------------------ checking
+
+
+def write_manifest(folder: Path, recipe: str) -> None:
+    files = {
+        path.name: {"sha256": sha256_of(path), "size": path.stat().st_size}
+        for path in sorted(folder.iterdir())
+    }
+    content = json.dumps({"recipe": recipe, "files": files}, indent=1)
+    stamps = {name: _stamp(folder / name) for name in files}
+    write_atomically(folder / STAMPS, json.dumps(stamps).encode())
+    write_atomically(folder / MANIFEST, content.encode())
+
+
+def _stamp(path: Path) -> list[int]:
+    """What changes when a file is written to: its size and times."""
+    stat = path.stat()
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+
+
+def problem_of(folder: Path, recipe: str | None, thorough: bool | None) -> str:
+    """What is wrong with a ready folder; "" nothing.
+
+    Args:
+        thorough: True hashes every file, False those that changed since the last time, None none.
+    """
+    manifest = read_json(folder / MANIFEST)
+    files = manifest.get("files")
+    if not isinstance(files, dict) or not files:
+        return "its manifest is missing or damaged"
+    if recipe is not None and manifest.get("recipe") != recipe:
+        return "it was made from other weights or by another version"
+    checked = read_json(folder / STAMPS) if thorough is False else {}
+    stamps: dict[str, list[int]] = {}
+    for name, entry in files.items():
+        path = folder / name
+        try:
+            stamps[name] = _stamp(path)
+            if stamps[name][0] != entry["size"]:
+                return f"{name} has {stamps[name][0]} bytes, not {entry['size']}"
+            if thorough is None or checked.get(name) == stamps[name]:
+                continue
+            if sha256_of(path) != entry["sha256"]:
+                return f"{name} does not have the SHA-256 of the manifest"
+        except (OSError, WeightsError, KeyError, TypeError):
+            return f"{name} is missing or cannot be read"
+    if thorough is not None and stamps != checked:
+        with contextlib.suppress(WeightsError):  # a read-only folder: hash again next time
+            write_atomically(folder / STAMPS, json.dumps(stamps).encode())
+    return ""
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object, empty where the file is missing or holds anything else."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}

