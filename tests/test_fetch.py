@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from redraft.model import files
@@ -27,7 +27,7 @@ WHEEL = "tiny_weights-1.0-py3-none-any.whl"
 MEMBER = "tiny_weights/tiny.gguf"
 
 
-def sha(data: bytes) -> str:
+def sha(data: bytes | bytearray) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
@@ -143,7 +143,8 @@ def make_wheel(path: Path, gguf: bytes) -> bytes:
     return path.read_bytes()
 
 
-class World(NamedTuple):
+@dataclass(frozen=True)
+class World:
     index: Index
     base: Base
     target: Path
