@@ -1,0 +1,140 @@
+"""The torch twin of the onnxruntime backend: the reference for tests, and evaluation in training.
+
+Slow and plain: keys and values are concatenated, nothing is preallocated. Never imported by
+serving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .backend import CanvasOutput, FloatArray, IntArray, Sequence
+from .config import ModelConfig
+from .network import KeyValues, Network
+
+
+class TorchSequence:
+    """See :class:`redraft.model.backend.Sequence`."""
+
+    def __init__(self, network: Network, capacity: int) -> None:
+        self._network = network
+        self._tokens: list[int] = []
+        self._past: KeyValues | None = None
+        self.capacity = capacity
+
+    @property
+    def tokens(self) -> Seq[int]:
+        return self._tokens
+
+    @torch.no_grad()
+    def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
+        if not len(tokens):
+            return np.zeros(0, np.float32) if score else None
+        ids = torch.from_numpy(tokens)[None].to(self._network.embed.device)  # [1, n]
+        hidden, own = self._network.context(ids, self._past, len(self._tokens))
+        self._past = own if self._past is None else _join(self._past, own)
+        self._tokens += tokens.tolist()
+        if not score:
+            return None
+        logits = self._network.logits(hidden[0, :-1])  # [n - 1, vocab]
+        found = torch.log_softmax(logits, -1).gather(1, ids[0, 1:, None])[:, 0]
+        return found.cpu().numpy()
+
+    def truncate(self, length: int) -> None:
+        if length > len(self._tokens):
+            raise ValueError(f"cannot truncate {len(self._tokens)} tokens to {length}")
+        del self._tokens[length:]
+        if self._past is not None:
+            self._past = (
+                [(k[:, :, :length], v[:, :, :length]) for k, v in self._past] if length else None
+            )
+
+    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
+        out = self.denoise_packed(window[None], logits)
+        return CanvasOutput(
+            out.token[0],
+            out.confidence[0],
+            out.entropy[0],
+            None if out.logits is None else out.logits[0],
+        )
+
+    @torch.no_grad()
+    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
+        device = self._network.embed.device
+        batch = torch.from_numpy(windows)[None].to(device)  # [1, K, B]
+        starts = torch.full((1, len(windows)), len(self._tokens), device=device)
+        past = self._past if self._past is not None else _nothing(self._network)
+        found = self._network.logits(self._network.canvas(batch, starts, past)[0])  # [K, B, vocab]
+        logp = torch.log_softmax(found, -1)
+        p = logp.exp()
+        confidence, token = p.max(-1)
+        return CanvasOutput(
+            token.cpu().numpy(),
+            confidence.cpu().numpy(),
+            -(p * logp).sum(-1).cpu().numpy(),
+            _numpy(found) if logits else None,
+        )
+
+
+class TorchBackend:
+    """See :class:`redraft.model.backend.Backend`."""
+
+    variant = "torch"
+
+    def __init__(self, network: Network) -> None:
+        self._network = network.eval()
+
+    @property
+    def config(self) -> ModelConfig:
+        return self._network.config
+
+    @property
+    def provider(self) -> str:
+        return self._network.embed.device.type.upper()
+
+    @property
+    def bytes_per_token(self) -> int:
+        c = self.config
+        return 2 * c.layers * c.kv_heads * c.head_dim * self._network.dtype.itemsize
+
+    def new_sequence(self, capacity: int) -> TorchSequence:
+        return TorchSequence(self._network, capacity)
+
+    def fork(self, sequence: Sequence, length: int, capacity: int) -> TorchSequence:
+        assert isinstance(sequence, TorchSequence)
+        twin = TorchSequence(self._network, capacity)
+        twin._tokens = list(sequence._tokens)
+        twin._past = None if sequence._past is None else list(sequence._past)
+        twin.truncate(length)
+        return twin
+
+    def release(self, sequence: Sequence) -> None:
+        """Nothing to give back: Python frees it."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def _join(past: KeyValues, own: KeyValues) -> KeyValues:
+    return [
+        (torch.cat([pk, k], 2), torch.cat([pv, v], 2))
+        for (pk, pv), (k, v) in zip(past, own, strict=True)
+    ]
+
+
+def _nothing(network: Network) -> KeyValues:
+    c = network.config
+    empty = torch.zeros(
+        1, c.kv_heads, 0, c.head_dim, dtype=network.dtype, device=network.embed.device
+    )
+    return [(empty, empty)] * c.layers
+
+
+def _numpy(x: Tensor) -> NDArray[np.float32]:
+    out: NDArray[np.float32] = x.float().cpu().numpy()
+    return out

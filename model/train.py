@@ -1,0 +1,541 @@
+"""Trains the adapter: denoising canvases over packed rows, on a CPU or a CUDA device.
+
+    redraft train pack DATA… --out shards          once
+    redraft train run --shards shards --config cpu  resumes where it was cut off
+
+One row gives one causal pass over its context and several canvases over that context's cache.
+Where the adapter is active on canvases only, the base is frozen and the causal pass needs no
+gradient. Writes to the run folder: ``log.jsonl``, ``state.pt`` (to resume; plain tensors, loaded
+with weights_only), ``adapter.safetensors`` (to ship; the moving average) and ``loss.png``.
+Knows nothing of serving.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .canvas import Brief, Limits
+from .config import ModelConfig
+from .denoise import denoise, plan_for
+from .errors import SettingsError
+from .network import Network, trainable
+from .noise import Canvas, canvases_of
+from .shards import Rows, read_shards
+from .torch_backend import TorchBackend
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """One run. A TOML file under ``model/configs/`` sets what differs from these defaults."""
+
+    adapter: str = "canvas"  # where the adapter is active: "canvas" | "all"
+    rank: int = 64
+    learning_rate: float = 6e-4
+    warmup_steps: int = 40
+    final_rate: float = 0.1  # of the peak, at the end of the cosine
+    weight_decay: float = 0.0
+    clip: float = 1.0  # gradient norm
+    average: float = 0.99  # decay of the weights' moving average, per step
+    canvases: int = 5  # per row
+    batch_tokens: int = 3_000  # context tokens of a batch, padding included
+    accumulate: int = 1  # batches per step
+    max_context: int = 1_024  # rows with a longer prompt are skipped
+    causal_weight: float = 0.0  # of the autoregressive loss on the answer; needs adapter "all"
+    steps: int = 2_000
+    minutes: float = 60.0  # of this and earlier runs together; whichever ends first
+    save_every_s: float = 240.0
+    evaluate_every: int = 200  # steps
+    evaluate_rows: int = 128  # for the loss
+    exact_rows: int = 24  # of them also decoded, for exact match and tokens per step
+    seed: int = 0
+
+    @classmethod
+    def read(cls, path: Path) -> TrainConfig:
+        """From TOML.
+
+        Raises:
+            SettingsError: the file cannot be read or names an unknown field.
+        """
+        try:
+            data = tomllib.loads(path.read_text())
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            raise SettingsError(f"Cannot read the training config {path}: {error}.") from error
+        unknown = sorted(set(data) - {f.name for f in fields(cls)})
+        if unknown:
+            raise SettingsError(f"{path} has unknown fields {unknown}; see TrainConfig for names.")
+        return cls(**data)
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a run has behind it; saved with every checkpoint."""
+
+    step: int = 0
+    seconds: float = 0.0
+    positions: int = 0  # supervised canvas positions
+    tokens: int = 0  # context tokens read
+
+
+class Interrupted:
+    """Turns Ctrl-C and SIGTERM into "save and stop" after the current step."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for name in ("SIGINT", "SIGTERM"):
+            signal.signal(getattr(signal, name), self._ask)
+
+    def _ask(self, *_: object) -> None:
+        self.asked = True
+
+
+def run(
+    config: TrainConfig,
+    model: ModelConfig,
+    base: dict[str, NDArray[np.float32]],
+    start: dict[str, NDArray[np.float32]],
+    shards: Path,
+    held_out: Path | None,
+    out: Path,
+    device: str = "auto",
+    say: Any = print,
+) -> Path:
+    """Train until ``steps`` or ``minutes`` are used up; returns the adapter's path.
+
+    Args:
+        base: weights of the base, by the names of ModelConfig.
+        start: adapter tensors to start from; {} for a fresh one.
+        shards, held_out: packed rows to train on, and others to judge by.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    device = _pick_device(device)
+    torch.manual_seed(config.seed)
+    model = replace(model, adapter=config.adapter)
+    network = _build(config, model, base, start, device)
+    optimiser = torch.optim.AdamW(
+        trainable(network),
+        lr=config.learning_rate,
+        betas=(0.9, 0.98),
+        weight_decay=config.weight_decay,
+    )
+    average = {n: p.detach().clone().float() for n, p in network.adapter().items()}
+    done = _resume(out / "state.pt", network, optimiser, average, say)
+    rows = read_shards(shards, model)
+    judge = read_shards(held_out, model) if held_out else None
+    interrupted = Interrupted()
+    saved_at = begun = time.monotonic()
+    before = done.seconds
+    say(f"training on {device}: {len(rows):,} rows, from step {done.step}")
+    for batch in batches(rows, config, model, done.step * config.accumulate):
+        rate = _rate(config, done)
+        loss = _step(network, optimiser, average, batch, config, done, rate, device)
+        done.seconds = before + time.monotonic() - begun
+        _log(out, {"kind": "step", "loss": round(loss, 4), "rate": rate, **asdict(done)})
+        if done.step % 10 == 0:
+            say(
+                f"step {done.step} loss {loss:.3f} rate {rate:.1e} "
+                f"{done.positions / done.seconds:.0f} positions/s {done.seconds / 60:.1f} min"
+            )
+        finished = done.step >= config.steps or done.seconds > config.minutes * 60
+        if judge and (done.step % config.evaluate_every == 0 or finished):
+            figures = _evaluate_average(network, average, judge, config, device)
+            _log(out, {"kind": "evaluation", **figures, **asdict(done)})
+            say(" ".join(f"{k} {v}" for k, v in figures.items()))
+        if finished or interrupted.asked or time.monotonic() - saved_at > config.save_every_s:
+            _save(out, network, optimiser, average, done, config, model)
+            saved_at = time.monotonic()
+        if finished or interrupted.asked:
+            break
+    plot(out)
+    return out / "adapter.safetensors"
+
+
+# --- one step ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows padded to one length; every array lives on the CPU."""
+
+    tokens: Tensor  # [rows, length] prompt + answer + END padding
+    windows: Tensor  # [rows, C, B]
+    starts: Tensor  # [rows, C]
+    targets: Tensor  # [rows, C, B]
+    weights: Tensor  # [rows, C, B]
+    answers: Tensor  # [rows, 2] first and last + 1 position of answer and END, for the causal loss
+
+
+def _step(
+    network: Network,
+    optimiser: torch.optim.Optimizer,
+    average: dict[str, Tensor],
+    group: list[Batch],
+    config: TrainConfig,
+    done: Progress,
+    rate: float,
+    device: str,
+) -> float:
+    """One optimiser step over ``group``; returns the loss per unit of weight."""
+    network.train()
+    total = 0.0
+    for batch in group:
+        loss = batch_loss(network, batch, config.causal_weight, device)
+        (loss / len(group)).backward()  # type: ignore[no-untyped-call]
+        total += float(loss.detach()) / len(group)
+        done.positions += int((batch.weights > 0).sum())
+        done.tokens += batch.tokens.numel()
+    torch.nn.utils.clip_grad_norm_(list(trainable(network)), config.clip)
+    for parameters in optimiser.param_groups:
+        parameters["lr"] = rate
+    optimiser.step()
+    optimiser.zero_grad(set_to_none=True)
+    decay = min(config.average, (1 + done.step) / (10 + done.step))
+    for name, parameter in network.adapter().items():
+        average[name].lerp_(parameter.detach().float(), 1 - decay)
+    done.step += 1
+    return total
+
+
+def batch_loss(network: Network, batch: Batch, causal_weight: float, device: str) -> Tensor:
+    """Mean cross-entropy of the hidden positions, plus the causal loss on the answers."""
+    tokens = batch.tokens.to(device)
+    trains_context = network.config.adapter == "all"
+    with torch.set_grad_enabled(trains_context and torch.is_grad_enabled()):
+        hidden, past = network.context(tokens)
+    weights = batch.weights.to(device)
+    canvas = network.canvas(batch.windows.to(device), batch.starts.to(device), past)
+    counted = weights > 0
+    logits = network.logits(canvas[counted])  # [n, vocab]
+    entropy = F.cross_entropy(logits, batch.targets.to(device)[counted], reduction="none")
+    loss = (entropy * weights[counted]).sum() / weights.sum()
+    if causal_weight and trains_context:
+        loss = loss + causal_weight * _causal_loss(network, hidden, tokens, batch.answers)
+    return loss
+
+
+def _causal_loss(network: Network, hidden: Tensor, tokens: Tensor, answers: Tensor) -> Tensor:
+    """Autoregressive cross-entropy of the answers, END included."""
+    place = torch.arange(tokens.shape[1] - 1)
+    wanted = (place[None] >= answers[:, :1] - 1) & (place[None] < answers[:, 1:] - 1)
+    wanted = wanted.to(tokens.device)
+    logits = network.logits(hidden[:, :-1][wanted])
+    return F.cross_entropy(logits, tokens[:, 1:][wanted])
+
+
+# --- batches ----------------------------------------------------------------------------------
+
+
+def batches(
+    rows: Rows, config: TrainConfig, model: ModelConfig, skip: int
+) -> Iterator[list[Batch]]:
+    """Groups of ``accumulate`` batches, for ever; batch k is the same in every run of a seed."""
+    number, group, epoch = 0, [], 0
+    while True:
+        for members in plan_batches(rows, config, epoch):
+            if number >= skip:
+                group.append(lay_batch(rows, members, config, model, number))
+                if len(group) == config.accumulate:
+                    yield group
+                    group = []
+            number += 1
+        epoch += 1
+
+
+def plan_batches(rows: Rows, config: TrainConfig, epoch: int) -> list[NDArray[np.int64]]:
+    """Row numbers of each batch: rows of like length together, batches in random order."""
+    rng = np.random.default_rng((config.seed, epoch))
+    length = np.diff(rows.offset)
+    fitting = np.flatnonzero(rows.prompt <= config.max_context)
+    order = rng.permutation(fitting)
+    found: list[NDArray[np.int64]] = []
+    pool = 2_048
+    for begin in range(0, len(order), pool):
+        part = order[begin : begin + pool]
+        part = part[np.argsort(length[part], kind="stable")]
+        start, longest = 0, 0
+        for i in range(len(part)):
+            longest = max(longest, int(length[part[i]]) + 16)
+            if longest * (i + 1 - start) > config.batch_tokens and i > start:
+                found.append(part[start:i])
+                start, longest = i, int(length[part[i]]) + 16
+        found.append(part[start:])
+    if not found:
+        raise SettingsError(f"No row has a prompt of at most {config.max_context} tokens.")
+    return [found[i] for i in rng.permutation(len(found))]
+
+
+def lay_batch(
+    rows: Rows, members: NDArray[np.int64], config: TrainConfig, model: ModelConfig, number: int
+) -> Batch:
+    """The batch of rows ``members``, its noise drawn from the batch's number."""
+    rng = np.random.default_rng((config.seed, 1, number))
+    width = model.canvas_width
+    laid: list[list[Canvas]] = []
+    texts: list[NDArray[np.int64]] = []
+    spans: list[tuple[int, int]] = []
+    for member in members:
+        tokens, prompt, plain = rows[int(member)]
+        answer = len(tokens) - prompt
+        padded = np.concatenate([tokens, np.full(2 * width + 1, model.end_token)])
+        laid.append(
+            canvases_of(
+                padded, prompt, answer, plain, config.canvases, width, model.mask_token, rng
+            )
+        )
+        texts.append(padded[: len(tokens) + 1])
+        spans.append((prompt, len(tokens) + 1))
+    tokens_out = np.full((len(texts), max(map(len, texts))), model.end_token)
+    for i, text in enumerate(texts):
+        tokens_out[i, : len(text)] = text
+
+    def stack(name: str) -> Tensor:
+        return torch.from_numpy(np.stack([[getattr(c, name) for c in row] for row in laid]))
+
+    return Batch(
+        torch.from_numpy(tokens_out),
+        stack("window"),
+        stack("start"),
+        stack("target"),
+        stack("weight"),
+        torch.tensor(spans),
+    )
+
+
+# --- evaluation inside the run ----------------------------------------------------------------
+
+
+def _evaluate_average(
+    network: Network, average: dict[str, Tensor], rows: Rows, config: TrainConfig, device: str
+) -> dict[str, Any]:
+    """Figures of the moving average; the weights in training come back untouched."""
+    own = {n: p.detach().clone() for n, p in network.adapter().items()}
+    _put(network, average)
+    try:
+        return evaluate(network, rows, config, device)
+    finally:
+        _put(network, own)
+
+
+@torch.no_grad()
+def evaluate(network: Network, rows: Rows, config: TrainConfig, device: str) -> dict[str, Any]:
+    """Loss and accuracy with everything hidden, exact match and tokens per step, per task."""
+    network.eval()
+    figures: dict[str, Any] = {}
+    for task, wanted in (("infill", False), ("edit", True)):
+        members = np.flatnonzero((rows.is_edit == wanted) & (rows.prompt <= config.max_context))
+        members = members[: config.evaluate_rows // 2]
+        loss, right, count = 0.0, 0, 0
+        for member in members:
+            batch = _hidden_batch(rows, int(member), network.config)
+            _, past = network.context(batch.tokens.to(device))
+            hidden = network.canvas(batch.windows.to(device), batch.starts.to(device), past)
+            counted = batch.weights.to(device) == 1
+            logits = network.logits(hidden[counted])
+            target = batch.targets.to(device)[counted]
+            loss += float(F.cross_entropy(logits, target, reduction="sum"))
+            right += int((logits.argmax(-1) == target).sum())
+            count += len(target)
+        figures[f"{task}_loss"] = round(loss / max(count, 1), 4)
+        figures[f"{task}_accuracy"] = round(right / max(count, 1), 4)
+        figures |= _decode(network, rows, members[: config.exact_rows // 2], task)
+    return figures
+
+
+def _hidden_batch(rows: Rows, member: int, model: ModelConfig) -> Batch:
+    """One row, its first canvas fully hidden, END and code counted alike, padding not."""
+    tokens, prompt, _ = rows[member]
+    width = model.canvas_width
+    padded = np.concatenate([tokens, np.full(width + 1, model.end_token)])
+    window = padded[prompt - 1 : prompt - 1 + width].copy()
+    window[1:] = model.mask_token
+    weight = (np.arange(width) <= len(tokens) - prompt).astype(np.float32)
+    return Batch(
+        torch.from_numpy(tokens)[None],
+        torch.from_numpy(window)[None, None],
+        torch.tensor([[prompt - 1]]),
+        torch.from_numpy(padded[prompt : prompt + width])[None, None],
+        torch.from_numpy(weight)[None, None],
+        torch.zeros(1, 2, dtype=torch.int64),
+    )
+
+
+def _decode(
+    network: Network, rows: Rows, members: NDArray[np.int64], task: str
+) -> dict[str, float]:
+    """Exact match at threshold 0.9 and tokens placed per denoise step."""
+    backend = TorchBackend(network)
+    exact, placed, steps = 0, 0, 0
+    for member in members:
+        tokens, prompt, _ = rows[int(member)]
+        brief = Brief(
+            network.config,
+            [b"."] * network.config.vocab,  # texts do not matter here, token ids do
+            plan_for("medium"),
+            Limits(max_tokens=80),
+        )
+        sequence = backend.new_sequence(len(tokens) + 128)
+        sequence.prefill(tokens[: prompt - 1])
+        draft = denoise(
+            sequence, int(tokens[prompt - 1]), brief, np.random.default_rng(0)
+        ).drafts[0]
+        exact += [*draft.token_ids] == [*tokens[prompt:].tolist(), network.config.end_token]
+        placed += len(draft.token_ids)
+        steps += draft.steps
+    return {
+        f"{task}_exact": round(exact / max(len(members), 1), 4),
+        f"{task}_tokens_per_step": round(placed / max(steps, 1), 3),
+    }
+
+
+# --- building, saving, resuming ---------------------------------------------------------------
+
+
+def _pick_device(wanted: str) -> str:
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise SettingsError("No CUDA device is visible to torch. Use --device cpu or auto.")
+    return wanted
+
+
+def _build(
+    config: TrainConfig,
+    model: ModelConfig,
+    base: dict[str, NDArray[np.float32]],
+    start: dict[str, NDArray[np.float32]],
+    device: str,
+) -> Network:
+    """Frozen matrices in bf16, the adapter in fp32."""
+    network = Network(model, rank=config.rank, reach=max(config.max_context + 256, 2_048))
+    network.load(base)
+    if start:
+        network.load({**base, **start})
+    else:
+        rows = network.embed.data
+        noise = torch.randn(model.hidden) * rows.std()
+        network.mask_embedding.data = rows.mean(0) + 0.1 * noise
+    for name, parameter in network.named_parameters():
+        if not parameter.requires_grad and "norm" not in name:
+            parameter.data = parameter.data.to(torch.bfloat16)
+    return network.to(device)
+
+
+def _rate(config: TrainConfig, done: Progress) -> float:
+    """Linear warm-up, then a cosine to ``final_rate`` over whichever budget ends first."""
+    used = max(done.step / config.steps, done.seconds / (config.minutes * 60))
+    cosine = 0.5 * (1 + math.cos(math.pi * min(used, 1.0)))
+    warm = min(1.0, (done.step + 1) / config.warmup_steps)
+    return config.learning_rate * warm * (config.final_rate + (1 - config.final_rate) * cosine)
+
+
+def _put(network: Network, values: dict[str, Tensor]) -> None:
+    for name, parameter in network.adapter().items():
+        parameter.data.copy_(values[name])
+
+
+def _save(
+    out: Path,
+    network: Network,
+    optimiser: torch.optim.Optimizer,
+    average: dict[str, Tensor],
+    done: Progress,
+    config: TrainConfig,
+    model: ModelConfig,
+) -> None:
+    """State to resume from, and the adapter to ship; each replaced in one move."""
+    state = {
+        "adapter": {n: p.detach() for n, p in network.adapter().items()},
+        "average": average,
+        "optimiser": optimiser.state_dict(),
+        "progress": asdict(done),
+    }
+    torch.save(state, out / "state.tmp")
+    (out / "state.tmp").replace(out / "state.pt")
+    save_adapter(out / "adapter.safetensors", average, config, model, done)
+
+
+def save_adapter(
+    path: Path, tensors: dict[str, Tensor], config: TrainConfig, model: ModelConfig, done: Progress
+) -> None:
+    """The adapter in bf16 with what is needed to use it as metadata."""
+    from safetensors.torch import save_file
+
+    metadata = {
+        "rank": str(config.rank),
+        "scale": "1.0",
+        "adapter": config.adapter,
+        "canvas_width": str(model.canvas_width),
+        "logit_shift": str(int(model.logit_shift)),
+        "prompt_format": model.prompt_format,
+        "verifier": "ar" if config.causal_weight else "none",
+        "steps": str(done.step),
+        "positions": str(done.positions),
+        "license": "apache-2.0",
+    }
+    temporary = path.with_suffix(".tmp")
+    save_file(
+        {n: t.to(torch.bfloat16).cpu().contiguous() for n, t in tensors.items()},
+        str(temporary),
+        metadata,
+    )
+    temporary.replace(path)
+
+
+def _resume(
+    path: Path,
+    network: Network,
+    optimiser: torch.optim.Optimizer,
+    average: dict[str, Tensor],
+    say: Any,
+) -> Progress:
+    if not path.is_file():
+        return Progress()
+    state = torch.load(path, map_location=network.embed.device, weights_only=True)
+    _put(network, state["adapter"])
+    for name, value in state["average"].items():
+        average[name].copy_(value)
+    optimiser.load_state_dict(state["optimiser"])
+    say(f"resuming from {path}")
+    return Progress(**state["progress"])
+
+
+def _log(out: Path, entry: dict[str, Any]) -> None:
+    with (out / "log.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+def plot(out: Path) -> None:
+    """``loss.png`` from ``log.jsonl``; skipped where matplotlib is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        return
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    entries = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    steps = [e for e in entries if e["kind"] == "step"]
+    judged = [e for e in entries if e["kind"] == "evaluation"]
+    figure, axes = pyplot.subplots(figsize=(8, 4.5))
+    axes.plot([e["step"] for e in steps], [e["loss"] for e in steps], alpha=0.3, label="training")
+    for task in ("infill", "edit"):
+        points = [(e["step"], e[f"{task}_loss"]) for e in judged]
+        axes.plot(*zip(*points, strict=True) if points else ([], []), marker="o", label=f"{task}, held out")
+    axes.set_xlabel("step")
+    axes.set_ylabel("cross-entropy per hidden token, nats")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(out / "loss.png", dpi=110)
