@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from redraft.model import tokens as marks
 from redraft.model.backend import CanvasOutput, FloatArray, IntArray
 from redraft.model.config import ModelConfig
+from redraft.model.tokens import Tokenizer, _byte_of_char, build_bpe
 
 SPECIAL = 17
 MASK = 16
@@ -226,3 +228,16 @@ class Noise:
         rng = np.random.default_rng(zlib.crc32(key))
         logits = rng.normal(0, self.scale, (len(window), len(VOCAB)))
         return logits.astype(np.float32)
+
+
+def fake_tokenizer() -> Tokenizer:
+    """A real tokenizer whose ids are those of :data:`VOCAB`: it encodes byte by byte."""
+    char_of = {byte: char for char, byte in _byte_of_char().items()}
+    special = {END: marks.END, MASK: marks.MASK}
+    others = [mark for mark in marks.MARKS if mark not in special.values()]
+    for i in range(1, SPECIAL - 1):
+        special[i] = others[i - 1] if i <= len(others) else f"<unused_{i}>"
+    vocab = {name: i for i, name in special.items()}
+    for i, data in enumerate(VOCAB[SPECIAL:], start=SPECIAL):
+        vocab["".join(char_of[byte] for byte in data)] = i
+    return Tokenizer(build_bpe(vocab, [], special), special)

@@ -1,0 +1,190 @@
+"""From a request to a prediction, in one thread: prompt, prefix cache, denoising, candidates.
+
+Knows nothing of threads, queues or event loops; whoever calls it says whether the answer is still
+wanted and what the clock reads.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .backend import Backend, Sequence
+from .budget import CHUNK
+from .cache import PrefixCache
+from .denoise import (
+    Brief,
+    Cancelled,
+    Denoised,
+    Draft,
+    Limits,
+    denoise,
+    denoise_packed,
+    plan_for,
+)
+from .prompt import InvalidAnswer, Prompt, read_answer, render
+from .records import Candidate, EditRequest, Prediction, Stats, StepCallback
+from .tokens import Tokenizer
+
+Clock = Callable[[], float]  # seconds, monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A loaded model with what it needs to answer."""
+
+    name: str  # without the variant
+    backend: Backend
+    tokenizer: Tokenizer
+    cache: PrefixCache
+    context_tokens: int  # the budget of requests that name none
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {self.backend.variant}"
+
+
+def answer(
+    model: Model,
+    request: EditRequest,
+    clock: Clock,
+    cancelled: Callable[[], bool] = lambda: False,
+    on_step: StepCallback | None = None,
+    queue_ms: float = 0.0,
+) -> Prediction:
+    """Predict.
+
+    Raises:
+        Cancelled: ``cancelled`` said so, between two chunks of prefill or two denoise steps.
+    """
+    begin = clock()
+    budget = request.context_tokens or model.context_tokens
+    prompt = render(request, model.tokenizer, model.backend.config, budget)
+    rendered = clock()
+    context = prompt.tokens[:-1]
+    with model.cache.acquire(context, room_for(request, model)) as lease:
+        prefill(lease.sequence, context[lease.reused :], cancelled)
+        prefilled = clock()
+        written = _write(model, lease.sequence, prompt, request, cancelled, on_step)
+    end = clock()
+    candidates, reason = read_candidates(prompt, request, written.drafts)
+    stats = Stats(
+        prompt_tokens=len(prompt.tokens),
+        reused_tokens=lease.reused,
+        computed_tokens=len(context) - lease.reused + written.prefilled,
+        canvas_tokens=sum(len(draft.token_ids) for draft in written.drafts),
+        denoise_steps=written.passes,
+        repaired_tokens=sum(draft.repaired for draft in written.drafts),
+        queue_ms=queue_ms,
+        prompt_ms=(rendered - begin) * 1e3,
+        prefill_ms=(prefilled - rendered) * 1e3,
+        denoise_ms=(end - prefilled) * 1e3,
+        total_ms=queue_ms + (clock() - begin) * 1e3,
+        cut=prompt.cut,
+    )
+    return Prediction(f"cmpl-{secrets.token_hex(12)}", model.label, candidates, reason, stats)
+
+
+def room_for(request: EditRequest, model: Model) -> int:
+    """Tokens needed behind the prompt: the answer, one more window, and its last canvas while a
+    causal pass judges it."""
+    return request.max_tokens + 2 * model.backend.config.canvas_width
+
+
+def prefill(sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[], bool]) -> None:
+    """Append ``tokens`` in chunks, so that a cancel is heard soon."""
+    for start in range(0, len(tokens), CHUNK):
+        if cancelled():
+            raise Cancelled
+        sequence.prefill(np.asarray(tokens[start : start + CHUNK], dtype=np.int64))
+
+
+def _write(
+    model: Model,
+    sequence: Sequence,
+    prompt: Prompt,
+    request: EditRequest,
+    cancelled: Callable[[], bool],
+    on_step: StepCallback | None,
+) -> Denoised:
+    infill = request.task == "infill"
+    brief = Brief(
+        config=model.backend.config,
+        vocab_bytes=model.tokenizer.vocab_bytes,
+        plan=plan_for(request.quality, request.temperature, request.top_p),
+        limits=Limits(
+            max_tokens=request.max_tokens,
+            max_lines=request.max_lines if infill else None,
+            stop=request.stop if infill else (),
+            forced=prompt.forced,
+        ),
+        constraint=prompt.constraint,
+    )
+    last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
+    if request.candidates == 1:
+        return denoise(sequence, last, brief, rng, on_step, cancelled)
+    return denoise_packed(sequence, last, brief, rng, request.candidates, on_step, cancelled)
+
+
+def read_candidates(
+    prompt: Prompt, request: EditRequest, drafts: tuple[Draft, ...]
+) -> tuple[tuple[Candidate, ...], str]:
+    """The drafts that change the document, each change once, and why there are none if so."""
+    found: dict[tuple[int, int, str], Candidate] = {}
+    reason = ""
+    for draft in drafts:
+        try:
+            change = read_answer(prompt, request, draft.text, draft.ended)
+        except InvalidAnswer as error:
+            reason = reason or str(error)
+            continue
+        if change is None or request.text[change[0] : change[1]] == change[2]:
+            reason = reason or _nothing(request, draft)
+        elif change not in found:
+            found[change] = _candidate(change, draft)
+    return tuple(found.values()), "" if found else reason
+
+
+def _nothing(request: EditRequest, draft: Draft) -> str:
+    if draft.finish == "stop":
+        return "The answer begins with a stop string."
+    if draft.finish == "length":
+        return "The answer is empty up to where its length was limited."
+    if request.task == "infill":
+        return "The model would write nothing here."
+    return "The model would change nothing here."
+
+
+def _candidate(change: tuple[int, int, str], draft: Draft) -> Candidate:
+    start, end, text = change
+    return Candidate(
+        start=start,
+        end=end,
+        text=text,
+        confidence=draft.confidence,
+        tokens=len(draft.token_ids),
+        steps=draft.steps,
+        finish=draft.finish,
+    )
+
+
+def warm_up(backend: Backend) -> None:
+    """Run every kind of pass once, so that no request pays for first-time set-up."""
+    config = backend.config
+    width = config.canvas_width
+    sequence = backend.new_sequence(CHUNK + 2 * width)
+    try:
+        tokens = config.special_tokens + np.arange(CHUNK, dtype=np.int64) % 64
+        sequence.prefill(tokens)
+        sequence.truncate(CHUNK - 8)
+        sequence.prefill(tokens[-8:-1])  # a keystroke's worth
+        window = np.full(width, config.mask_token, dtype=np.int64)
+        window[0] = tokens[-1]
+        for logits in (False, True):
+            sequence.denoise(window, logits=logits)
+        sequence.denoise_packed(np.stack([window, window]))
+    finally:
+        backend.release(sequence)

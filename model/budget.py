@@ -1,0 +1,122 @@
+"""The context budget "auto": how many prompt tokens this machine reads in a second and a half.
+
+A short calibration at load measures how long a chunk of prefill takes and how much slower it gets
+as the cache grows; the result is kept in a small file, one entry per model, variant, provider and
+processor. Knows nothing of prompts, and imports no runtime.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .backend import Backend
+from .errors import RedraftError
+from .files import make_folder, write_atomically
+
+#: The budgets to choose from, in tokens.
+CHOICES = (1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
+#: How long a prompt of the whole budget may take to prefill into an empty cache.
+COLD_PREFILL_S = 1.5
+#: Tokens run through prefill at once; short enough that a cancel takes effect soon, and no slower
+#: than longer ones.
+CHUNK = 256
+
+_MEASURED_CHUNKS = 3  # the fewest that tell growth from noise; under a second on two cores
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillSpeed:
+    """Prefill time as a line: attention makes a token dearer with every token before it."""
+
+    token_s: float  # seconds per token behind an empty cache
+    growth_s: float  # further seconds per token for each token before it
+
+    def cold_seconds(self, tokens: int) -> float:
+        """Time to prefill ``tokens`` into an empty cache."""
+        return self.token_s * tokens + self.growth_s * tokens * tokens / 2
+
+
+def pick_budget(speed: PrefillSpeed, memory_tokens: int = CHOICES[-1]) -> int:
+    """The largest choice that is read in time and fits into ``memory_tokens``, or the smallest."""
+    fitting = (
+        choice
+        for choice in CHOICES
+        if choice <= memory_tokens and speed.cold_seconds(choice) <= COLD_PREFILL_S
+    )
+    return max(fitting, default=CHOICES[0])
+
+
+def measure(backend: Backend, clock: Callable[[], float]) -> PrefillSpeed:
+    """Time a few chunks of prefill; the backend must have run before, so that nothing is cold."""
+    sequence = backend.new_sequence(_MEASURED_CHUNKS * CHUNK + backend.config.canvas_width)
+    first = backend.config.special_tokens
+    tokens = first + np.arange(CHUNK, dtype=np.int64) % (backend.config.vocab - first)
+    times = []
+    try:
+        for _ in range(_MEASURED_CHUNKS):
+            begin = clock()
+            sequence.prefill(tokens)
+            times.append((clock() - begin) / CHUNK)
+    finally:
+        backend.release(sequence)
+    return fit(times)
+
+
+def fit(seconds_per_token: list[float]) -> PrefillSpeed:
+    """The line through the chunks' times, in the order they were run."""
+    middles = (np.arange(len(seconds_per_token)) + 0.5) * CHUNK  # tokens cached at mid-chunk
+    times = np.asarray(seconds_per_token)
+    spread = middles - middles.mean()
+    growth = max(0.0, float((spread * (times - times.mean())).sum() / (spread**2).sum()))
+    return PrefillSpeed(max(0.0, float(times.mean() - growth * middles.mean())), growth)
+
+
+def measured_once(
+    backend: Backend, model: str, file: Path, threads: int, clock: Callable[[], float]
+) -> PrefillSpeed:
+    """The speed noted in ``file`` for this combination, else measured now and noted.
+
+    A file that cannot be read or written only means that the next start measures again.
+    """
+    key = f"{model} {backend.variant} {backend.provider} {threads} {processor()}"
+    known = _read(file)
+    if key in known:
+        return known[key]
+    speed = measure(backend, clock)
+    known[key] = speed
+    noted = {name: asdict(value) for name, value in known.items()}
+    with contextlib.suppress(RedraftError, OSError):
+        make_folder(file.parent)
+        write_atomically(file, json.dumps(noted, indent=1).encode("utf-8"))
+    return speed
+
+
+def _read(file: Path) -> dict[str, PrefillSpeed]:
+    try:
+        data = json.loads(file.read_text("utf-8"))
+        speeds = {
+            str(name): PrefillSpeed(float(value["token_s"]), float(value["growth_s"]))
+            for name, value in data.items()
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+    return {n: s for n, s in speeds.items() if s.token_s >= 0 and s.growth_s >= 0}
+
+
+def processor() -> str:
+    """The processor's name and number of cores, as far as the system tells."""
+    name = platform.processor()
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    return f"{name or platform.machine()} x{os.cpu_count()}"

@@ -1,0 +1,322 @@
+"""The engine: a :class:`~redraft.model.records.Predictor` in this process.
+
+One worker thread loads the model and then answers one request after the other; the event loop only
+queues, waits and cancels. Knows nothing of LSP or HTTP. Cancelling the task that awaits
+:meth:`Engine.predict` frees its place in the queue at once, and stops a running computation before
+its next chunk of prefill or denoise step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from .answering import Clock, Model, answer
+from .checks import check_request
+from .denoise import Cancelled
+from .errors import EngineGone, ModelNotReady, Overloaded, RedraftError
+from .records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
+
+log = logging.getLogger(__name__)
+
+#: Requests that may wait behind the one being computed.
+QUEUE_LENGTH = 16
+#: A request to an engine whose loading failed starts another try, but not more often than this:
+#: the network may be back, the disk may have room again.
+RETRY_AFTER_S = 30.0
+#: How long :meth:`Engine.close` waits for the pass in hand; loading cannot be interrupted.
+CLOSE_TIMEOUT_S = 10.0
+
+LoadState = Literal["downloading", "loading"]
+
+
+class LoadProgress(Protocol):
+    """What a loader reports to; raises :class:`Cancelled` when the engine is being closed."""
+
+    def __call__(self, state: LoadState, progress: float | None, message: str) -> None: ...
+
+
+Loader = Callable[[LoadProgress], Model]
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    """One request on its way through the worker."""
+
+    request: EditRequest
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Prediction]
+    on_step: StepCallback | None
+    queued_s: float  # on the engine's clock
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def show(self, state: CanvasState) -> None:
+        """Hand a canvas state to the caller's loop."""
+        if self.on_step is not None:
+            self._call(self._show, state)
+
+    def _show(self, state: CanvasState) -> None:
+        if self.on_step is not None and not self.future.done():
+            self.on_step(state)
+
+    def resolve(self, result: Prediction | Exception) -> None:
+        self._call(self._resolve, result)
+
+    def _resolve(self, result: Prediction | Exception) -> None:
+        if self.future.done():
+            return
+        if isinstance(result, Exception):
+            self.future.set_exception(result)
+        else:
+            self.future.set_result(result)
+
+    def _call(self, function: Callable[..., None], *args: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the caller's loop is gone: nobody waits
+            self.loop.call_soon_threadsafe(function, *args)
+
+
+class Engine:
+    """Loads in the background as soon as it is made; answers once :meth:`status` says ready.
+
+    Args:
+        loader: makes the model; runs in the worker thread and reports its progress.
+        model: what to call the model until it is loaded.
+        queue_length: requests that may wait behind the one being computed.
+    """
+
+    def __init__(
+        self,
+        loader: Loader,
+        model: str,
+        queue_length: int = QUEUE_LENGTH,
+        clock: Clock = time.perf_counter,
+    ) -> None:
+        self._loader = loader
+        self._queue_length = queue_length
+        self._clock = clock
+        self._changed = threading.Condition()  # guards everything below
+        self._status = ModelStatus("loading", model)
+        self._waiting: deque[_Job] = deque()
+        self._closing = False
+        self._retry = False
+        self._failed_s = 0.0  # when the last load failed
+        self._mean_s = 0.3  # of a computation, for Retry-After
+        self._thread = threading.Thread(target=self._work, name="redraft-engine", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def start(
+        cls,
+        model: str = "redraft-135m",
+        variant: str | None = None,
+        provider: str | None = None,
+        threads: int | None = None,
+        queue_length: int = QUEUE_LENGTH,
+    ) -> Engine:
+        """An engine over onnxruntime; fetches the weights first where they are missing.
+
+        Args:
+            variant: precision of the weights; None: the best one for the provider.
+            provider: "CPU" or "CUDA"; None: CUDA where it works, else CPU.
+            threads: for the CPU; None: one per physical core.
+        """
+        from .loading import onnx_loader
+
+        name = f"{model} {variant}" if variant else model
+        return cls(onnx_loader(model, variant, provider, threads), name, queue_length)
+
+    # -- for the event loop -----------------------------------------------------------------
+
+    async def predict(
+        self, request: EditRequest, on_step: StepCallback | None = None
+    ) -> Prediction:
+        """See :class:`~redraft.model.records.Predictor`; ``on_step`` runs in the caller's loop.
+
+        Raises:
+            RedraftError: the computation failed; the engine goes on.
+        """
+        check_request(request)
+        loop = asyncio.get_running_loop()
+        job = _Job(request, loop, loop.create_future(), on_step, self._clock())
+        self._enqueue(job)
+        try:
+            return await job.future
+        finally:
+            self._forget(job)
+
+    async def status(self) -> ModelStatus:
+        with self._changed:
+            return self._status
+
+    async def close(self) -> None:
+        """Stop computing and free the model. Waiting requests end with EngineGone."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        await asyncio.to_thread(self._thread.join, CLOSE_TIMEOUT_S)
+
+    async def retry(self) -> None:
+        """Load again after a failure; without one, nothing happens."""
+        with self._changed:
+            self._demand_retry()
+
+    # -- the queue --------------------------------------------------------------------------
+
+    def _enqueue(self, job: _Job) -> None:
+        with self._changed:
+            if self._closing:
+                raise _gone()
+            if self._status.state != "ready":
+                if self._clock() - self._failed_s >= RETRY_AFTER_S:
+                    self._demand_retry()
+                raise ModelNotReady(_not_ready(self._status))
+            if len(self._waiting) >= self._queue_length:
+                raise Overloaded(
+                    f"{len(self._waiting)} requests wait already, which is the limit. "
+                    "Try again in a moment.",
+                    retry_after_s=self._mean_s * (len(self._waiting) + 1),
+                )
+            self._waiting.append(job)
+            self._changed.notify_all()
+
+    def _forget(self, job: _Job) -> None:
+        """Nobody waits for ``job`` any more."""
+        job.cancelled.set()
+        with self._changed, contextlib.suppress(ValueError):
+            self._waiting.remove(job)
+
+    def _demand_retry(self) -> None:
+        if self._status.state == "failed":
+            self._retry = True
+            self._changed.notify_all()
+
+    # -- the worker thread ------------------------------------------------------------------
+
+    def _work(self) -> None:
+        try:
+            while (model := self._load()) is not None:
+                try:
+                    self._serve(model)
+                finally:
+                    model.backend.close()
+        finally:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        """Nothing is answered from here on."""
+        with self._changed:
+            self._closing = True
+            self._status = dataclasses.replace(
+                self._status, state="absent", progress=None, message="The engine was closed."
+            )
+            abandoned = [*self._waiting]
+            self._waiting.clear()
+        for job in abandoned:
+            job.resolve(_gone())
+
+    def _load(self) -> Model | None:
+        """The model, after as many tries as are demanded; None: the engine is being closed."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(self._may_load)
+                if self._closing:
+                    return None
+                self._retry = False
+            try:
+                self._report("loading", None, "")
+                model = self._loader(self._report)
+            except Cancelled:
+                return None
+            except Exception as error:
+                self._fail(error)
+                continue
+            with self._changed:
+                self._status = ModelStatus(
+                    state="ready",
+                    model=model.label,
+                    provider=model.backend.provider,
+                    context_tokens=model.context_tokens,
+                )
+            return model
+
+    def _may_load(self) -> bool:
+        return self._closing or self._retry or self._status.state != "failed"
+
+    def _report(self, state: LoadState, progress: float | None, message: str) -> None:
+        with self._changed:
+            if self._closing:
+                raise Cancelled
+            self._status = dataclasses.replace(
+                self._status, state=state, progress=progress, message=message
+            )
+
+    def _fail(self, error: Exception) -> None:
+        message = str(error)
+        if not isinstance(error, RedraftError):
+            log.error("Loading the model failed.", exc_info=error)
+            message = (
+                f"Loading the model failed unexpectedly ({type(error).__name__}: {error}). "
+                "Run 'redraft doctor', and report it if it stays."
+            )
+        with self._changed:
+            self._failed_s = self._clock()
+            self._status = dataclasses.replace(
+                self._status, state="failed", progress=None, message=message
+            )
+
+    def _serve(self, model: Model) -> None:
+        while (job := self._next()) is not None:
+            self._compute(model, job)
+
+    def _next(self) -> _Job | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing or self._waiting)
+            if self._closing:
+                return None
+            return self._waiting.popleft()
+
+    def _compute(self, model: Model, job: _Job) -> None:
+        begin = self._clock()
+        try:
+            prediction = answer(
+                model,
+                job.request,
+                self._clock,
+                cancelled=lambda: job.cancelled.is_set() or self._closing,
+                on_step=job.show if job.on_step is not None else None,
+                queue_ms=(begin - job.queued_s) * 1e3,
+            )
+        except Cancelled:
+            job.resolve(_gone())  # heard only where the engine, not the caller, ended it
+        except RedraftError as error:
+            job.resolve(error)
+        except Exception as error:
+            log.error("A prediction failed.", exc_info=error)
+            job.resolve(
+                RedraftError(
+                    f"The prediction failed inside the engine ({type(error).__name__}: {error}). "
+                    "The engine goes on; report it if it happens again."
+                )
+            )
+        else:
+            self._mean_s += 0.2 * (self._clock() - begin - self._mean_s)
+            job.resolve(prediction)
+
+
+def _gone() -> EngineGone:
+    return EngineGone("The engine is being closed. Start it again to go on.")
+
+
+def _not_ready(status: ModelStatus) -> str:
+    if status.state == "failed":
+        return f"The model {status.model} could not be loaded: {status.message}"
+    share = "" if status.progress is None else f" ({status.progress:.0%})"
+    return f"The model {status.model} is {status.state}{share}. Try again in a moment."

@@ -1,0 +1,65 @@
+"""Loads a model for the engine: weights from the registry, onnxruntime, tokenizer, budget.
+
+The one place where serving's parts are put together. onnxruntime is imported when a load begins,
+so that an engine can be made, and say what is wrong, where it is not installed.
+"""
+
+from __future__ import annotations
+
+import time
+
+from .answering import Model, warm_up
+from .budget import measured_once, pick_budget
+from .cache import PrefixCache
+from .engine import Loader, LoadProgress
+from .errors import WeightsError
+from .fetch import Progress
+from .models import cache_dir
+from .tokens import Tokenizer
+from .weights import ensure
+
+#: Memory for the keys and values of cached prompts.
+KV_BYTES = 1 << 30
+
+
+def onnx_loader(
+    model: str, variant: str | None, provider: str | None, threads: int | None
+) -> Loader:
+    """A loader for :class:`~redraft.model.engine.Engine`; see ``Engine.start`` for the arguments.
+
+    Raises (from the loader):
+        UnknownModel, SettingsError, WeightsError, InstallError: each says what to do.
+    """
+
+    def load(report: LoadProgress) -> Model:
+        from .runtime import OnnxBackend
+
+        def fetching(progress: Progress) -> None:
+            fetches = progress.stage in ("wait", "download")
+            report("downloading" if fetches else "loading", progress.fraction, progress.stage)
+
+        folder = ensure(model, variant, fetching)
+        report("loading", None, "")
+        backend = OnnxBackend(folder, provider=provider, threads=threads)
+        try:
+            if not backend.config.logit_shift:
+                raise WeightsError(
+                    f"The model {model} predicts without the shift by one position, which this "
+                    "Redraft does not run. Convert it with logit_shift, or choose another model."
+                )
+            warm_up(backend)
+            speed = measured_once(
+                backend, model, cache_dir() / "speed.json", threads or 0, time.perf_counter
+            )
+            return Model(
+                name=model,
+                backend=backend,
+                tokenizer=Tokenizer.from_file(folder / "tokenizer.json"),
+                cache=PrefixCache(backend, KV_BYTES),
+                context_tokens=pick_budget(speed, KV_BYTES // backend.bytes_per_token),
+            )
+        except BaseException:
+            backend.close()
+            raise
+
+    return load

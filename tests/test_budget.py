@@ -1,0 +1,144 @@
+"""The context budget "auto"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_backend import FakeBackend, FakeSequence, Noise, small_config
+from redraft.model.backend import FloatArray, IntArray
+from redraft.model.budget import (
+    CHOICES,
+    CHUNK,
+    PrefillSpeed,
+    fit,
+    measure,
+    measured_once,
+    pick_budget,
+)
+
+
+class Clock:
+    """Advanced by the slow sequence."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class TimedBackend(FakeBackend):
+    """Prefill that costs a given time per token and per cached token."""
+
+    def __init__(self, clock: Clock, token_s: float, growth_s: float) -> None:
+        super().__init__(Noise(), small_config())
+        self.clock, self.token_s, self.growth_s = clock, token_s, growth_s
+        self.prefills = 0
+
+    def new_sequence(self, capacity: int) -> FakeSequence:
+        backend = self
+
+        class Timed(FakeSequence):
+            def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
+                middle = len(self.tokens) + len(tokens) / 2
+                per_token = backend.token_s + backend.growth_s * middle
+                backend.clock.now += len(tokens) * per_token
+                backend.prefills += 1
+                return super().prefill(tokens, score)
+
+        sequence = Timed(self._predict, self._score, capacity)
+        self.sequences.append(sequence)
+        return sequence
+
+
+@pytest.mark.parametrize(
+    ("tokens_per_s", "budget"),
+    [(10, 1_024), (700, 1_024), (1_400, 2_048), (6_000, 8_192), (10_000_000, 32_768)],
+)
+def test_the_budget_is_the_largest_that_is_read_in_time(tokens_per_s: int, budget: int) -> None:
+    assert pick_budget(PrefillSpeed(1 / tokens_per_s, 0.0)) == budget
+
+
+def test_growing_attention_lowers_the_budget() -> None:
+    assert pick_budget(PrefillSpeed(1e-4, 0.0)) == 8_192
+    assert pick_budget(PrefillSpeed(1e-4, 1e-7)) == 4_096
+
+
+@pytest.mark.parametrize("memory_tokens", [100, 1_024, 5_000, 20_000, 10**9])
+def test_the_budget_fits_into_memory(memory_tokens: int) -> None:
+    budget = pick_budget(PrefillSpeed(0.0, 0.0), memory_tokens)
+    assert budget in CHOICES
+    assert budget <= max(memory_tokens, CHOICES[0])
+
+
+def test_measuring_finds_cost_and_growth() -> None:
+    clock = Clock()
+    backend = TimedBackend(clock, token_s=8e-4, growth_s=3e-7)
+    speed = measure(backend, clock)
+    assert speed.token_s == pytest.approx(8e-4)
+    assert speed.growth_s == pytest.approx(3e-7)
+    assert backend.sequences == [], "the sequence is given back"
+    expected = sum(8e-4 + 3e-7 * (i + 0.5) for i in range(2_000))
+    assert speed.cold_seconds(2_000) == pytest.approx(expected, rel=1e-6)
+
+
+def test_noise_that_looks_like_shrinking_cost_counts_as_no_growth() -> None:
+    speed = fit([3e-3, 2e-3, 1e-3])
+    assert speed.growth_s == 0.0
+    assert speed.token_s == pytest.approx(2e-3)
+
+
+def test_it_is_measured_once_per_combination(tmp_path: Path) -> None:
+    clock = Clock()
+    backend = TimedBackend(clock, 1e-3, 0.0)
+    file = tmp_path / "new" / "speed.json"
+    first = measured_once(backend, "m", file, 2, clock)
+    runs = backend.prefills
+    assert measured_once(backend, "m", file, 2, clock) == first
+    assert backend.prefills == runs
+    measured_once(backend, "m", file, 4, clock)
+    assert backend.prefills == 2 * runs
+    assert measured_once(backend, "m", file, 2, clock) == first, "both are kept"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "null", '{"x": 1}', '{"x": {"token_s": "fast"}}', "\x00", '{"x": {}}'],
+)
+def test_a_damaged_file_is_measured_over(tmp_path: Path, content: str) -> None:
+    clock = Clock()
+    file = tmp_path / "speed.json"
+    file.write_text(content, "utf-8")
+    backend = TimedBackend(clock, 1e-3, 0.0)
+    measured_once(backend, "m", file, 2, clock)
+    runs = backend.prefills
+    measured_once(backend, "m", file, 2, clock)
+    assert backend.prefills == runs > 0
+
+
+def test_a_file_that_cannot_be_written_only_costs_the_next_start(tmp_path: Path) -> None:
+    clock = Clock()
+    (tmp_path / "taken").write_text("a file where a folder should be", "utf-8")
+    backend = TimedBackend(clock, 1e-3, 0.0)
+    speed = measured_once(backend, "m", tmp_path / "taken" / "speed.json", 2, clock)
+    assert speed.token_s == pytest.approx(1e-3)
+
+
+def test_the_measured_tokens_are_ordinary_ones() -> None:
+    seen: list[int] = []
+
+    class Watching(FakeSequence):
+        def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
+            seen.extend(tokens.tolist())
+            return super().prefill(tokens, score)
+
+    class Backend(FakeBackend):
+        def new_sequence(self, capacity: int) -> FakeSequence:
+            self.sequences.append(Watching(self._predict, self._score, capacity))
+            return self.sequences[-1]
+
+    config = small_config()
+    measure(Backend(Noise(), config), Clock())
+    assert len(seen) % CHUNK == 0
+    assert np.all((np.asarray(seen) >= config.special_tokens) & (np.asarray(seen) < config.vocab))
