@@ -23,15 +23,19 @@ FloatArray = NDArray[np.float32]
 _YARN_FAST_TURNS = 32.0
 _YARN_SLOW_TURNS = 1.0
 
+# Doublings a capacity may lie above a range: 0.1 lets 34,816 positions share the factor of 32,768.
+_GRACE = 0.1
+
 
 def stretch(config: ModelConfig, capacity: int) -> float:
     """By how much positions are compressed in a sequence of ``capacity`` tokens; 1.0: not at all.
 
-    Always a power of two, so that sequences of similar capacity share their rotation.
+    Always a power of two, so that sequences of similar capacity share their rotation. A few
+    positions past the range (a canvas behind a full context) do not double the factor.
     """
     if config.rope_scaling == "none" or capacity <= config.max_positions:
         return 1.0
-    return float(2 ** math.ceil(math.log2(capacity / config.max_positions)))
+    return float(2 ** math.ceil(math.log2(capacity / config.max_positions) - _GRACE))
 
 
 def rope_tables(config: ModelConfig, capacity: int) -> tuple[FloatArray, FloatArray]:
