@@ -21,5 +21,5 @@ def open_engine(settings: Settings) -> Predictor:
         variant=settings.variant,
         provider=settings.provider,
         threads=settings.threads,
-        cache_dir=settings.cache_dir,
+        queue_length=settings.queue_length,
     )

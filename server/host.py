@@ -21,12 +21,13 @@ from contextlib import suppress
 
 import psutil
 from aiohttp import web
+from filelock import BaseFileLock
 from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.records import Predictor
 
 from .app import create_app
 from .listen import listening, until_told_to_stop
-from .rendezvous import RELEASE, Endpoint, Lock, Rendezvous
+from .rendezvous import RELEASE, Endpoint, Rendezvous
 from .settings import Settings
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     settings = Settings.model_validate_json(options.settings)
     meeting = Rendezvous.of(settings)
     _log_to(meeting)
-    lock = _patiently(meeting.take)
+    lock = _take(meeting)
     if lock is None:
         log.info("another engine process was faster; leaving")
         return 0
@@ -85,9 +86,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _patiently(take: Callable[[], Lock | None]) -> Lock | None:
+def _take(meeting: Rendezvous) -> BaseFileLock | None:
+    """The lock, unless its holder turns out to be an engine or stays for long."""
     give_up = time.monotonic() + LOCK_PATIENCE_S
-    while (lock := take()) is None and time.monotonic() < give_up:
+    while (lock := meeting.take()) is None and time.monotonic() < give_up:
+        if meeting.read() is not None:
+            return None
         time.sleep(0.02)
     return lock
 

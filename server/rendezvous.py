@@ -18,8 +18,8 @@ import tempfile
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import IO
 
+import filelock
 import platformdirs
 from redraft.model.errors import SettingsError
 from redraft.model.wire import WIRE_VERSION
@@ -28,6 +28,9 @@ from .settings import Settings
 
 #: Longest path of a Unix domain socket that every system takes, bytes (macOS: 104 with the NUL).
 MAX_SOCKET_PATH_BYTES = 103
+
+#: Environment variables that decide which weights a model's name means.
+WEIGHTS_VARIABLES = ("REDRAFT_CACHE_DIR", "REDRAFT_MODELS")
 
 try:
     #: The release running in this process; what is on disk may be newer after an upgrade.
@@ -79,9 +82,9 @@ class Rendezvous:
         Raises:
             SettingsError: the folder cannot be made, or others could write to it.
         """
-        wanted = {"model", "variant", "provider", "threads", "cache_dir"}
-        engine = settings.model_dump_json(include=wanted)
-        name = hashlib.sha256(engine.encode()).hexdigest()[:12]
+        wanted = settings.model_dump_json(include={"model", "variant", "provider", "threads"})
+        where = [os.environ.get(name, "") for name in WEIGHTS_VARIABLES]
+        name = hashlib.sha256("\0".join([wanted, *where]).encode()).hexdigest()[:12]
         root = _private(settings.runtime_dir) if settings.runtime_dir else _runtime_root()
         return cls(_private(root / name), _log_dir(settings), name)
 
@@ -111,50 +114,20 @@ class Rendezvous:
         if self.socket is not None:
             self.socket.unlink(missing_ok=True)
 
-    def take(self) -> Lock | None:
-        """The lock, or ``None`` while an engine process holds it. Never waits."""
-        # The file is never deleted: two processes could otherwise hold locks on two files.
-        file = self._lock.open("a+b")
-        if _try_lock(file):
-            return Lock(file)
-        file.close()
-        return None
+    def take(self) -> filelock.BaseFileLock | None:
+        """The lock, held, or ``None`` while an engine process holds it. Never waits."""
+        lock = filelock.FileLock(self._lock)
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            return None
+        return lock
 
     def is_taken(self) -> bool:
         lock = self.take()
         if lock is not None:
             lock.release()
         return lock is None
-
-
-class Lock:
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def release(self) -> None:
-        self._file.close()
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(file: IO[bytes]) -> bool:
-        try:
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _try_lock(file: IO[bytes]) -> bool:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
 
 
 def _runtime_root() -> Path:

@@ -107,10 +107,6 @@ class Settings(BaseModel):
         le=1_024,
         description="CPU threads of the engine; none: one per physical core",
     )
-    cache_dir: Path | None = Field(
-        None,
-        description="folder of the weights; none: the platform's cache folder",
-    )
 
     # --- the engine process that editors share ---
     idle_exit_s: float = Field(
