@@ -135,7 +135,6 @@ def create_server(
     server = RedraftServer(predictor, settings or LspSettings(), clock)
     for method, handler in _HANDLERS.items():
         server.feature(method)(handler)
-    server.command(ACCEPT_COMMAND)(_accepted)
     return server
 
 
@@ -393,11 +392,7 @@ def _execute_command(ls: RedraftServer, params: Any) -> None:
     name, argument = messages.command(params)
     if name not in _ACCEPT_COMMANDS:
         raise InvalidRequest(f"unknown command {name!r}; the server has {ACCEPT_COMMAND!r}")
-    _accepted(ls, argument)
-
-
-def _accepted(ls: RedraftServer, id_: str) -> None:
-    ls.session.accepted(id_)
+    ls.session.accepted(argument)
 
 
 _HANDLERS: dict[str, Callable[..., Any]] = {

@@ -205,8 +205,8 @@ def _difference(old: list[str], new: list[str]) -> Extent:
     end = 0
     while end < limit - start and old[-1 - end] == new[-1 - end]:
         end += 1
-    before = "\n".join(old[start : len(old) - end])
-    after = "\n".join(new[start : len(new) - end])
+    before = "".join(f"{line}\n" for line in old[start : len(old) - end])
+    after = "".join(f"{line}\n" for line in new[start : len(new) - end])
     head = _shared_head(before, after)
     before, after = before[head:], after[head:]
     tail = _shared_head(before[::-1], after[::-1])

@@ -1,0 +1,182 @@
+"""Incremental sync against a reference that is one list of UTF-16 code units."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from redraft.lsp.documents import Change, Document, Documents, Extent
+from redraft.lsp.translate import Position, Range
+from redraft.model.errors import InvalidRequest
+
+URI = "untitled:Untitled-1"
+ALPHABET = "ab é\u0301中😀\u2028\x0c\x85\0\n\r\ud83d\ude00"
+texts = st.text(st.sampled_from(ALPHABET), max_size=25) | st.lists(
+    st.sampled_from(["\r\n", "\n", "\r", "x", "😀", "\u2028"]), max_size=12
+).map("".join)
+places = st.tuples(st.integers(0, 8), st.integers(0, 12))
+
+
+class Reference:
+    """The protocol's rules in their plainest form: split anew and search, every time."""
+
+    def __init__(self, text: str) -> None:
+        self.data = text.encode("utf-16-le", "surrogatepass")
+
+    def text(self) -> str:
+        return self.data.decode("utf-16-le", "surrogatepass")
+
+    def offset(self, line: int, character: int) -> int:
+        """In code units."""
+        start, values = 0, [self.data[at : at + 2] for at in range(0, len(self.data), 2)]
+        cr, lf = b"\r\0", b"\n\0"
+        for _ in range(line):
+            while start < len(values) and values[start] not in (cr, lf):
+                start += 1
+            if start == len(values):
+                return start
+            start += 2 if values[start : start + 2] == [cr, lf] else 1
+        end = start
+        while end < len(values) and values[end] not in (cr, lf):
+            end += 1
+        return min(start + character, end)
+
+    def replace(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
+        first, last = self.offset(*start), self.offset(*end)
+        middle = text.encode("utf-16-le", "surrogatepass")
+        self.data = self.data[: 2 * first] + middle + self.data[2 * last :]
+
+
+@settings(max_examples=400)
+@given(texts, st.lists(st.tuples(places, places, texts), max_size=6))
+def test_changes_give_the_text_the_client_has(
+    text: str, edits: list[tuple[tuple[int, int], tuple[int, int], str]]
+) -> None:
+    document, reference = Document(URI, text), Reference(text)
+    for one, other, inserted in edits:
+        start, end = min(one, other), max(one, other)
+        document.apply([change(start, end, inserted)], None)
+        reference.replace(start, end, inserted)
+        assert document.source == reference.text()
+        fresh = Document(URI, reference.text())
+        assert document.text == fresh.text
+        assert document.line_count == fresh.line_count
+
+
+@given(texts, places)
+def test_a_position_finds_the_same_place_in_the_engines_text(
+    text: str, place: tuple[int, int]
+) -> None:
+    document = Document(URI, text)
+    index = document.index(Position(*place))
+    back = document.position(index)
+    assert document.index(back) == index
+    before = document.source.encode("utf-16-le", "surrogatepass")[
+        : 2 * Reference(text).offset(back.line, back.character)
+    ]
+    plain = before.decode("utf-16-le", "surrogatepass").replace("\r\n", "\n").replace("\r", "\n")
+    assert len(document.text[:index]) == len(plain)
+
+
+def change(start: tuple[int, int], end: tuple[int, int], text: str) -> Change:
+    return Change(text, Range(Position(*start), Position(*end)))
+
+
+def test_the_engine_sees_newlines_and_the_client_its_own_line_ends() -> None:
+    document = Document(URI, "a\r\nb\rc\n")
+    assert document.text == "a\nb\nc\n"
+    assert document.source == "a\r\nb\rc\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a\r\nb\r\nc\n", "\r\n"), ("a\nb\nc\r\n", "\n"), ("a\rb\r", "\r"), ("one line", "\n")],
+)
+def test_the_line_end_is_what_most_lines_have(text: str, expected: str) -> None:
+    assert Document(URI, text).line_end == expected
+
+
+def test_a_line_separator_is_no_line_end_of_the_protocol() -> None:
+    document = Document(URI, "a\u2028b\nc")
+    assert document.line_count == 2
+    assert document.index(Position(1, 1)) == 5
+
+
+def test_typing_between_cr_and_lf_makes_one_end_of_two_and_back() -> None:
+    document = Document(URI, "a\r")
+    document.apply([change((1, 0), (1, 0), "\n")], 2)
+    assert (document.source, document.line_count) == ("a\r\n", 2)
+
+
+def test_a_replacement_up_to_the_largest_position_is_the_whole_text() -> None:
+    document = Document(URI, "a\nb\n")
+    document.apply([change((0, 0), (2**31 - 1, 2**31 - 1), "new")], 2)
+    assert document.source == "new"
+
+
+def test_a_turned_range_is_refused_and_the_document_not_trusted_until_its_text_comes() -> None:
+    document = Document(URI, "a\nb\n", 1)
+    with pytest.raises(InvalidRequest, match=r"ends .* before it starts"):
+        document.apply([change((1, 1), (0, 0), "x")], 2)
+    assert "before it starts" in document.out_of_step
+    assert document.source == "a\nb\n"
+    document.apply([Change("whole\n")], 3)
+    assert (document.out_of_step, document.source) == ("", "whole\n")
+
+
+def test_an_older_version_number_loses_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    document = Document(URI, "a", 7)
+    document.apply([change((0, 1), (0, 1), "b")], 3)
+    assert document.source == "ab"
+    assert "version 3 came after version 7" in caplog.text
+
+
+def test_each_change_makes_a_new_revision_whatever_the_version_says() -> None:
+    document = Document(URI, "a", None)
+    before = document.revision
+    document.apply([change((0, 1), (0, 1), "b")], None)
+    assert document.revision > before
+
+
+def test_reopening_never_repeats_a_revision() -> None:
+    documents = Documents()
+    first = documents.open(URI, "a", 1, "python")
+    first.apply([Change("b")], 2)
+    assert documents.open(URI, "a", 1, "python").revision > first.revision
+
+
+def test_a_change_of_a_document_never_opened_is_refused_unless_it_brings_everything() -> None:
+    documents = Documents()
+    with pytest.raises(InvalidRequest, match="never opened"):
+        documents.change(URI, [change((0, 0), (0, 0), "x")], 1)
+    documents.change(URI, [Change("all of it")], 1)
+    document = documents.get(URI)
+    assert document is not None
+    assert document.source == "all of it"
+
+
+def test_a_line_of_five_megabytes_is_edited_like_any_other() -> None:
+    document = Document(URI, "中" * 1_600_000 + "\nend")
+    document.apply([change((0, 1_600_000), (0, 1_600_000), "!")], 2)
+    assert document.text.endswith("中!\nend")
+    assert document.position(1_600_001) == Position(0, 1_600_001)
+
+
+def test_nul_and_lone_surrogates_are_kept_for_the_client_and_mended_for_the_engine() -> None:
+    document = Document(URI, "a\0\ud83d b")
+    assert document.source == "a\0\ud83d b"
+    assert document.text == "a\0\ufffd b"
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        (change((0, 1), (0, 1), "x"), Extent(1, 0)),
+        (change((0, 0), (0, 3), ""), Extent(3, 0)),
+        (change((0, 3), (0, 3), "\nnew\nlines"), Extent(10, 2)),
+        (change((0, 0), (2, 0), "one\ntwo\n"), Extent(0, 0)),
+        (Change("one\ntwo\nthree!\n"), Extent(1, 0)),
+    ],
+)
+def test_the_extent_is_what_really_differs(edit: Change, expected: Extent) -> None:
+    assert Document(URI, "one\ntwo\nthree\n").apply([edit], None) == expected
