@@ -1,0 +1,433 @@
+"""Builds the ONNX graphs of a model from its configuration, node by node, without weights.
+
+Three forms of one network: ``prefill`` (causal, appends to the KV cache), ``denoise`` (one
+window, both directions) and ``packed`` (K windows side by side, none sees another). No exporter, no
+torch and no binary in git is involved.
+Attention is onnxruntime's GroupQueryAttention: it appends keys and values to preallocated buffers
+and rotates by tables that are inputs. Knows nothing of files, sessions or devices: ``materialise.py`` places the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from .config import ModelConfig
+from .quantize import Stored, block_size, check_variant, float_type, format_of
+
+Form = Literal["prefill", "denoise", "packed"]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+#: Added to the logits of special tokens other than END: they are never predicted.
+SUPPRESSED = -1e9
+
+#: The file beside the graphs that holds every large tensor.
+DATA_FILE = "weights.bin"
+#: Source of the mask's embedding on the canvas: one row of the canvas embedding.
+MASK_ROW = "mask.weight"
+
+_OPSET = 23
+_IR_VERSION = 11
+_CONTRIB = "com.microsoft"
+_TINY = 1e-12  # floor of a row's largest activation: an all-zero row must not divide by zero
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A model whose large tensors are named but not yet placed in a data file."""
+
+    model: ModelProto
+    stored: tuple[Stored, ...]
+
+
+def build(config: ModelConfig, variant: str, form: Form) -> Graph:
+    """The graph of one form. Inputs and outputs::
+
+        tokens int64 [1, n]; seqlens_k int32 [1], cached + new tokens - 1; total int32, cached + new
+        cos, sin [positions, head_dim / 2]
+        past_key.i, past_value.i -> present_key.i, present_value.i [1, kv_heads, capacity, head_dim]
+        prefill: rows, targets int64 [r] -> log_probability float32 [r, 1] of targets after rows
+        packed: positions int64 [1, n]; bias [1, 1, n, total]
+        denoise, packed: -> token int64 [n, 1], confidence, entropy float32 [n, 1],
+                            logits float32 [n, vocab]
+
+    Raises:
+        SettingsError: there is no such variant.
+    """
+    check_variant(variant)
+    return _Builder(config, variant, form).graph()
+
+
+@dataclass
+class _Builder:
+    """Collects nodes and tensors; each method appends nodes and returns the name it computed."""
+
+    config: ModelConfig
+    variant: str
+    form: Form
+    nodes: list[NodeProto] = field(default_factory=list)
+    constants: dict[str, TensorProto] = field(default_factory=dict)
+    stored: dict[tuple[str, str], Stored] = field(default_factory=dict)
+    quantized: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    # --- the network, top to bottom
+
+    def graph(self) -> Graph:
+        x = self._embed()  # [1, n, hidden]
+        skip: str | None = None
+        for layer in range(self.config.layers):
+            x, skip = self._block(layer, x, skip)
+        assert skip is not None
+        hidden, _ = self._norm("norm", x, skip)
+        flat = self._op("Reshape", hidden, self._ints("flat", [-1, self.config.hidden]))
+        self._logits(flat)  # [n or r, vocab]
+        self._score() if self.form == "prefill" else self._predict()
+        return Graph(self._model(), tuple(self.stored.values()))
+
+    def _embed(self) -> str:
+        c = self.config
+        if format_of(self.variant, "vocabulary") == "table":
+            x = self._op("Gather", self._vocabulary("embed")[0], "tokens")  # [1, n, hidden]
+        else:
+            x = self._embed_blocks()
+        if self.form == "prefill":
+            return x
+        is_mask = self._op("Equal", "tokens", self._ints("mask_token", c.mask_token))
+        is_mask = self._op("Unsqueeze", is_mask, self._ints("last", [-1]))  # [1, n, 1]
+        row = self._store(Stored("mask", (MASK_ROW,), "vector", (c.hidden,), self._float))
+        return self._op("Where", is_mask, row, x)
+
+    def _embed_blocks(self) -> str:
+        """Rows of the head's own 8-bit blocks, scaled by hand: a second table would cost 57 MB,
+        and GatherBlockQuantized took 4 ms for 16 rows where these five nodes take 0.1 ms."""
+        c = self.config
+        values, scales = self._vocabulary("embed")
+        x = self._op("Cast", self._op("Gather", values, "tokens"), to=TensorProto.FLOAT)
+        x = self._op("Sub", x, self._floats("zero_point", 128.0))  # [1, n, blocks, block]
+        scale = self._op("Gather", scales, "tokens")  # [1, n, blocks]
+        scale = self._op("Unsqueeze", scale, self._ints("last", [-1]))
+        x = self._op("Mul", x, scale)
+        padded = self._tensor_shape(scales)[1] * block_size(self.variant)
+        x = self._op("Reshape", x, self._ints("rows_of", [1, -1, padded]))
+        if padded == c.hidden:
+            return x
+        return self._op(
+            "Slice", x, self._ints("from", [0]), self._ints("to", [c.hidden]),
+            self._ints("last", [-1]),
+        )  # fmt: skip
+
+    def _block(self, layer: int, x: str, skip: str | None) -> tuple[str, str]:
+        """One transformer block; the residual stream is x + skip, added by the next norm."""
+        c, name = self.config, f"blocks.{layer}"
+        y, x = self._norm(f"{name}.norm_attn", x, skip)
+        y = self._attention(layer, y)
+        tail = self.form == "prefill" and layer == c.layers - 1
+        if tail:  # after the last keys and values, only scored rows matter: none costs nothing
+            y = self._op("Gather", y, "rows", axis=1)
+            x = self._op("Gather", x, "rows", axis=1)
+        width = c.heads * c.head_dim
+        y = self._linear(f"{name}.attn.o", [f"{name}.attn.o"], y, width, c.hidden, tail=tail)
+        y, x = self._norm(f"{name}.norm_mlp", x, y)
+        both = [f"{name}.mlp.gate", f"{name}.mlp.up"]
+        y = self._linear(f"{name}.mlp.gate_up", both, y, c.hidden, 2 * c.intermediate, tail=tail)
+        gate, up = self._ops("Split", [y], 2, axis=-1, num_outputs=2)
+        y = self._op("Mul", self._silu(gate), up)
+        down = f"{name}.mlp.down"
+        return x, self._linear(down, [down], y, c.intermediate, c.hidden, tail=tail)
+
+    def _silu(self, x: str) -> str:
+        return self._op("QuickGelu", x, domain=_CONTRIB, alpha=1.0)
+
+    def _attention(self, layer: int, y: str) -> str:
+        c, name = self.config, f"blocks.{layer}.attn"
+        width, kv_width = c.heads * c.head_dim, c.kv_heads * c.head_dim
+        sources = [f"{name}.{part}" for part in "qkv"]
+        outputs = width + 2 * kv_width
+        qkv = self._linear(f"{name}.qkv", sources, y, c.hidden, outputs, bias=c.qkv_bias)
+        heads = [qkv, "", ""]
+        if c.qk_norm:
+            sizes = self._ints("qkv_sizes", [width, kv_width, kv_width])
+            q, k, v = self._ops("Split", [qkv, sizes], 3, axis=-1)
+            q = self._norm_heads(f"{name}.q_norm", q, c.heads)
+            k = self._norm_heads(f"{name}.k_norm", k, c.kv_heads)
+            heads = [q, k, v]
+        inputs = [*heads, f"past_key.{layer}", f"past_value.{layer}"]
+        inputs += ["seqlens_k", "total", "cos", "sin"]
+        if self.form == "packed":
+            inputs += ["positions", "bias"]
+        node = helper.make_node(
+            "GroupQueryAttention",
+            inputs,
+            [f"attention.{layer}", f"present_key.{layer}", f"present_value.{layer}"],
+            name=f"GroupQueryAttention.{layer}",
+            domain=_CONTRIB,
+            num_heads=c.heads,
+            kv_num_heads=c.kv_heads,
+            do_rotary=1,
+            causal=1 if self.form == "prefill" else 0,
+        )
+        self.nodes.append(node)
+        return f"attention.{layer}"  # [1, n, heads * head_dim]
+
+    def _norm_heads(self, name: str, x: str, heads: int) -> str:
+        dim = self.config.head_dim
+        split = self._op("Reshape", x, self._ints(f"split_{heads}", [1, -1, heads, dim]))
+        normed = self._rms(name, split, dim)
+        return self._op("Reshape", normed, self._ints(f"join_{heads}", [1, -1, heads * dim]))
+
+    def _norm(self, name: str, x: str, skip: str | None) -> tuple[str, str]:
+        """RMS norm of x + skip, and that sum."""
+        if skip is None:
+            return self._rms(name, x, self.config.hidden), x
+        weight = self._vector(f"{name}.weight", self.config.hidden)
+        normed, total = self._name("norm"), self._name("sum")
+        node = helper.make_node(
+            "SkipSimplifiedLayerNormalization",
+            [x, skip, weight],
+            [normed, "", "", total],
+            name=normed,
+            domain=_CONTRIB,
+            epsilon=self.config.norm_eps,
+        )
+        self.nodes.append(node)
+        return normed, total
+
+    def _rms(self, name: str, x: str, size: int) -> str:
+        weight = self._vector(f"{name}.weight", size)
+        return self._op("RMSNormalization", x, weight, axis=-1, epsilon=self.config.norm_eps)
+
+    # --- vocabulary: logits and what is taken from them
+
+    def _logits(self, hidden: str) -> None:
+        """Adds ``logits`` float32, special tokens suppressed."""
+        c = self.config
+        bias = np.zeros(c.vocab, np.float32)
+        bias[: c.special_tokens] = SUPPRESSED
+        bias[c.end_token] = 0.0
+        suppress = self._constant("suppress", bias)
+        head = self._vocabulary("embed" if c.tied else "head")
+        if len(head) == 2:
+            self._blocks_matmul(hidden, head, c.hidden, c.vocab, suppress, "logits")
+        elif self.variant == "fp16":
+            half = self._op("Gemm", hidden, head[0], transB=1)
+            self._op("Add", self._op("Cast", half, to=TensorProto.FLOAT), suppress, out="logits")
+        else:
+            self._op("Gemm", hidden, head[0], suppress, out="logits", transB=1)
+
+    def _score(self) -> None:
+        last = self._ints("last", [-1])
+        target = self._op("Unsqueeze", "targets", last)  # [r, 1]
+        logit = self._op("GatherElements", "logits", target, axis=1)
+        norm = self._op("ReduceLogSumExp", "logits", last, keepdims=1)
+        self._op("Sub", logit, norm, out="log_probability")
+
+    def _predict(self) -> None:
+        """Token, probability and entropy; log Z = logit - log p spares another pass over the
+        vocabulary: H = log Z - Σ p · logit."""
+        last = self._ints("last", [-1])
+        p = self._op("Softmax", "logits", axis=-1)  # [n, vocab]
+        best, _ = self._ops(
+            "TopK", ["logits", self._ints("one", [1])], 0, out=["best", "token"], axis=-1
+        )
+        self._op("GatherElements", p, "token", out="confidence", axis=1)
+        log_z = self._op("Sub", best, self._op("Log", "confidence"))
+        mean = self._op("ReduceSum", self._op("Mul", p, "logits"), last, keepdims=1)
+        self._op("Sub", log_z, mean, out="entropy")
+
+    def _vocabulary(self, name: str) -> list[str]:
+        c = self.config
+        how = format_of(self.variant, "vocabulary")
+        stored = Stored(
+            name, (f"{name}.weight",), how, (c.vocab, c.hidden), self._float,
+            block_size(self.variant),
+        )  # fmt: skip
+        self._store(stored)
+        return list(stored.tensors())
+
+    # --- linear maps
+
+    def _linear(
+        self,
+        name: str,
+        sources: list[str],
+        x: str,
+        inputs: int,
+        outputs: int,
+        bias: bool = False,
+        tail: bool = False,
+    ) -> str:
+        """x times the stacked weights; [..., inputs] -> [..., outputs]."""
+        how = format_of(self.variant, "linear")
+        if tail and how == "rows":
+            how = "blocks"  # ReduceMax of no rows returns a wrong shape in onnxruntime 1.31
+        stored = Stored(
+            name,
+            tuple(f"{source}.weight" for source in sources),
+            how,
+            (outputs, inputs),
+            self._float,
+            block_size(self.variant),
+            adapted=True,
+        )
+        self._store(stored)
+        tensors = list(stored.tensors())
+        if how == "blocks":
+            y = self._blocks_matmul(x, tensors, inputs, outputs)
+        elif how == "rows":
+            y = self._rows_matmul(x, tensors)
+        else:
+            y = self._op("MatMul", x, tensors[0])
+        if not bias:
+            return y
+        parts = tuple(f"{source}.bias" for source in sources)
+        added = Stored(f"{name}.bias", parts, "vector", (outputs,), self._float)
+        return self._op("Add", y, self._store(added))
+
+    def _blocks_matmul(
+        self, x: str, tensors: list[str], inputs: int, outputs: int, bias: str = "", out: str = ""
+    ) -> str:
+        """8-bit blocks; accuracy level 4 quantises the activations per block as well, without
+        which 16 rows take three times as long."""
+        arguments = [x, *tensors, "", "", bias] if bias else [x, *tensors]
+        return self._ops(
+            "MatMulNBits", arguments, 1, out=[out] if out else None, domain=_CONTRIB,
+            K=inputs, N=outputs, bits=8, block_size=block_size(self.variant), accuracy_level=4,
+        )[0]  # fmt: skip
+
+    def _rows_matmul(self, x: str, tensors: list[str]) -> str:
+        """8-bit product with one scale per row of activations and per output.
+
+        The dynamic operators of onnxruntime take one scale for a whole tensor: outliers of one
+        token then cost every token its precision (73 % top-1 agreement against 94 %), and results
+        depend on which tokens share a chunk.
+        """
+        step = self._floats("step", 1.0 / 127.0)
+        zero = self._constant("zero", np.array(128, np.uint8))
+        if x not in self.quantized:
+            largest = self._op(
+                "ReduceMax", self._op("Abs", x), self._ints("last", [-1]), keepdims=1
+            )
+            largest = self._op("Max", largest, self._floats("tiny", _TINY))  # [1, n, 1]
+            unit = self._op("Div", x, largest)
+            self.quantized[x] = (self._op("QuantizeLinear", unit, step, zero), largest)
+        values, largest = self.quantized[x]
+        matrix, scales = tensors
+        y = self._op("MatMulIntegerToFloat", values, matrix, step, scales, zero, domain=_CONTRIB)
+        return self._op("Mul", y, largest)
+
+    # --- nodes and tensors
+
+    @property
+    def _float(self) -> np.dtype[Any]:
+        return float_type(self.variant)
+
+    def _name(self, op: str) -> str:
+        return f"{op}.{len(self.nodes)}"
+
+    def _op(self, op: str, *inputs: str, out: str = "", domain: str = "", **attrs: Any) -> str:
+        return self._ops(op, list(inputs), 1, [out] if out else None, domain, **attrs)[0]
+
+    def _ops(
+        self,
+        op: str,
+        inputs: list[str],
+        count: int,
+        out: list[str] | None = None,
+        domain: str = "",
+        **attrs: Any,
+    ) -> list[str]:
+        name = self._name(op)
+        outputs = out or [f"{name}.{i}" if count > 1 else name for i in range(count)]
+        self.nodes.append(helper.make_node(op, inputs, outputs, name=name, domain=domain, **attrs))
+        return outputs
+
+    def _constant(self, name: str, value: NDArray[Any]) -> str:
+        self.constants.setdefault(name, numpy_helper.from_array(value, name))
+        return name
+
+    def _ints(self, name: str, value: int | list[int]) -> str:
+        return self._constant(name, np.array(value, np.int64))
+
+    def _floats(self, name: str, value: float) -> str:
+        return self._constant(name, np.array(value, np.float32))
+
+    def _vector(self, source: str, size: int) -> str:
+        return self._store(Stored(source, (source,), "vector", (size,), self._float))
+
+    def _store(self, stored: Stored) -> str:
+        self.stored[stored.name, stored.format] = stored
+        return stored.name
+
+    def _tensor_shape(self, tensor: str) -> tuple[int, ...]:
+        return next(s.tensors()[tensor][1] for s in self.stored.values() if tensor in s.tensors())
+
+    # --- the model around them
+
+    def _model(self) -> ModelProto:
+        graph = helper.make_graph(
+            self.nodes,
+            f"redraft.{self.form}",
+            self._inputs(),
+            self._outputs(),
+            initializer=[*self.constants.values(), *self._placeholders()],
+        )
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_CONTRIB, 1)]
+        return helper.make_model(
+            graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="redraft"
+        )
+
+    def _placeholders(self) -> Iterable[TensorProto]:
+        for stored in self.stored.values():
+            for name, (dtype, shape) in stored.tensors().items():
+                tensor = TensorProto(name=name, dims=shape)
+                tensor.data_type = helper.np_dtype_to_tensor_dtype(dtype)
+                tensor.data_location = TensorProto.EXTERNAL
+                tensor.external_data.add(key="location", value=DATA_FILE)
+                yield tensor
+
+    def _inputs(self) -> list[ValueInfoProto]:
+        info = helper.make_tensor_value_info
+        kind = helper.np_dtype_to_tensor_dtype(self._float)
+        half = self.config.head_dim // 2
+        values = [
+            info("tokens", TensorProto.INT64, [1, "n"]),
+            info("seqlens_k", TensorProto.INT32, [1]),
+            info("total", TensorProto.INT32, []),
+            info("cos", kind, ["positions", half]),
+            info("sin", kind, ["positions", half]),
+        ]
+        if self.form == "prefill":
+            values += [info("rows", TensorProto.INT64, ["r"])]
+            values += [info("targets", TensorProto.INT64, ["r"])]
+        if self.form == "packed":
+            values += [info("positions", TensorProto.INT64, [1, "n"])]
+            values += [info("bias", kind, [1, 1, "n", "all"])]
+        return values + self._caches("past")
+
+    def _outputs(self) -> list[ValueInfoProto]:
+        info = helper.make_tensor_value_info
+        if self.form == "prefill":
+            values = [info("log_probability", TensorProto.FLOAT, ["r", 1])]
+        else:
+            values = [
+                info("token", TensorProto.INT64, ["n", 1]),
+                info("confidence", TensorProto.FLOAT, ["n", 1]),
+                info("entropy", TensorProto.FLOAT, ["n", 1]),
+                info("logits", TensorProto.FLOAT, ["n", self.config.vocab]),
+            ]
+        return values + self._caches("present")
+
+    def _caches(self, prefix: str) -> list[ValueInfoProto]:
+        c = self.config
+        kind = helper.np_dtype_to_tensor_dtype(self._float)
+        shape: list[str | int | None] = [1, c.kv_heads, "capacity", c.head_dim]
+        return [
+            helper.make_tensor_value_info(f"{prefix}_{part}.{layer}", kind, shape)
+            for layer in range(c.layers)
+            for part in ("key", "value")
+        ]
