@@ -1,0 +1,177 @@
+"""The training loop on a tiny network: it learns, resumes to the step and ships its adapter."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="training needs the 'train' extra (torch)")
+
+from redraft.model.errors import SettingsError  # noqa: E402
+from redraft.model.network import Network, canvas_mask  # noqa: E402
+from redraft.model.shards import Rows  # noqa: E402
+from redraft.model.torch_backend import TorchBackend  # noqa: E402
+from redraft.model.train import (  # noqa: E402
+    TrainConfig,
+    batch_loss,
+    batches,
+    plan_batches,
+    run,
+)
+from test_rows import packed  # noqa: E402, F401
+from tiny import tiny_config  # noqa: E402
+
+MODEL = tiny_config()
+QUICK = TrainConfig(
+    rank=4, learning_rate=1e-2, warmup_steps=2, batch_tokens=2_000, canvases=3, steps=6,
+    minutes=5, evaluate_every=3, evaluate_rows=4, exact_rows=2, max_context=2_000,
+)  # fmt: skip
+
+
+def random_weights(seed: int = 0) -> dict[str, np.ndarray]:
+    generator = torch.Generator().manual_seed(seed)
+    network = Network(MODEL)
+    found = {}
+    for name, p in network.named_parameters():
+        key = name if name.endswith(("weight", "bias")) else f"{name}.weight"
+        value = torch.ones(p.shape) if "norm" in name else torch.randn(p.shape, generator=generator)
+        found[key] = (value * (1 if "norm" in name else 0.1)).numpy()
+    found.pop("mask_embedding.weight")
+    return found
+
+
+def toy_rows(count: int = 12) -> Rows:
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(20, MODEL.vocab, 30 + i % 5) for i in range(count)]
+    lengths = np.array([len(r) for r in rows])
+    return Rows(
+        np.concatenate(rows).astype(np.uint16),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        (lengths - 5).astype(np.int32),
+        np.full(count, 2, np.int32),
+        np.arange(count) % 2 == 0,
+    )
+
+
+def test_a_window_sees_the_cache_before_it_and_itself_only() -> None:
+    mask = canvas_mask(torch.tensor([[2, 3]]), past=4, width=2)[0, 0]
+    expected = [
+        [1, 1, 0, 0, 1, 1, 0, 0],
+        [1, 1, 0, 0, 1, 1, 0, 0],
+        [1, 1, 1, 0, 0, 0, 1, 1],
+        [1, 1, 1, 0, 0, 0, 1, 1],
+    ]
+    assert mask.int().tolist() == expected
+
+
+def test_prefill_in_chunks_equals_prefill_at_once() -> None:
+    network = Network(MODEL)
+    network.load(random_weights())
+    backend = TorchBackend(network)
+    tokens = np.random.default_rng(1).integers(20, MODEL.vocab, 40)
+    window = np.array([30, *[MODEL.mask_token] * 7])
+    whole, parts = backend.new_sequence(64), backend.new_sequence(64)
+    whole.prefill(tokens)
+    for part in np.split(tokens, [7, 19, 20]):
+        parts.prefill(part)
+    one, two = whole.denoise(window), parts.denoise(window)
+    assert (one.token == two.token).all()
+    assert np.allclose(one.confidence, two.confidence, rtol=1e-4)
+
+
+def test_packed_windows_equal_single_ones() -> None:
+    network = Network(MODEL)
+    network.load(random_weights())
+    sequence = TorchBackend(network).new_sequence(64)
+    sequence.prefill(np.random.default_rng(1).integers(20, MODEL.vocab, 20))
+    windows = np.random.default_rng(2).integers(20, MODEL.vocab, (3, 8))
+    packed_out = sequence.denoise_packed(windows, logits=True)
+    for i, window in enumerate(windows):
+        single = sequence.denoise(window, logits=True)
+        assert single.logits is not None and packed_out.logits is not None
+        assert np.allclose(single.logits, packed_out.logits[i], atol=1e-4)
+
+
+def test_special_tokens_other_than_end_are_never_predicted() -> None:
+    network = Network(MODEL)
+    network.load(random_weights())
+    logits = network.logits(torch.randn(5, MODEL.hidden))
+    assert (logits[:, 1 : MODEL.special_tokens] < -1e8).all()
+    assert (logits[:, MODEL.end_token] > -1e8).all()
+
+
+def test_frozen_base_gets_no_gradient_and_the_adapter_does() -> None:
+    network = Network(MODEL, rank=4)
+    network.load(random_weights())
+    batch = next(batches(toy_rows(), QUICK, MODEL, 0))[0]
+    batch_loss(network, batch, 0.0, "cpu").backward()
+    moved = {n for n, p in network.named_parameters() if p.grad is not None and p.grad.any()}
+    assert moved and all(n.endswith(("lora_b", "mask_embedding")) for n in moved)
+
+
+def test_every_row_is_in_exactly_one_batch_of_an_epoch() -> None:
+    planned = plan_batches(toy_rows(), replace(QUICK, batch_tokens=120), 0)
+    assert sorted(int(i) for batch in planned for i in batch) == list(range(12))
+    assert len(planned) > 3
+
+
+def test_loss_falls_on_rows_it_can_learn(packed: Path, tmp_path: Path) -> None:  # noqa: F811
+    config = replace(QUICK, steps=60, evaluate_every=1_000)
+    run(config, MODEL, random_weights(), {}, packed, None, tmp_path / "run", "cpu", lambda _: None)
+    lines = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
+    losses = [json.loads(line)["loss"] for line in lines]
+    assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 0.3
+
+
+def test_an_interrupted_run_continues_at_its_step_and_ends_the_same(
+    packed: Path, tmp_path: Path  # noqa: F811
+) -> None:
+    def adapter(name: str, *stops: int) -> dict[str, torch.Tensor]:
+        from safetensors.torch import load_file
+
+        for stop in stops:
+            # the cosine runs over `steps`, so an interrupted run is emulated by its minutes
+            config = replace(QUICK, steps=stop, final_rate=1.0, evaluate_every=1_000)
+            out = tmp_path / name
+            run(config, MODEL, random_weights(), {}, packed, None, out, "cpu", lambda _: None)
+        return load_file(tmp_path / name / "adapter.safetensors")
+
+    at_once, in_two = adapter("one", 6), adapter("two", 3, 6)
+    for name, tensor in at_once.items():
+        assert torch.allclose(tensor.float(), in_two[name].float(), atol=1e-2), name
+
+
+def test_evaluation_reports_both_tasks(packed: Path, tmp_path: Path) -> None:  # noqa: F811
+    run(
+        QUICK, MODEL, random_weights(), {}, packed, packed, tmp_path / "run", "cpu", lambda _: None
+    )
+    entries = [json.loads(x) for x in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    judged = [e for e in entries if e["kind"] == "evaluation"]
+    assert len(judged) == 2
+    for task in ("infill", "edit"):
+        assert judged[0][f"{task}_loss"] > 0
+        assert 0 <= judged[0][f"{task}_exact"] <= 1
+        assert judged[0][f"{task}_tokens_per_step"] > 0
+
+
+def test_shipped_configs_are_readable() -> None:
+    folder = Path(__file__).parent.parent / "model" / "configs"
+    found = {path.stem: TrainConfig.read(path) for path in folder.glob("*.toml")}
+    assert {"cpu", "h100"} <= set(found)
+
+
+def test_a_config_with_an_unknown_field_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("learning_rat = 1\n")
+    with pytest.raises(SettingsError, match="learning_rat"):
+        TrainConfig.read(tmp_path / "c.toml")
+
+
+def test_cuda_is_asked_for_by_name_only_where_it_is(tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("a CUDA device is present")
+    with pytest.raises(SettingsError, match="No CUDA device"):
+        run(QUICK, MODEL, {}, {}, tmp_path, None, tmp_path / "run", "cuda", lambda _: None)

@@ -1,0 +1,39 @@
+"""A tokenizer and a model shape small enough to make in a millisecond."""
+
+from __future__ import annotations
+
+from redraft.model.config import ModelConfig
+from redraft.model.tokens import MARKS, Tokenizer, build_bpe
+
+_SPECIAL_NAMES = [
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>", "<file_sep>",
+    "<filename>", "<gh_stars>", "<issue_start>", "<issue_comment>", "<issue_closed>",
+    "<jupyter_start>", "<jupyter_text>", "<jupyter_code>", "<jupyter_output>",
+    "<jupyter_script>", "<empty_output>",
+]  # fmt: skip
+_MERGES = ["Ġ Ġ", "ĠĠ Ġ", "Ċ ĠĠĠ", "r e", "re t", "ret u", "retu r", "retur n", "Ġ return", "d e",
+           "de f", "( )", "() :", "Ġ x", "f o", "fo o", "Ġ foo"]  # fmt: skip
+
+
+def tiny_tokenizer() -> Tokenizer:
+    """Bytes, a handful of merges and the real special tokens with their real ids."""
+    alphabet = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    letters = [chr(b) for b in alphabet] + [chr(0x100 + i) for i in range(256 - len(alphabet))]
+    merged = [merge.replace(" ", "") for merge in _MERGES]
+    tokens = [*_SPECIAL_NAMES, *letters, *merged]
+    special = dict(enumerate(_SPECIAL_NAMES))
+    merges = [tuple(merge.split(" ")) for merge in _MERGES]
+    vocab = {token: i for i, token in enumerate(tokens)}
+    return Tokenizer(build_bpe(vocab, merges, special), special)
+
+
+def tiny_config(**changes: object) -> ModelConfig:
+    """Two layers of the real architecture over the tiny tokenizer's vocabulary."""
+    shape: dict[str, object] = {
+        "name": "tiny", "vocab": tiny_tokenizer().size, "hidden": 48, "layers": 2, "heads": 6,
+        "kv_heads": 2, "head_dim": 8, "intermediate": 64, "max_positions": 512, "canvas_width": 8,
+    }  # fmt: skip
+    return ModelConfig(**{**shape, **changes})  # type: ignore[arg-type]
+
+
+__all__ = ["MARKS", "tiny_config", "tiny_tokenizer"]
