@@ -57,6 +57,14 @@ async def connect_or_start(settings: Settings, engine: str = DEFAULT_ENGINE) -> 
     return client
 
 
+async def join_running(settings: Settings) -> RemotePredictor | None:
+    """The engine process as it is now, without starting, replacing or keeping it."""
+    endpoint = Rendezvous.of(settings).read()
+    if endpoint is None or endpoint.wire != WIRE_VERSION:
+        return None
+    return await _reach(endpoint)
+
+
 class EngineClient:
     """A ``Predictor`` over the engine process; joins or starts it at the first call.
 
@@ -181,7 +189,7 @@ class _Starter:
             endpoint = self._meeting.read()
             if endpoint is not None and self._is_outdated(endpoint):
                 await self._replace(endpoint)
-            elif endpoint is not None and (remote := await self._reach(endpoint)) is not None:
+            elif endpoint is not None and (remote := await _reach(endpoint)) is not None:
                 return remote
             elif not self._is_starting() and not self._meeting.is_taken():
                 self._child = self._spawn()
@@ -202,19 +210,6 @@ class _Starter:
                 f"{self._release}. Restart the editor so that it uses the new one."
             )
         return False
-
-    async def _reach(self, endpoint: Endpoint) -> RemotePredictor | None:
-        address = Path(endpoint.address) if endpoint.socket else endpoint.address
-        remote = RemotePredictor(address, endpoint.token)
-        try:
-            await remote.status()
-        except (EngineGone, Unauthorized):
-            await remote.close()
-            return None  # it crashed and left its record
-        except BaseException:
-            await remote.close()
-            raise
-        return remote
 
     async def _replace(self, endpoint: Endpoint) -> None:
         """Have an engine of an older release leave, gently at first."""
@@ -287,6 +282,21 @@ class _Starter:
             raise EngineGone(f"The engine process cannot be started: {error}.") from error
         finally:
             output.close()
+
+
+async def _reach(endpoint: Endpoint) -> RemotePredictor | None:
+    """The engine at ``endpoint``, or ``None`` where it does not answer."""
+    address = Path(endpoint.address) if endpoint.socket else endpoint.address
+    remote = RemotePredictor(address, endpoint.token)
+    try:
+        await remote.status()
+    except (EngineGone, Unauthorized):
+        await remote.close()
+        return None  # it crashed and left its record
+    except BaseException:
+        await remote.close()
+        raise
+    return remote
 
 
 def _end_process(endpoint: Endpoint, end: Callable[[psutil.Process], None]) -> None:

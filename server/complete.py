@@ -1,0 +1,142 @@
+"""``redraft complete FILE:LINE:COL``: one infill at one place of a file, for people and scripts.
+
+The canvas is shown on standard error, the infill goes to standard output and nothing else does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from redraft.model.errors import InvalidRequest
+from redraft.model.records import CanvasState, EditRequest, Predictor, Quality
+
+from .console import Scene, describe, err, until_ready, watching
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a file as people write it."""
+
+    file: Path
+    line: int  # 1-based
+    column: int  # 1-based, in characters
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """Out of ``FILE:LINE:COL``; the file's own name may hold colons.
+
+        Raises:
+            ValueError: it is not of that form.
+        """
+        parts = text.rsplit(":", 2)
+        numbers = all(part.isascii() and part.isdigit() for part in parts[1:])
+        if len(parts) != 3 or not parts[0] or not numbers:
+            raise ValueError(f"{text!r} is not FILE:LINE:COL. Write it like src/app.py:12:5.")
+        line, column = int(parts[1][:9]), int(parts[2][:9])
+        if not line or not column:
+            raise ValueError(f"{text!r}: line and column count from 1.")
+        return cls(Path(parts[0]), line, column)
+
+
+def read_text(file: Path) -> str:
+    """A file's text with ``\\n`` line ends, as an editor would show it.
+
+    Raises:
+        InvalidRequest: it cannot be read, or is not a text file in UTF-8.
+    """
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InvalidRequest(f"{file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(
+            f"{file} is not UTF-8 (byte 0x{error.object[error.start]:02x} at offset "
+            f"{error.start}). Convert it, or name a text file."
+        ) from None
+    if "\0" in text:
+        raise InvalidRequest(
+            f"{file} holds a NUL at offset {text.index(chr(0))}: it looks like a binary file. "
+            "Name a text file."
+        )
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def cursor_at(text: str, place: Place) -> int:
+    """The index into ``text`` of a place.
+
+    Raises:
+        InvalidRequest: there is no such line or column; says how many there are.
+    """
+    lines = text.split("\n")
+    if place.line > len(lines):
+        raise InvalidRequest(f"{place.file} has {len(lines)} lines, there is no line {place.line}.")
+    line = lines[place.line - 1]
+    if place.column > len(line) + 1:
+        raise InvalidRequest(
+            f"Line {place.line} of {place.file} has {len(line)} characters, so columns 1 to "
+            f"{len(line) + 1}; there is no column {place.column}."
+        )
+    return sum(len(above) + 1 for above in lines[: place.line - 1]) + place.column - 1
+
+
+def shown_path(file: Path) -> str:
+    """The path as the model shall see it: below this folder or just the name, "/" separated."""
+    try:
+        relative = Path(os.path.relpath(file))
+    except ValueError:  # another drive on Windows
+        return file.name
+    return file.name if relative.parts[0] == os.pardir else relative.as_posix()
+
+
+def request_for(
+    place: Place,
+    max_tokens: int,
+    max_lines: int | None,
+    quality: Quality,
+    temperature: float,
+    seed: int | None,
+) -> EditRequest:
+    """Raises:
+    InvalidRequest: the file cannot be read, or has no such place.
+    """
+    text = read_text(place.file)
+    return EditRequest(
+        task="infill",
+        path=shown_path(place.file),
+        text=text,
+        cursor=cursor_at(text, place),
+        max_tokens=max_tokens,
+        max_lines=max_lines,
+        quality=quality,
+        temperature=temperature,
+        seed=seed,
+    )
+
+
+async def complete(predictor: Predictor, request: EditRequest, watch: bool, quiet: bool) -> None:
+    """Asks once, prints the infill, and closes the predictor."""
+    try:
+        await until_ready(predictor)
+        if watch:
+            with watching(Scene.around(request.text, request.cursor)) as show:
+
+                def on_step(state: CanvasState) -> None:
+                    show(state)
+
+                prediction = await predictor.predict(request, on_step)
+                show(prediction)
+        else:
+            prediction = await predictor.predict(request)
+    finally:
+        await predictor.close()
+    if not quiet:
+        err.print(describe(prediction), style="dim", markup=False)
+    if not prediction.candidates:
+        err.print(f"nothing to suggest: {prediction.reason}", style="yellow", markup=False)
+        return
+    # Bytes, so that neither the locale's encoding nor line end conversion touches the infill.
+    sys.stdout.buffer.write(prediction.candidates[0].text.encode("utf-8") + b"\n")
+    sys.stdout.buffer.flush()

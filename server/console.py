@@ -1,0 +1,155 @@
+"""How the command line looks: two consoles, bars while something loads, the canvas resolving.
+
+Results go to standard output, everything about them to standard error, so that results can be
+piped. Knows rich and the records, nothing of commands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from redraft.model.errors import ModelNotReady, WeightsError
+from redraft.model.records import CanvasState, ModelStatus, Prediction, Predictor
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+from rich.text import Text
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+MASK = "░"
+
+#: Lines of the file shown above and below the canvas.
+CONTEXT_LINES = 6
+
+#: Seconds between two looks at a model that is loading.
+LOOK_S = 0.1
+
+
+@contextmanager
+def bar() -> Iterator[Callable[[str, float | None], None]]:
+    """A progress bar that vanishes when done; called with what is going on and 0 … 1."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+    )
+    quiet = not err.is_terminal  # a log needs no bar
+    with Progress(*columns, console=err, transient=True, disable=quiet) as progress:
+        task = progress.add_task("", total=None)
+
+        def show(what: str, share: float | None) -> None:
+            total = None if share is None else 1.0
+            progress.update(task, description=what, total=total, completed=share or 0.0)
+
+        yield show
+
+
+async def until_ready(predictor: Predictor) -> ModelStatus:
+    """Waits for the model, with a bar.
+
+    Raises:
+        WeightsError: it cannot be had; says what to do.
+        ModelNotReady: the engine was closed meanwhile.
+    """
+    with bar() as show:
+        while True:
+            status = await predictor.status()
+            if status.state == "ready":
+                return status
+            if status.state == "failed":
+                raise WeightsError(status.message or f"The model {status.model} cannot be loaded.")
+            if status.state == "absent":
+                raise ModelNotReady(status.message or "There is no model.")
+            detail = f": {status.message}" if status.message else ""
+            show(f"{status.state} {status.model}{detail}", status.progress)
+            await asyncio.sleep(LOOK_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The file around the cursor, in which an answer is shown."""
+
+    text: str
+    cursor: int
+    first_line: int  # 1-based line number of the scene's first line
+    before: str
+    after: str
+
+    @classmethod
+    def around(cls, text: str, cursor: int) -> Scene:
+        above = text[:cursor].split("\n")
+        below = text[cursor:].split("\n")
+        before = above[-CONTEXT_LINES - 1 :]
+        return cls(
+            text,
+            cursor,
+            len(above) - len(before) + 1,
+            "\n".join(before),
+            "\n".join(below[: CONTEXT_LINES + 1]),
+        )
+
+    def with_middle(self, middle: Text) -> Text:
+        """The lines with their numbers and ``middle`` at the cursor."""
+        whole = Text.assemble((self.before, "default"), middle, (self.after, "default"))
+        shown = Text()
+        for number, line in enumerate(whole.split("\n", allow_blank=True), self.first_line):
+            shown.append(f"{number:>5} │ ", "dim")
+            shown.append_text(line)
+            shown.append("\n")
+        return shown
+
+
+def canvas_text(state: CanvasState) -> Text:
+    """What is placed in green, what is still masked dim."""
+    text = Text()
+    for piece in state.pieces:
+        text.append(MASK if piece is None else piece, "dim cyan" if piece is None else "bold green")
+    return text
+
+
+@contextmanager
+def watching(scene: Scene) -> Iterator[Callable[[CanvasState | Prediction], None]]:
+    """Shows each canvas state in place. Where nobody watches (a pipe), one line per step."""
+    if not err.is_terminal:
+        yield lambda event: _log_state(event)
+        return
+    with Live(scene.with_middle(Text("▏", "dim cyan")), console=err, auto_refresh=False) as live:
+
+        def show(event: CanvasState | Prediction) -> None:
+            if isinstance(event, CanvasState):
+                middle = canvas_text(event)
+            else:
+                text = event.candidates[0].text if event.candidates else ""
+                middle = Text(text, "bold green")
+            live.update(scene.with_middle(middle), refresh=True)
+
+        yield show
+
+
+def _log_state(event: CanvasState | Prediction) -> None:
+    if isinstance(event, CanvasState):
+        err.print(f"step {event.step:>3}  {event.show(MASK)!r}", markup=False)
+
+
+def describe(prediction: Prediction) -> str:
+    """One line of numbers on a prediction."""
+    stats = prediction.stats
+    parts = [
+        prediction.model,
+        f"{stats.canvas_tokens} tokens in {stats.denoise_steps} steps "
+        f"({stats.tokens_per_step:.1f} per step)",
+        f"prompt {stats.prompt_tokens} tokens, {stats.reused_tokens} reused",
+        f"prefill {stats.prefill_ms:.0f} ms, denoise {stats.denoise_ms:.0f} ms, "
+        f"total {stats.total_ms:.0f} ms",
+    ]
+    if prediction.candidates:
+        parts.append(f"confidence {prediction.candidates[0].confidence.mean:.2f}")
+    if stats.cut:
+        parts.append(f"left out: {stats.cut}")
+    return " · ".join(parts)

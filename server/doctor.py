@@ -1,0 +1,294 @@
+"""``redraft doctor``: what is installed, what would run, and what to do about each problem.
+
+Every check returns findings and raises nothing; only looks, changes nothing, downloads nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+import psutil
+from redraft.model.errors import RedraftError
+from redraft.model.records import EditRequest, Predictor
+
+from .engines import open_engine
+from .join import join_running
+from .rendezvous import RELEASE, Rendezvous
+from .settings import Settings, config_file, load_settings
+
+Verdict = Literal["ok", "note", "problem"]
+
+#: Distributions that all install the module ``onnxruntime`` and overwrite each other's files.
+FLAVOURS = (
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "onnxruntime-directml",
+    "onnxruntime-openvino",
+    "onnxruntime-qnn",
+    "onnxruntime-silicon",
+)
+
+#: The first release whose attention takes a canvas (``causal = 0`` and a bias).
+LEAST_ONNXRUNTIME = (1, 30)
+
+#: Bytes that fetching and combining the default weights needs at its peak.
+NEEDED_BYTES = 1_000_000_000
+
+#: Bytes of free memory below which the model and its prefix cache would make the machine swap.
+SCARCE_MEMORY_BYTES = 1_500_000_000
+
+SNIPPET = '''def mean(values: list[float]) -> float:
+    """The arithmetic mean."""
+    total = sum(values)
+    return
+
+
+print(mean([1.0, 2.0, 4.0]))
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    verdict: Verdict
+    subject: str
+    what: str
+    advice: str = ""  # what to do; never empty for a problem
+
+
+async def examine(warm_up: bool) -> list[Finding]:
+    """Everything, most basic first. ``warm_up`` also loads the model and times it."""
+    findings = [*_versions(), *flavour_findings(_installed()), *_providers(), *_machine()]
+    try:
+        settings = load_settings()
+    except RedraftError as error:
+        bad = Finding("problem", "settings", str(error), f"Mend {config_file()} or the variable.")
+        return [*findings, bad]
+    findings += _settings_found()
+    model_findings, ready = _model(settings)
+    findings += model_findings
+    findings += await _engine_process(settings)
+    if warm_up and ready and not any(f.verdict == "problem" for f in findings):
+        findings += await _warm_up(settings)
+    return findings
+
+
+def _versions() -> Iterator[Finding]:
+    system = f"{platform.system()} {platform.machine()}"
+    yield Finding("ok", "redraft", f"{RELEASE} on Python {platform.python_version()}, {system}")
+    yield Finding("ok", "python", sys.executable)
+
+
+def _installed() -> dict[str, str]:
+    """Name and version of each onnxruntime flavour that is installed."""
+    found = {}
+    for name in FLAVOURS:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def flavour_findings(installed: Mapping[str, str]) -> Iterator[Finding]:
+    """Exactly one flavour of onnxruntime must be installed, and a recent one."""
+    names = " ".join(installed)
+    if not installed:
+        yield Finding(
+            "problem",
+            "onnxruntime",
+            "not installed",
+            "Run 'pip install redraft[cpu]', or 'pip install redraft[gpu]' for an NVIDIA GPU.",
+        )
+    elif len(installed) > 1:
+        yield Finding(
+            "problem",
+            "onnxruntime",
+            f"{len(installed)} flavours installed, which overwrite each other's files: {names}",
+            f"Run 'pip uninstall {names}', then 'pip install redraft[cpu]' or "
+            "'pip install redraft[gpu]'.",
+        )
+    else:
+        [(name, version)] = installed.items()
+        if _numbers(version) < LEAST_ONNXRUNTIME:
+            least = ".".join(map(str, LEAST_ONNXRUNTIME))
+            yield Finding(
+                "problem",
+                "onnxruntime",
+                f"{name} {version} is older than {least}",
+                f"Run 'pip install -U {name}'.",
+            )
+        else:
+            yield Finding("ok", "onnxruntime", f"{name} {version}")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+
+
+def _providers() -> Iterator[Finding]:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        if _installed():
+            yield Finding(
+                "problem",
+                "providers",
+                f"onnxruntime is installed but cannot be imported: {error}",
+                "Run 'pip install --force-reinstall redraft[cpu]' (on Windows, also install the "
+                "Visual C++ runtime).",
+            )
+        return
+    names = [
+        name.removesuffix("ExecutionProvider") for name in onnxruntime.get_available_providers()
+    ]
+    yield Finding("ok", "providers", ", ".join(names))
+    if "CUDA" not in names and shutil.which("nvidia-smi"):
+        yield Finding(
+            "note",
+            "providers",
+            "there seems to be an NVIDIA GPU, but onnxruntime has no CUDA provider",
+            "To use it: 'pip uninstall onnxruntime', then 'pip install redraft[gpu]'.",
+        )
+
+
+def _machine() -> Iterator[Finding]:
+    memory = psutil.virtual_memory()
+    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    what = f"{cores} cores, {memory.available / 1e9:.1f} of {memory.total / 1e9:.1f} GB free"
+    if memory.available < SCARCE_MEMORY_BYTES:
+        yield Finding("note", "machine", what, "Close other programs if suggestions are slow.")
+    else:
+        yield Finding("ok", "machine", what)
+
+
+def _settings_found() -> Iterator[Finding]:
+    file = config_file()
+    yield Finding("ok", "settings", f"{file}{'' if file.exists() else ' (absent: all defaults)'}")
+
+
+def _model(settings: Settings) -> tuple[list[Finding], bool]:
+    """Findings on weights and cache, and whether the model can be loaded at once."""
+    from redraft.model.weights import cache_dir, info, ready_variants
+
+    findings, ready, variant = [], False, settings.variant
+    try:
+        model = info(settings.model)
+        variants = ready_variants(model)
+        variant = settings.variant or model.default_variant
+        ready = variant in variants
+        shown = ", ".join(variants) or "none"
+        what = f"{model.name} {variant} (ready: {shown})"
+        if ready:
+            findings.append(Finding("ok", "model", what))
+        else:
+            advice = "Run 'redraft model pull'; the first use does it as well."
+            findings.append(Finding("note", "model", what, advice))
+    except RedraftError as error:
+        advice = "Choose one that 'redraft model list' shows."
+        findings.append(Finding("problem", "model", str(error), advice))
+    return [*findings, *cache_findings(cache_dir(), ready)], ready
+
+
+def cache_findings(folder: Path, ready: bool) -> Iterator[Finding]:
+    """Whether weights can be written to ``folder``; matters only until they are there."""
+    verdict: Verdict = "note" if ready else "problem"
+    existing = folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    try:
+        free = shutil.disk_usage(existing).free
+        if folder.exists():
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        elif not os.access(existing, os.W_OK):
+            raise PermissionError(13, f"{existing} is read-only")
+    except OSError as error:
+        yield Finding(
+            verdict,
+            "cache",
+            f"{folder} cannot be written: {error.strerror}",
+            "Make it writable, or set REDRAFT_CACHE_DIR to another folder.",
+        )
+        return
+    what = f"{folder}, {free / 1e9:.1f} GB free"
+    if free < NEEDED_BYTES and not ready:
+        advice = "Free 1 GB, or set REDRAFT_CACHE_DIR to a folder on another disk."
+        yield Finding("problem", "cache", what, advice)
+    else:
+        yield Finding("ok", "cache", what)
+
+
+async def _engine_process(settings: Settings) -> list[Finding]:
+    subject = "engine"
+    try:
+        meeting = Rendezvous.of(settings)
+        endpoint, taken = meeting.read(), meeting.is_taken()
+        remote = await join_running(settings)
+    except (RedraftError, OSError) as error:
+        return [Finding("problem", subject, str(error), "Set REDRAFT_RUNTIME_DIR.")]
+    if remote is None or endpoint is None:
+        if taken:
+            who = f"process {endpoint.pid}" if endpoint else "a process"
+            advice = f"If it stays so, end it and see {meeting.log_file}."
+            return [Finding("note", subject, f"{who} is starting or hangs", advice)]
+        return [Finding("ok", subject, "no engine process; the first editor starts one")]
+    try:
+        status = await remote.status()
+        memory = psutil.Process(endpoint.pid).memory_info().rss
+        what = (
+            f"process {endpoint.pid}, release {endpoint.release}, {status.model} "
+            f"{status.provider}: {status.state}, {memory / 1e6:.0f} MB"
+        )
+        if status.state == "failed":
+            return [Finding("problem", subject, what, status.message or str(meeting.log_file))]
+        return [Finding("ok", subject, what)]
+    except (RedraftError, psutil.Error) as error:
+        return [Finding("note", subject, str(error), f"Its log is {meeting.log_file}.")]
+    finally:
+        await remote.close()
+
+
+async def _warm_up(settings: Settings) -> list[Finding]:
+    """Times what a person would wait for: loading, a first infill, and one after a keystroke."""
+    from .console import until_ready
+
+    begun = time.perf_counter()
+    predictor = open_engine(settings)
+    try:
+        status = await until_ready(predictor)
+        loaded_s = time.perf_counter() - begun
+        cold_ms = await _timed(predictor, SNIPPET, "return")
+        warm_ms = await _timed(predictor, SNIPPET.replace("return", "return t"), "return t")
+    except RedraftError as error:
+        advice = "Run 'redraft model pull', which checks every file; report it if it stays."
+        return [Finding("problem", "warm-up", str(error), advice)]
+    finally:
+        await predictor.close()
+    what = (
+        f"{status.model} on {status.provider}: loaded in {loaded_s:.1f} s, first infill "
+        f"{cold_ms:.0f} ms, after a keystroke {warm_ms:.0f} ms, context "
+        f"{status.context_tokens} tokens"
+    )
+    return [Finding("ok", "warm-up", what)]
+
+
+async def _timed(
+    predictor: Predictor,
+    text: str,
+    after: str,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    request = EditRequest("infill", "mean.py", text, text.index(after) + len(after), max_tokens=16)
+    begun = clock()
+    await predictor.predict(request)
+    return (clock() - begun) * 1_000

@@ -1,0 +1,55 @@
+"""``redraft serve``: the engine of this process behind HTTP, until a signal stops it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from redraft.model.records import Predictor
+
+from .app import create_app
+from .console import err
+from .engines import open_engine
+from .listen import check_free, listening, until_told_to_stop
+from .settings import Settings
+
+#: Seconds between two looks at a model that is loading.
+LOOK_S = 0.5
+
+
+async def run_server(settings: Settings) -> None:
+    """Serves until SIGINT or SIGTERM.
+
+    Raises:
+        SettingsError: the address demands a key, is in use, or is not this machine's.
+    """
+    settings.check_exposure()
+    check_free(settings.host, settings.port)
+    predictor = open_engine(settings)
+    try:
+        app = create_app(predictor, settings)
+        async with listening(
+            app, host=settings.host, port=settings.port, shutdown_s=settings.shutdown_s
+        ) as url:
+            err.print(f"Redraft listens at {url} (Ctrl-C stops it)", markup=False)
+            telling = asyncio.create_task(_tell_when_ready(predictor))
+            try:
+                await until_told_to_stop()
+            finally:
+                telling.cancel()
+            err.print("stopping", markup=False)
+    finally:
+        await predictor.close()
+
+
+async def _tell_when_ready(predictor: Predictor) -> None:
+    """Each change of the model's state, once; a failed load may be tried again by a request."""
+    told = ""
+    while True:
+        status = await predictor.status()
+        provider = f" on {status.provider}" if status.provider else ""
+        detail = f": {status.message}" if status.message and status.state == "failed" else ""
+        line = f"{status.model}{provider}: {status.state}{detail}"
+        if line != told:
+            err.print(line, markup=False)
+            told = line
+        await asyncio.sleep(LOOK_S)

@@ -1,0 +1,213 @@
+"""``redraft train``: pack data, look at rows, train an adapter, put it in place.
+
+Translates options into calls of ``redraft.model``; torch is imported by ``run`` alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from redraft.model.errors import InstallError, SettingsError
+
+app = typer.Typer(help="Pack training data and train the adapter.", no_args_is_help=True)
+
+Data = Annotated[
+    list[Path], typer.Argument(help="*.jsonl.zst files of commits or files, or folders of them.")
+]
+MODEL = "redraft-135m"
+
+
+def sources(paths: list[Path], kind: str = "train") -> list[Path]:
+    """The given files, and of a folder the files called ``train-*``: others are for judging."""
+    found: list[Path] = []
+    for path in paths:
+        found += sorted(path.glob(f"{kind}-*.jsonl.zst")) if path.is_dir() else [path]
+    if not found:
+        raise SettingsError(
+            f"No {kind}-*.jsonl.zst in {', '.join(map(str, paths))}. Name the files themselves, or "
+            "a folder that holds them."
+        )
+    return found
+
+
+@app.command()
+def pack(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder for the shards.")] = Path("shards"),
+    rows: Annotated[int, typer.Option(min=1, help="About how many rows to make.")] = 50_000,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+) -> None:
+    """Render rows with the serving prompt and pack them into token shards, once."""
+    from redraft.model.models import info
+    from redraft.model.shards import pack as make
+    from redraft.model.weights import ensure
+    from rich.progress import Progress
+
+    from .console import out as console
+
+    folder = ensure(MODEL)
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("packing rows", total=rows)
+        manifest = make(
+            sources(data),
+            out,
+            folder / "tokenizer.json",
+            info(MODEL).config,
+            rows=rows,
+            seed=seed,
+            jobs=jobs,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    facts = json.loads(manifest.read_text())
+    console.print(f"{facts['rows']:,} rows, {facts['tokens']:,} tokens in {out}")
+
+
+@app.command()
+def show(
+    data: Data,
+    count: Annotated[int, typer.Option(min=1, help="Rows to print.")] = 5,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Print training rows as the model sees them, marks by name, the answer in ⟦ ⟧."""
+    from redraft.model.models import info
+    from redraft.model.rows import rows_of_commit, rows_of_file, show_row
+    from redraft.model.shards import read_records
+    from redraft.model.tokens import Tokenizer
+    from redraft.model.weights import ensure
+
+    from .console import out as console
+
+    tokenizer = Tokenizer.from_file(ensure(MODEL) / "tokenizer.json")
+    config, rng, printed = info(MODEL).config, random.Random(seed), 0
+    for source in sources(data):
+        for record in read_records(source):
+            if rng.random() > 0.02:
+                continue
+            make = rows_of_commit if "files" in record else rows_of_file
+            for row in make(record, tokenizer, config, rng):
+                console.print(show_row(row, tokenizer), markup=False, highlight=False)
+                printed += 1
+                if printed == count:
+                    return
+
+
+@app.command()
+def run(
+    shards: Annotated[Path, typer.Option(help="Packed rows; see 'redraft train pack'.")] = Path(
+        "shards"
+    ),
+    held_out: Annotated[
+        Path | None, typer.Option(help="Packed rows to judge by, of repositories not trained on.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Run folder; resumes what it holds.")] = Path(
+        "runs/default"
+    ),
+    config: Annotated[
+        str, typer.Option(help="'cpu', 'h100', or a TOML file of TrainConfig's fields.")
+    ] = "cpu",
+    start: Annotated[
+        str, typer.Option(help="'shipped', 'fresh', or an adapter's .safetensors.")
+    ] = "shipped",
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    minutes: Annotated[float | None, typer.Option(min=0.01, help="Overrides the config.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Overrides the config.")] = None,
+) -> None:
+    """Train the adapter on a CPU or a CUDA device; Ctrl-C saves and stops."""
+    try:
+        from redraft.model.train import TrainConfig
+        from redraft.model.train import run as train
+    except ModuleNotFoundError as error:
+        raise InstallError(
+            f"Training needs {error.name}, which is not installed. Run: "
+            "pip install 'redraft[train]'"
+        ) from error
+    import dataclasses
+
+    from redraft.model.adapter import load_adapter
+    from redraft.model.gguf import read_checkpoint
+    from redraft.model.models import info
+    from redraft.model.weights import base_path
+
+    from .console import out as console
+
+    model = info(MODEL)
+    chosen = TrainConfig.read(_config_file(config))
+    changes = {"minutes": minutes, "steps": steps}
+    chosen = dataclasses.replace(chosen, **{k: v for k, v in changes.items() if v is not None})
+    begin = {}
+    if start != "fresh":
+        path = model.adapter if start == "shipped" else Path(start)
+        if path is None or not path.is_file():
+            raise SettingsError(f"No adapter at {path}. Give its file, 'shipped' or 'fresh'.")
+        adapter = load_adapter(path)
+        if adapter.metadata.get("adapter", "canvas") != chosen.adapter and start == "shipped":
+            console.print("the shipped adapter acts elsewhere than this config's: starting fresh")
+        else:
+            begin = dict(adapter.lora)
+            if adapter.mask_embedding is not None:
+                begin["mask_embedding"] = adapter.mask_embedding
+    base = base_path(MODEL)
+    _, tensors = read_checkpoint(base)
+    written = train(
+        chosen,
+        model.config,
+        dict(tensors),
+        begin,
+        shards,
+        held_out,
+        out,
+        device,
+        say=lambda line: console.print(line, markup=False, highlight=False),
+        facts={
+            "base": f"{model.base.package}=={model.base.version}",
+            "base_sha256": model.base.gguf_sha256,
+        },
+    )
+    console.print(f"wrote {written}")
+
+
+@app.command()
+def ship(
+    adapter: Annotated[Path, typer.Argument(help="adapter.safetensors of a run.")],
+    version: Annotated[str, typer.Option(help="Of the model, such as 0.2.0.")],
+    to: Annotated[Path, typer.Option(help="The checkout's folder of shipped weights.")] = Path(
+        "model/weights"
+    ),
+) -> None:
+    """Replace the shipped adapter in a checkout, with its checksum and version."""
+    from redraft.model.adapter import load_adapter
+
+    from .console import out as console
+
+    description = to / f"{MODEL}.json"
+    if not description.is_file():
+        raise SettingsError(f"No {description}. Run this in a checkout, or give --to.")
+    found = load_adapter(adapter)
+    facts = json.loads(description.read_text(encoding="utf-8"))
+    target = to / facts["adapter"]["file"]
+    shutil.copyfile(adapter, target)
+    facts["version"] = version
+    facts["adapter"]["sha256"] = hashlib.sha256(target.read_bytes()).hexdigest()
+    facts["config"]["adapter"] = found.metadata.get("adapter", facts["config"]["adapter"])
+    facts["config"]["verifier"] = found.metadata.get("verifier", facts["config"]["verifier"])
+    description.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    console.print(f"{target} is now {MODEL} {version}")
+
+
+def _config_file(name: str) -> Path:
+    if name.endswith(".toml"):
+        return Path(name)
+    from importlib.resources import files
+
+    shipped = Path(str(files("redraft.model"))) / "configs" / f"{name}.toml"
+    if not shipped.is_file():
+        known = ", ".join(sorted(p.stem for p in shipped.parent.glob("*.toml")))
+        raise SettingsError(f"No training config {name!r}; there are {known}, or give a TOML file.")
+    return shipped

@@ -1,0 +1,355 @@
+"""The ``redraft`` command as people call it: exit codes, one red line, output that can be piped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from fakes_http import ScriptedPredictor, served
+from redraft.model.errors import InvalidRequest, SettingsError
+from redraft.model.records import ModelStatus
+from redraft.server.complete import Place, cursor_at, read_text
+from redraft.server.console import Scene, canvas_text
+from redraft.server.doctor import cache_findings, examine, flavour_findings
+from redraft.server.settings import Settings, load_settings
+
+RUN = "import sys; from redraft.server.cli import main; sys.argv[0] = 'redraft'; main()"
+
+
+async def redraft(
+    *arguments: str, environment: dict[str, str] | None = None
+) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of one call."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        RUN,
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "COLUMNS": "200", **(environment or {})},
+    )
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+def call(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
+    return asyncio.run(redraft(*arguments, environment=environment))
+
+
+def call_with_server(
+    predictor: ScriptedPredictor, *arguments: str, settings: Settings | None = None, key: str = ""
+) -> tuple[int, str, str]:
+    async def run() -> tuple[int, str, str]:
+        async with served(predictor, settings) as (url, _):
+            return await redraft(*arguments, "--server", url, environment={"REDRAFT_API_KEY": key})
+
+    return asyncio.run(run())
+
+
+def is_one_red_line(err: str) -> bool:
+    return err.startswith("error: ") and err.count("\n") == 1
+
+
+def test_help_names_every_command() -> None:
+    code, out, _ = call("--help")
+    assert code == 0
+    for command in ("doctor", "model", "complete", "serve", "lsp", "bench", "train"):
+        assert command in out
+    code, out, _ = call("model", "--help")
+    assert all(command in out for command in ("list", "pull", "info", "export"))
+
+
+def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, redraft.server.cli\n"
+        "heavy = {'torch', 'numpy', 'onnxruntime', 'aiohttp', 'pygls', 'pydantic'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        "import redraft.server.app, redraft.server.host, redraft.server.join, redraft.server.serve\n"
+        "import redraft.server.doctor, redraft.server.complete, redraft.server.engines\n"
+        "import redraft.model.engine, redraft.model.loading, redraft.model.weights\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+
+    async def run() -> tuple[int | None, bytes]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code, stderr=asyncio.subprocess.PIPE
+        )
+        _, err = await process.communicate()
+        return process.returncode, err
+
+    returncode, err = asyncio.run(run())
+    assert returncode == 0, err.decode()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("complete",),
+        ("complete", "file"),
+        ("complete", "file:0:1"),
+        ("complete", "file:1:x"),
+        ("serve", "--port", "99999"),
+        ("serve", "--provider", "abacus"),
+        ("lsp", "--tcp", "nowhere"),
+        ("lsp", "--tcp", "127.0.0.1:1", "--stdio"),
+    ],
+)
+def test_wrong_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
+    code, out, err = call(*arguments)
+    assert code == 2
+    assert out == ""
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "says"),
+    [
+        (("serve", "--host", "0.0.0.0"), {}, "REDRAFT_API_KEY"),
+        (("serve",), {"REDRAFT_PORT": "many"}, "'port' is 'many'"),
+        (("serve", "--port", "0", "--model", "nope"), {"REDRAFT_LOG_LEVEL": "LOUD"}, "LOUD"),
+        (("model", "info", "nope"), {}, "There is no model 'nope'"),
+        (("complete", "no/such/file.py:1:1"), {}, "cannot be read"),
+        (("complete", f"{__file__}:1:1", "--server", "nope"), {}, "'nope'"),
+        (("complete", f"{__file__}:1:1", "--server", "http://127.0.0.1:1"), {}, "does not answer"),
+    ],
+)
+def test_a_failure_is_one_red_line_and_1(
+    arguments: tuple[str, ...], environment: dict[str, str], says: str
+) -> None:
+    code, out, err = call(*arguments, environment=environment)
+    assert code == 1
+    assert out == ""
+    assert is_one_red_line(err), err
+    assert says in err
+
+
+def test_serve_names_a_port_in_use_and_the_way_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = call("serve", "--port", str(port))
+    assert code == 1
+    assert is_one_red_line(err)
+    assert str(port) in err
+    assert "--port" in err
+
+
+# --- complete -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    file = tmp_path / "sum.py"
+    file.write_bytes("def f(a, b):\r\n    # Größe 🙂 x\r\n    \r\n".encode())
+    return file
+
+
+def test_complete_writes_the_infill_alone_to_standard_output(source: Path) -> None:
+    predictor = ScriptedPredictor()
+    code, out, err = call_with_server(predictor, "complete", f"{source}:3:5")
+    assert (code, out) == (0, "return a + b\n")
+    assert "4 steps" in err
+    [request] = predictor.requests
+    assert request.text == "def f(a, b):\n    # Größe 🙂 x\n    \n"
+    assert request.text[request.cursor :] == "\n"
+    assert request.path == "sum.py"
+
+
+def test_columns_count_characters(source: Path) -> None:
+    text = read_text(source)
+    assert text[cursor_at(text, Place(source, 2, 15)) :].startswith("x\n")
+
+
+def test_watch_shows_each_canvas_state(source: Path) -> None:
+    code, out, err = call_with_server(
+        ScriptedPredictor(), "complete", f"{source}:3:5", "--watch", "--quiet"
+    )
+    assert (code, out) == (0, "return a + b\n")
+    assert [line.split("  ")[-1] for line in err.splitlines()] == [
+        "'░░░ b'",
+        "'░░ + b'",
+        "'░ a + b'",
+    ]
+
+
+def test_options_reach_the_request(source: Path) -> None:
+    predictor = ScriptedPredictor()
+    options = ("--max-tokens", "9", "--quality", "high", "--temperature", "0.5", "--seed", "3")
+    call_with_server(predictor, "complete", f"{source}:1:1", *options, "--max-lines", "2")
+    [request] = predictor.requests
+    assert (request.max_tokens, request.quality, request.temperature) == (9, "high", 0.5)
+    assert (request.seed, request.max_lines) == (3, 2)
+
+
+def test_nothing_to_suggest_is_said_and_no_failure(source: Path) -> None:
+    code, out, err = call_with_server(
+        ScriptedPredictor(pieces=()), "complete", f"{source}:1:1", "-q"
+    )
+    assert (code, out) == (0, "")
+    assert "nothing to suggest: nothing to add" in err
+
+
+def test_a_model_that_failed_to_load_is_said(source: Path) -> None:
+    state = ModelStatus("failed", "fake", message="The weights are corrupt: run this and that.")
+    code, _, err = call_with_server(ScriptedPredictor(state=state), "complete", f"{source}:1:1")
+    assert code == 1
+    assert "run this and that" in err
+
+
+def test_the_key_of_a_server_comes_from_the_environment(source: Path) -> None:
+    settings = load_settings(environment={"REDRAFT_API_KEY": "sesame"})
+    place = ("complete", f"{source}:1:1")
+    assert call_with_server(ScriptedPredictor(), *place, settings=settings, key="sesame")[0] == 0
+    code, _, err = call_with_server(ScriptedPredictor(), *place, settings=settings)
+    assert code == 1
+    assert "API key" in err
+
+
+@pytest.mark.parametrize("name", ["a.py:3:4", "C:\\x\\a.py:3:4", "odd:name.py:3:4"])
+def test_a_place_may_have_colons_in_its_file(name: str) -> None:
+    place = Place.parse(name)
+    assert (str(place.file), place.line, place.column) == (name[:-4], 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"\xff\xfe", "not UTF-8"), (b"a\0b", "NUL at offset 1")]
+)
+def test_a_file_that_is_no_text_is_explained(tmp_path: Path, content: bytes, says: str) -> None:
+    file = tmp_path / "f.bin"
+    file.write_bytes(content)
+    with pytest.raises(InvalidRequest, match=says):
+        read_text(file)
+
+
+@pytest.mark.parametrize(("line", "column"), [(9, 1), (1, 99)])
+def test_a_place_outside_the_file_is_explained(source: Path, line: int, column: int) -> None:
+    with pytest.raises(InvalidRequest, match=r"there is no (line 9|column 99)"):
+        cursor_at(read_text(source), Place(source, line, column))
+
+
+def test_the_scene_shows_the_canvas_where_the_cursor_is() -> None:
+    from redraft.model.records import CanvasState
+
+    text = "".join(f"line {n}\n" for n in range(1, 30))
+    scene = Scene.around(text, text.index("line 20") + 4)
+    shown = scene.with_middle(canvas_text(CanvasState(1, (None, "x\ny")))).plain
+    assert "   20 │ line░x\n   21 │ y 20\n" in shown
+    assert shown.startswith("   14 │ line 14\n")
+
+
+# --- doctor and settings --------------------------------------------------------------------------
+
+
+def test_doctor_finds_this_installation_and_changes_nothing(tmp_path: Path) -> None:
+    environment = {
+        "REDRAFT_CACHE_DIR": str(tmp_path / "cache"),
+        "REDRAFT_RUNTIME_DIR": str(tmp_path / "run"),
+    }
+    code, out, err = call("doctor", environment=environment)
+    assert code == 0, out + err
+    for subject in ("redraft", "onnxruntime", "providers", "machine", "model", "cache", "engine"):
+        assert subject in out
+    assert "redraft model pull" in out
+    assert not (tmp_path / "cache").exists()
+
+
+def test_doctor_explains_broken_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_PORT", "-1")
+    problems = [f for f in asyncio.run(examine(warm_up=False)) if f.verdict == "problem"]
+    assert [f.subject for f in problems] == ["settings"]
+    assert problems[0].advice
+
+
+@pytest.mark.parametrize(
+    ("installed", "advice"),
+    [
+        ({}, "pip install redraft[cpu]"),
+        (
+            {"onnxruntime": "1.31", "onnxruntime-gpu": "1.31"},
+            "pip uninstall onnxruntime onnxruntime-gpu",
+        ),
+        ({"onnxruntime": "1.29.3"}, "pip install -U onnxruntime"),
+    ],
+)
+def test_a_missing_doubled_or_old_onnxruntime_is_explained(
+    installed: dict[str, str], advice: str
+) -> None:
+    [finding] = flavour_findings(installed)
+    assert finding.verdict == "problem"
+    assert advice in finding.advice
+
+
+def test_one_recent_onnxruntime_is_fine() -> None:
+    assert [f.verdict for f in flavour_findings({"onnxruntime-gpu": "1.31.1"})] == ["ok"]
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32" or (hasattr(os, "getuid") and os.getuid() == 0),
+    reason="root and Windows can write to read-only folders",
+)
+def test_a_read_only_cache_is_explained(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        for folder in (tmp_path, tmp_path / "new"):
+            [finding] = cache_findings(folder, ready=False)
+            assert finding.verdict == "problem"
+            assert "REDRAFT_CACHE_DIR" in finding.advice
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_file_in_the_place_of_the_cache_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    [finding] = cache_findings(tmp_path / "cache", ready=False)
+    assert finding.verdict == "problem"
+
+
+def test_environment_beats_file_beats_default(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('port = 8000\nqueue_length = 3\nprovider = "cuda"\n')
+    settings = load_settings(file, {"REDRAFT_PORT": "9000", "REDRAFT_INDEX_URL": "https://x"})
+    assert (settings.port, settings.queue_length, settings.host) == (9000, 3, "127.0.0.1")
+    assert settings.provider == "CUDA"
+    assert settings.with_options(port=1, model=None).port == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("port = ", "not valid TOML"),
+        ("colour = 1", "'colour' is not a setting"),
+        ("port = 70000", "'port' is 70000"),
+        ('idle_exit_s = "long"', "'idle_exit_s'"),
+        ("threads = 0", "'threads' is 0"),
+    ],
+)
+def test_a_bad_configuration_names_file_setting_and_meaning(
+    tmp_path: Path, content: str, says: str
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(content)
+    with pytest.raises(SettingsError) as caught:
+        load_settings(file, {})
+    assert says in str(caught.value)
+    assert str(file) in str(caught.value)
+
+
+def test_a_bad_key_is_refused_and_never_shown() -> None:
+    for key in ("two words", "\n", "schlüssel"):
+        with pytest.raises(SettingsError) as caught:
+            load_settings(environment={"REDRAFT_API_KEY": key}).check_exposure()
+        assert key not in str(caught.value) or key.isspace()
+    assert "sesame" not in repr(load_settings(environment={"REDRAFT_API_KEY": "sesame"}))
+
+
+def test_every_setting_says_what_it_means() -> None:
+    for name, field in Settings.model_fields.items():
+        assert field.description, name
