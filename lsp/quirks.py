@@ -167,6 +167,13 @@ class RedraftProtocol(LanguageServerProtocol):
             return
         super()._handle_notification(method_name, params)
 
+    def get_message_type(self, method: str) -> type[Any] | None:
+        """No typed messages in either direction: plain JSON is what handlers take and give."""
+        return None
+
+    def get_result_type(self, method: str) -> type[Any] | None:
+        return None
+
     # --- out -------------------------------------------------------------------------------
 
     def _send_handler_result(self, future: Future[Any], *, msg_id: Any) -> None:

@@ -37,6 +37,7 @@ class LspProcess:
         self.messages: list[dict[str, Any]] = []  # everything that came, in order
         self._incoming: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._ids = 0
+        self._looked_at = 0  # how many of the messages until() has been through
         threading.Thread(target=self._pump, daemon=True).start()
 
     def _pump(self) -> None:
@@ -92,14 +93,24 @@ class LspProcess:
             if "method" not in message and message.get("id") == id_:
                 return message
 
+    def next_answer(self) -> dict[str, Any]:
+        """The next response, whatever request it belongs to."""
+        while "method" in (message := self.next_message()):
+            pass
+        return message
+
     def request(self, method: str, params: Any = None) -> dict[str, Any]:
         return self.answer(self.ask(method, params))
 
     def until(self, method: str) -> dict[str, Any]:
-        """The next message of this method."""
-        while (message := self.next_message()).get("method") != method:
-            pass
-        return message
+        """The next message of this method after the one returned before."""
+        while True:
+            while self._looked_at < len(self.messages):
+                message = self.messages[self._looked_at]
+                self._looked_at += 1
+                if message.get("method") == method:
+                    return message
+            self.next_message()
 
     def status(self, part: str) -> dict[str, Any]:
         """The next status whose message holds ``part``."""

@@ -1,0 +1,434 @@
+"""A language server under clients, documents and models that misbehave."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lsp_process import URI, LspProcess, insert_texts, lsp_process
+from redraft.lsp.transport import MAX_BODY, BadFrame, Frames
+
+CODE = "def area(r):\n    \n"
+
+
+def survives(client: LspProcess) -> None:
+    """Whatever just happened: the server answers, opened no popup, and logged no bug of its own."""
+    client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+    client.open(CODE)
+    assert insert_texts(client.complete(1, 4)) == ["return r"]
+    assert client.popups() == []
+    assert "Traceback" not in client.stderr_file.read_text()
+    assert client.end() == 0
+
+
+# --- messages ----------------------------------------------------------------------------------
+
+SEVEN = b'{"jsonrpc": "2.0", "id": 7, "method": '
+
+
+BROKEN: list[tuple[bytes, int | None, int]] = [
+    (b"{not json", None, -32700),
+    (b"\xff\xfe\xfd", None, -32700),
+    (b"[" * 100_000, None, -32700),
+    (b"[]", None, -32600),
+    (b"null", None, -32600),
+    (b'"text"', None, -32600),
+    (b'{"jsonrpc": "1.0", "id": 7, "method": "shutdown"}', 7, -32600),
+    (b'{"id": 7, "method": "shutdown"}', 7, -32600),
+    (b'{"jsonrpc": "2.0", "id": {}, "method": "shutdown"}', None, -32600),
+    (b'{"jsonrpc": "2.0", "id": 7, "method": 5}', 7, -32600),
+    (b'{"jsonrpc": "2.0"}', None, -32600),
+    (SEVEN + b'"no/such/method"}', 7, -32601),
+    (SEVEN + b'"workspace/executeCommand"}', 7, -32602),
+    (SEVEN + b'"workspace/executeCommand", "params": {"command": "rm"}}', 7, -32602),
+    (SEVEN + b'"textDocument/inlineCompletion"}', 7, -32602),
+    (SEVEN + b'"textDocument/inlineCompletion", "params": []}', 7, -32602),
+    (SEVEN + b'"textDocument/inlineCompletion", "params": "\xff"}', 7, -32700),
+]
+
+
+def test_a_broken_message_gets_a_json_rpc_error(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.body(b"")  # nothing at all needs no answer
+        for body, id_, code in BROKEN:
+            client.body(body)
+            answer = client.next_answer()
+            assert (answer["id"], answer["error"]["code"]) == (id_, code), body[:80]
+            assert answer["error"]["message"]
+        survives(client)
+
+
+def test_wrong_types_are_named_in_the_error(tmp_path: Path) -> None:
+    position = {"line": 0, "character": 0}
+    document = {"uri": URI}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"position": position}, "textDocument is missing"),
+        ({"textDocument": 5, "position": position}, "textDocument must be an object, got 5"),
+        ({"textDocument": {}, "position": position}, "textDocument.uri is missing"),
+        ({"textDocument": {"uri": 5}, "position": position}, "textDocument.uri must be a string"),
+        ({"textDocument": document}, "position is missing"),
+        ({"textDocument": document, "position": {"line": "0"}}, "position.line must be a whole"),
+        (
+            {"textDocument": document, "position": {"line": -1, "character": 0}},
+            "position.line must be a whole number from 0, got -1",
+        ),
+        (
+            {"textDocument": document, "position": {"line": True, "character": 0}},
+            "position.line must be",
+        ),
+        (
+            {"textDocument": {**document, "version": "x"}, "position": position},
+            "textDocument.version must be an integer or null, got 'x'",
+        ),
+        (
+            {"textDocument": document, "position": position, "context": 1},
+            "context must be an object",
+        ),
+        (
+            {
+                "textDocument": document,
+                "position": position,
+                "context": {"selectedCompletionInfo": {"text": "x"}},
+            },
+            "context.selectedCompletionInfo.range is missing",
+        ),
+    ]
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        for params, expected in cases:
+            error = client.request("textDocument/inlineCompletion", params)["error"]
+            assert error["code"] == -32602
+            assert expected in error["message"]
+        survives(client)
+
+
+def test_a_position_outside_the_document_is_clamped(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        for line, character in ((10**9, 0), (0, 10**9), (10**40, 10**40), (1.0, 4.0)):
+            position = {"line": line, "character": character}
+            params = {"textDocument": {"uri": URI}, "position": position}
+            assert "result" in client.request("textDocument/inlineCompletion", params)
+        assert [entry["cursor"] for entry in client.asked()] == [len(CODE), 12, len(CODE) - 1]
+        survives(client)
+
+
+def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        for number in (b"NaN", b"Infinity", b"1e999", b"1.5"):
+            params = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": "HERE"}}
+            body = {"jsonrpc": "2.0", "id": 90, "method": "textDocument/inlineCompletion"}
+            raw = json.dumps({**body, "params": params}).encode().replace(b'"HERE"', number)
+            client.body(raw)
+            assert client.next_answer()["error"]["code"] == -32602
+        survives(client)
+
+
+def test_initialize_takes_whatever_it_gets(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        odd = {
+            "processId": "x",
+            "clientInfo": 5,
+            "rootUri": None,
+            "workspaceFolders": [None, {"uri": 5}, {"uri": "file:///w"}],
+            "capabilities": {"general": {"positionEncodings": [7]}, "window": []},
+            "initializationOptions": [1, 2],
+            "trace": "loud",
+        }
+        assert client.request("initialize", odd)["result"]["capabilities"]
+        client.notify("initialized")
+        survives(client)
+
+
+@pytest.mark.parametrize("params", [None, [], "x", {}])
+def test_initialize_without_params_is_answered(tmp_path: Path, params: Any) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        assert client.request("initialize", params)["result"]["capabilities"]
+        client.notify("initialized", None)
+        survives(client)
+
+
+def test_requests_out_of_turn_are_refused(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        assert client.complete(0, 0)["error"]["code"] == -32002
+        client.initialize()
+        client.request("shutdown")
+        assert client.complete(0, 0)["error"]["code"] == -32600
+        client.notify("exit")
+        assert client.process.wait(timeout=20) == 0
+
+
+def test_exit_without_shutdown_and_a_client_that_died_are_failures(tmp_path: Path) -> None:
+    with lsp_process(tmp_path) as client:
+        client.initialize()
+        client.notify("exit")
+        assert client.process.wait(timeout=20) == 1
+    with lsp_process(tmp_path) as client:
+        client.initialize()
+        assert client.process.stdin is not None
+        client.process.stdin.close()
+        assert client.process.wait(timeout=20) == 1
+
+
+def test_answers_to_questions_never_asked_are_passed_over(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.send(id="nobody", result={"a": 1})
+        client.send(id=5, error={"code": "x"})
+        client.send(id=None, error="x")
+        client.notify("$/cancelRequest", {"id": 999})
+        client.notify("$/cancelRequest", {"id": {}})
+        client.notify("$/cancelRequest")
+        survives(client)
+
+
+def test_notifications_with_nonsense_are_passed_over(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        for method in (
+            "textDocument/didOpen",
+            "textDocument/didClose",
+            "textDocument/didFocus",
+            "textDocument/didShowCompletion",
+            "textDocument/didPartiallyAcceptCompletion",
+            "workspace/executeCommand",
+            "workspace/didChangeConfiguration",
+            "workspace/didChangeWorkspaceFolders",
+            "notebookDocument/didOpen",
+            "notebookDocument/didChange",
+            "notebookDocument/didClose",
+            "no/such/notification",
+        ):
+            for params in (None, [], "x", 5, {}, {"textDocument": 5, "item": [], "event": 1}):
+                client.notify(method, params)
+        survives(client)
+
+
+# --- frames ------------------------------------------------------------------------------------
+
+
+def test_the_stream_is_found_again_after_broken_headers(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        for junk in (
+            b"hello\r\n\r\n",
+            b"Content-Length: many\r\n\r\n{}",
+            b"Content-Length: 99999999999999999999\r\n\r\n{}",
+            b"Content-Length: -5\r\n\r\n",
+            b"Content-Length: 5\r\n\r\n{} and more than was announced",
+        ):
+            client.raw(junk)
+        survives(client)
+        assert client.answer(None)["error"]["code"] == -32700
+
+
+@given(st.lists(st.binary(min_size=1, max_size=40), max_size=5), st.data())
+def test_messages_arrive_whole_however_the_stream_is_cut(
+    bodies: list[bytes], data: st.DataObject
+) -> None:
+    stream = b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(b), b) for b in bodies)
+    frames, out = Frames(), []
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        out += list(frames.feed(stream[:size]))
+        stream = stream[size:]
+    assert out == bodies
+
+
+@given(st.binary(max_size=200))
+def test_no_junk_keeps_a_later_message_from_arriving(junk: bytes) -> None:
+    if re.search(rb"content-length:[ \t]*\d", junk, re.IGNORECASE):
+        return  # then it may rightly take what follows for its body
+    frames, body = Frames(), b'{"a": 1}'
+    list(frames.feed(junk))
+    out = list(frames.feed(b"\r\n\r\nContent-Length: 8\r\n\r\n" + body))
+    assert out[-1] == body
+
+
+def test_other_headers_cases_and_line_ends_are_understood() -> None:
+    stream = b"Content-Type: x; charset=utf-8\r\ncontent-length: 2\r\n\r\n{}"
+    assert list(Frames().feed(stream)) == [b"{}"]
+    assert list(Frames().feed(b"Content-Length: 2\n\n{}")) == [b"{}"]
+
+
+def test_a_message_above_the_limit_is_refused_before_it_is_stored() -> None:
+    frames = Frames()
+    [bad] = list(frames.feed(b"Content-Length: %d\r\n\r\n" % (MAX_BODY + 1)))
+    assert isinstance(bad, BadFrame)
+    assert "above the limit" in bad.problem
+    list(frames.feed(b"x" * 10_000_000))
+    assert len(frames._buffer) < 100_000
+
+
+# --- documents ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [{"text": 5}],
+        [{"range": {"start": 1}, "text": "x"}],
+        [5],
+        "x",
+        [
+            {
+                "range": {
+                    "start": {"line": 1, "character": 0},
+                    "end": {"line": 0, "character": 0},
+                },
+                "text": "x",
+            }
+        ],
+    ],
+)
+def test_after_an_unreadable_change_nothing_is_suggested_until_the_text_comes_anew(
+    tmp_path: Path, changes: Any
+) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        document = {"uri": URI, "version": 2}
+        client.notify(
+            "textDocument/didChange", {"textDocument": document, "contentChanges": changes}
+        )
+        assert insert_texts(client.complete(1, 4)) == []
+        assert "reopen" in client.status("lost track")["message"]
+        whole = {"textDocument": {**document, "version": 3}, "contentChanges": [{"text": CODE}]}
+        client.notify("textDocument/didChange", whole)
+        assert insert_texts(client.complete(1, 4)) == ["return r"]
+        survives(client)
+
+
+def test_a_change_with_invalid_utf8_is_not_half_applied(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        params = {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"text": "BAD"}]}
+        message = {"jsonrpc": "2.0", "method": "textDocument/didChange", "params": params}
+        client.body(json.dumps(message).encode().replace(b"BAD", b"\xff\xc0"))
+        assert "UTF-8" in client.answer(None)["error"]["message"]
+        assert insert_texts(client.complete(1, 4)) == []
+        client.status("lost track")
+        survives(client)
+
+
+def test_requests_for_documents_never_opened_say_so(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.insert(0, 0, "x", 2, uri="file:///never.py")
+        error = client.complete(0, 0, uri="file:///never.py")["error"]
+        assert error["code"] == -32602
+        assert "didOpen" in error["message"]
+        survives(client)
+
+
+ODD_TEXTS = [
+    "a\0b\n\0",
+    "\ud83d alone \ude00\n",
+    "\u2028\u2029\x0b\x0c\x85\n",
+    "\r\r\n\n\r",
+    "",
+    "👩\u200d💻",
+]
+
+
+def test_odd_texts_are_served(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        for number, text in enumerate(ODD_TEXTS):
+            client.open(text, uri=f"{URI}{number}")
+            answer = client.complete(9, 9, uri=f"{URI}{number}")
+            assert insert_texts(answer) == ["return r"], text
+        survives(client)
+
+
+def test_a_line_of_five_megabytes_gets_a_reason_and_not_a_hang(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open("x" * 5_000_000)
+        for version in range(2, 7):
+            client.insert(0, 2_500_000, "y", version)
+        assert insert_texts(client.complete(0, 2_500_000)) == []
+        client.status("file too large")
+        survives(client)
+
+
+def test_secret_files_never_reach_the_model(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open("TOKEN=", uri="file:///w/project/.env", languageId="dotenv")
+        assert insert_texts(client.complete(0, 6, uri="file:///w/project/.env")) == []
+        assert client.status("secret_globs")["kind"] == "Inactive"
+        assert client.asked() == []
+
+
+# --- models ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ("Overloaded", "Warning"),
+        ("EngineGone", "Warning"),
+        ("ModelNotReady", "Warning"),
+        ("InvalidRequest", "Error"),
+        ("WeightsError", "Error"),
+        ("RuntimeError", "Error"),
+    ],
+)
+def test_a_failing_model_gives_an_empty_answer_and_a_status(
+    tmp_path: Path, error: str, kind: str
+) -> None:
+    failure = {"error": error, "message": "out of cheese"}
+    with lsp_process(tmp_path, failure, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        assert insert_texts(client.complete(1, 4)) == []
+        assert client.status("out of cheese")["kind"] == kind
+        assert client.popups() == []
+        assert insert_texts(client.complete(1, 4)) == ["return r"]
+
+
+def test_a_hanging_model_is_given_up_and_stopped(tmp_path: Path) -> None:
+    settings = {"timeout_ms": 300}
+    with lsp_process(tmp_path, "return r", delay_s=600, settings=settings) as client:
+        client.initialize()
+        client.open(CODE)
+        assert insert_texts(client.complete(1, 4)) == []
+        client.status("longer than 0.3 s")
+        client.await_event("cancelled")
+
+
+def test_documents_stay_in_step_while_the_model_thinks(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r", delay_s=600) as client:
+        client.initialize()
+        client.open(CODE)
+        thinking = client.ask_completion(1, 4)
+        client.await_event("asked")
+        for version in range(2, 102):
+            client.insert(1, 4, "x", version)
+        assert client.is_alive()
+        client.notify("$/cancelRequest", {"id": thinking})
+        client.ask_completion(1, 104)
+        client.await_event("asked", times=2)
+        assert client.asked()[-1]["cursor"] == len("def area(r):\n    ") + 100
+
+
+def test_leaving_stops_the_model_and_closes_it(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r", delay_s=600) as client:
+        client.initialize()
+        client.open(CODE)
+        client.ask_completion(1, 4)
+        client.await_event("asked")
+        assert client.end() == 0
+        assert [entry["event"] for entry in client.asked()] == ["asked", "cancelled", "closed"]

@@ -1,0 +1,466 @@
+"""The language server over real stdio, driven by a client that writes raw JSON-RPC."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import FakePredictor
+from lsp_process import URI, insert_texts, lsp_process
+from redraft.lsp.app import create_server, serve_tcp
+from redraft.lsp.bench import keystroke_overhead
+from redraft.lsp.lanes import Lane, Superseded
+from redraft.lsp.paths import shown_path
+from redraft.model.errors import SettingsError
+
+CODE = "def area(r):\n    \n"
+
+
+# --- the main job ------------------------------------------------------------------------------
+
+
+def test_a_suggestion_comes_for_the_text_as_typed(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return 3.14 * r ** 2") as client:
+        client.initialize()
+        client.open("def area(r):\n", version=1)
+        client.insert(1, 0, "    ", 2)
+        [item] = client.complete(1, 4)["result"]["items"]
+        assert item["insertText"] == "return 3.14 * r ** 2"
+        at = {"line": 1, "character": 4}
+        assert item["range"] == {"start": at, "end": at}
+        assert item["command"]["command"] == "redraft.accept"
+        assert client.asked() == [{"event": "asked", "cursor": 17}]
+        assert client.end() == 0
+        assert client.asked()[-1]["event"] == "closed"
+
+
+def test_positions_are_utf16_in_both_directions(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "é😀 ok") as client:
+        client.initialize()
+        client.open("s = '😀😀")
+        [item] = client.complete(0, 9)["result"]["items"]
+        assert item["range"]["start"] == {"line": 0, "character": 9}
+        assert client.asked()[0]["cursor"] == 7
+
+
+def test_the_documents_line_end_is_kept(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "if r:\n        return r") as client:
+        client.initialize()
+        client.open("def area(r):\r\n    \r\n")
+        assert insert_texts(client.complete(1, 4)) == ["if r:\r\n        return r"]
+
+
+def test_the_selected_completion_is_taken_as_typed_and_its_range_replaced(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "end(x)") as client:
+        client.initialize()
+        client.open("items.ap\n")
+        chosen = {
+            "start": {"line": 0, "character": 6},
+            "end": {"line": 0, "character": 8},
+        }
+        info = {"text": "app", "range": chosen}
+        context = {"triggerKind": 2, "selectedCompletionInfo": info}
+        [item] = client.complete(0, 8, context=context)["result"]["items"]
+        assert item["insertText"] == "append(x)"
+        assert item["range"] == chosen
+        assert client.asked()[0]["cursor"] == 9
+
+
+def test_typing_a_suggestion_asks_the_model_once(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r", "other") as client:
+        client.initialize()
+        client.open(CODE)
+        client.complete(1, 4)
+        client.insert(1, 4, "ret", 2)
+        assert insert_texts(client.complete(1, 7)) == ["urn r"]
+        assert len(client.asked()) == 1
+
+
+def test_nothing_shown_says_why(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "   ") as client:
+        client.initialize()
+        client.open(CODE)
+        assert insert_texts(client.complete(1, 4)) == []
+        client.status("only whitespace")
+
+
+def test_a_status_is_sent_only_when_it_changed(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        for _ in range(3):
+            client.complete(1, 4)
+        client.end()
+        told = client.statuses()
+        assert all(one != other for one, other in itertools.pairwise(told))
+        assert told.count("thinking") == 1
+
+
+def test_thinking_is_busy_and_over_when_answered(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        client.complete(1, 4)
+        states = [m["params"] for m in client.messages if m.get("method") == "didChangeStatus"]
+        assert {"busy": True, "kind": "Normal", "message": "thinking"} in states
+        assert states[-1] == {"busy": False, "kind": "Normal", "message": "suggestion shown"}
+
+
+# --- the traps of pygls ------------------------------------------------------------------------
+
+
+def test_trap_1_inline_completion_is_advertised(tmp_path: Path) -> None:
+    with lsp_process(tmp_path) as client:
+        capabilities = client.initialize()["capabilities"]
+        assert capabilities["inlineCompletionProvider"] == {}
+        assert capabilities["textDocumentSync"] == {"openClose": True, "change": 2}
+
+
+def test_trap_2_the_version_in_the_request_is_kept_and_a_stale_one_refused(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE, version=5)
+        stale = client.complete(1, 4, document={"version": 4})
+        assert stale["error"]["code"] == -32801
+        assert "version 5" in stale["error"]["message"]
+        assert insert_texts(client.complete(1, 4, document={"version": 5})) == ["return r"]
+
+
+@pytest.mark.parametrize("fields", [{"context": {"triggerKind": 0}}, {"context": None}, {}])
+def test_trap_3_no_context_or_trigger_kind_0_is_answered(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        params = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}, **fields}
+        response = client.request("textDocument/inlineCompletion", params)
+        assert insert_texts(response) == ["return r"]
+        assert client.popups() == []
+
+
+def test_trap_4_execute_command_may_be_a_notification(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        [item] = client.complete(1, 4)["result"]["items"]
+        client.notify("workspace/executeCommand", item["command"])
+        assert client.is_alive()
+        assert client.popups() == []
+
+
+def test_trap_5_the_encoding_is_utf16_whatever_the_client_prefers(tmp_path: Path) -> None:
+    with lsp_process(tmp_path) as client:
+        general = {"positionEncodings": ["utf-8", "utf-32", "utf-16"]}
+        result = client.initialize(capabilities={"general": general})
+        assert result["capabilities"]["positionEncoding"] == "utf-16"
+
+
+def test_trap_6_cancelling_a_request_stops_the_model(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r", delay_s=600) as client:
+        client.initialize()
+        client.open(CODE)
+        id_ = client.ask_completion(1, 4)
+        client.await_event("asked")
+        client.notify("$/cancelRequest", {"id": id_})
+        assert client.answer(id_)["error"]["code"] == -32800
+        client.await_event("cancelled")
+        assert client.status("idle")["busy"] is False
+
+
+# --- one document, many requests ---------------------------------------------------------------
+
+
+def test_a_newer_request_stops_the_older_one_of_its_document(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r", delay_s=600) as client:
+        client.initialize()
+        client.open(CODE)
+        older = client.ask_completion(1, 4)
+        client.await_event("asked")
+        client.ask_completion(0, 12)
+        assert client.answer(older)["error"]["code"] == -32801
+        client.await_event("cancelled")
+        client.await_event("asked", times=2)
+
+
+def test_two_documents_are_answered_side_by_side(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r", delay_s=0.3) as client:
+        client.initialize()
+        other = "untitled:Untitled-1"
+        client.open(CODE)
+        client.open(CODE, uri=other)
+        first = client.ask_completion(1, 4)
+        second = client.ask_completion(1, 4, uri=other)
+        client.await_event("asked", times=2)
+        assert insert_texts(client.answer(first)) == ["return r"]
+        assert insert_texts(client.answer(second)) == ["return r"]
+        assert "cancelled" not in [entry["event"] for entry in client.asked()]
+
+
+def test_a_change_while_thinking_makes_the_answer_stale(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r", delay_s=0.5) as client:
+        client.initialize()
+        client.open(CODE)
+        id_ = client.ask_completion(1, 4)
+        client.await_event("asked")
+        client.insert(0, 0, "# ", 2)
+        assert client.answer(id_)["error"]["code"] == -32801
+
+
+def test_a_document_closed_while_thinking_gets_an_empty_answer(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r", delay_s=600) as client:
+        client.initialize()
+        client.open(CODE)
+        id_ = client.ask_completion(1, 4)
+        client.await_event("asked")
+        client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        assert insert_texts(client.answer(id_)) == []
+        client.await_event("cancelled")
+
+
+def test_a_lane_runs_one_and_replaces_the_one_that_waits() -> None:
+    async def scenario() -> list[str]:
+        lane, seen = Lane(), []
+
+        async def work(name: str) -> str:
+            seen.append(f"start {name}")
+            try:
+                await asyncio.sleep(60 if name != "last" else 0)
+            finally:
+                seen.append(f"end {name}")
+            return name
+
+        async def question(name: str, delay_s: float) -> None:
+            try:
+                await lane.turn(delay_s)
+                await lane.run(lambda: work(name), 60)
+            except Superseded:
+                seen.append(f"superseded {name}")
+
+        tasks = [asyncio.create_task(question("first", 0))]
+        await asyncio.sleep(0.01)
+        tasks.append(asyncio.create_task(question("waiting", 60)))
+        await asyncio.sleep(0.01)
+        tasks.append(asyncio.create_task(question("last", 0)))
+        await asyncio.gather(*tasks)
+        return seen
+
+    seen = asyncio.run(scenario())
+    assert "start waiting" not in seen
+    assert "superseded waiting" in seen
+    assert seen.index("end first") < seen.index("start last")
+    assert seen[-1] == "end last"
+
+
+# --- the model is not there yet ----------------------------------------------------------------
+
+
+def loading(progress: float) -> dict[str, Any]:
+    return {"state": "loading", "model": "fake", "progress": progress}
+
+
+READY = {"state": "ready", "model": "fake", "provider": "CPU"}
+
+
+def test_a_loading_model_shows_progress_where_the_client_can(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, statuses=[loading(0.4), loading(0.8), READY]) as client:
+        client.initialize(capabilities={"window": {"workDoneProgress": True}})
+        assert client.status("loading 40 %")["kind"] == "Warning"
+        create = client.until("window/workDoneProgress/create")
+        client.send(id=create["id"], result=None)
+        begin = client.until("$/progress")["params"]
+        assert begin["token"] == create["params"]["token"]
+        assert (begin["value"]["kind"], begin["value"]["percentage"]) == ("begin", 40)
+        assert client.until("$/progress")["params"]["value"]["percentage"] == 80
+        client.status("ready")
+        assert client.until("$/progress")["params"]["value"]["kind"] == "end"
+
+
+def test_without_progress_in_the_client_the_status_line_has_to_do(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, statuses=[loading(0.4), READY]) as client:
+        client.initialize()
+        client.status("loading 40 %")
+        client.status("ready")
+        assert "$/progress" not in [message.get("method") for message in client.messages]
+
+
+def test_a_model_not_ready_answers_nothing_and_says_how_far_it_is(tmp_path: Path) -> None:
+    failing = {"error": "ModelNotReady", "message": "the model is loading"}
+    with lsp_process(tmp_path, failing, statuses=[loading(0.4)]) as client:
+        client.initialize()
+        client.open(CODE)
+        client.status("loading 40 %")
+        assert insert_texts(client.complete(1, 4)) == []
+        assert client.is_alive()
+        assert client.statuses() == ["model still loading 40 %"]
+        assert client.popups() == []
+
+
+# --- settings, folders, notebooks ----------------------------------------------------------------
+
+
+def test_settings_come_with_initialize_and_change_later(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize(initializationOptions={"disabledLanguages": ["python"]})
+        client.open(CODE)
+        assert insert_texts(client.complete(1, 4)) == []
+        assert client.status("switched off for python")["kind"] == "Inactive"
+        settings = {"redraft": {"disabledLanguages": []}}
+        client.notify("workspace/didChangeConfiguration", {"settings": settings})
+        assert insert_texts(client.complete(1, 4)) == ["return r"]
+
+
+def test_settings_are_fetched_from_a_client_that_only_says_they_changed(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize(capabilities={"workspace": {"configuration": True}})
+        client.notify("workspace/didChangeConfiguration", {"settings": None})
+        pull = client.until("workspace/configuration")
+        client.send(id=pull["id"], result=[{"enabled": False}])
+        client.open(CODE)
+        assert insert_texts(client.complete(1, 4)) == []
+        client.status("enabled")
+
+
+def test_a_bad_setting_is_logged_and_opens_no_popup(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize(initializationOptions={"maxLines": "many", "nonsense": 1})
+        client.until("window/logMessage")
+        told = [m["params"]["message"] for m in client.messages if "window/log" in str(m)]
+        assert any("nonsense" in message for message in told)
+        client.open(CODE)
+        assert insert_texts(client.complete(1, 4)) == ["return r"]
+        assert client.popups() == []
+
+
+def test_notebook_cells_are_documents_of_their_own(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "x.sum()") as client:
+        notebook = {"synchronization": {}}
+        result = client.initialize(capabilities={"notebookDocument": notebook})
+        assert result["capabilities"]["notebookDocumentSync"]["notebookSelector"]
+        cell, other = "vscode-notebook-cell:/w/n.ipynb#1", "vscode-notebook-cell:/w/n.ipynb#2"
+        document = {"uri": cell, "languageId": "python", "version": 1, "text": "x = 1\n"}
+        book = {"uri": "file:///w/n.ipynb", "version": 1, "notebookType": "jupyter", "cells": []}
+        client.notify(
+            "notebookDocument/didOpen", {"notebookDocument": book, "cellTextDocuments": [document]}
+        )
+        at = {"line": 1, "character": 0}
+        typed = {
+            "document": {"uri": cell, "version": 2},
+            "changes": [{"range": {"start": at, "end": at}, "text": "y = "}],
+        }
+        structure = {"didOpen": [{**document, "uri": other}], "didClose": []}
+        change = {"cells": {"textContent": [typed], "structure": structure}}
+        client.notify("notebookDocument/didChange", {"notebookDocument": book, "change": change})
+        assert insert_texts(client.complete(1, 4, uri=cell)) == ["x.sum()"]
+        assert insert_texts(client.complete(1, 0, uri=other)) == ["x.sum()"]
+        assert [entry["cursor"] for entry in client.asked()] == [10, 6]
+        client.notify(
+            "notebookDocument/didClose",
+            {"notebookDocument": book, "cellTextDocuments": [{"uri": cell}, {"uri": other}]},
+        )
+        assert client.complete(1, 0, uri=cell)["error"]["code"] == -32602
+
+
+FOLDERS = ("file:///w/project", "file:///w/project/inner", "file:///C%3A/code")
+
+
+@pytest.mark.parametrize(
+    ("uri", "language", "expected"),
+    [
+        ("file:///w/project/src/a%20b.py", "python", "src/a b.py"),
+        ("file:///w/project/inner/x/y.go", "go", "x/y.go"),
+        ("file:///w/projector/y.go", "go", "y.go"),
+        ("file:///c:/code/lib/z.rs", "rust", "lib/z.rs"),
+        ("file://server/share/q.c", "c", "q.c"),
+        ("untitled:Untitled-1", "python", "Untitled-1.py"),
+        ("vscode-notebook-cell:/w/project/n.ipynb#W1", "python", "n.ipynb.py"),
+        ("file:///w/project/Makefile", "makefile", "Makefile"),
+        ("git:/w/project/src/a.py?ref=HEAD", "python", "src/a.py"),
+        ("file://[broken", "", "[broken"),
+        ("", "", "untitled"),
+    ],
+)
+def test_the_model_sees_paths_relative_to_the_innermost_folder(
+    uri: str, language: str, expected: str
+) -> None:
+    assert shown_path(uri, FOLDERS, language) == expected
+
+
+# --- reports, transports -------------------------------------------------------------------------
+
+
+def test_all_reports_of_clients_are_understood(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        client.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
+        client.notify("textDocument/didFocus", {})
+        [item] = client.complete(1, 4)["result"]["items"]
+        client.notify("textDocument/didShowCompletion", {"item": item})
+        client.notify(
+            "textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": 3}
+        )
+        assert "result" in client.request("workspace/executeCommand", item["command"])
+        accepted = {**item["command"], "command": "github.copilot.didAcceptCompletionItem"}
+        assert "result" in client.request("workspace/executeCommand", accepted)
+        assert client.popups() == []
+
+
+def test_stray_output_of_libraries_does_not_reach_the_client(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        assert insert_texts(client.complete(1, 4)) == ["return r"]
+        assert "a stray line" in client.stderr_file.read_text()
+
+
+def test_each_tcp_client_has_a_session_of_its_own() -> None:
+    async def call(port: int) -> dict[str, Any]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+        body = json.dumps(message).encode()
+        writer.write(b"content-length: %d\r\n\r\n" % len(body) + body)
+        header = await reader.readuntil(b"\r\n\r\n")
+        length = int(header.split(b"\r\n")[0].split(b":")[1])
+        answer: dict[str, Any] = json.loads(await reader.readexactly(length))
+        writer.close()
+        return answer
+
+    async def scenario() -> None:
+        predictor = FakePredictor()
+        port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(
+            serve_tcp(predictor, "127.0.0.1", 0, listening=lambda _, p: port.set_result(p))
+        )
+        try:
+            for _ in range(2):
+                answer = await asyncio.wait_for(call(await port), 20)
+                assert answer["result"]["serverInfo"]["name"] == "redraft"
+            with pytest.raises(SettingsError, match="choose another port"):
+                await serve_tcp(FakePredictor(), "127.0.0.1", await port)
+        finally:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+        assert predictor.closed
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "example.org", "::"])
+def test_tcp_stays_on_this_machine(host: str) -> None:
+    with pytest.raises(SettingsError, match="this machine only"):
+        asyncio.run(serve_tcp(FakePredictor(), host, 0))
+
+
+def test_a_server_can_be_made_outside_an_event_loop() -> None:
+    assert create_server(FakePredictor()).name == "redraft"
+
+
+def test_the_bench_times_every_keystroke() -> None:
+    spent = keystroke_overhead(lines=100, keystrokes=20)
+    assert len(spent) == 20
+    assert all(ms > 0 for ms in spent)
