@@ -1,1 +1,1 @@
-"""evals"""
+"""Benchmarks and evaluation; imports `model` and `lsp`, never `server`."""

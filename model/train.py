@@ -17,15 +17,17 @@ import math
 import signal
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from safetensors.torch import save_file
 from torch import Tensor
 
 from .canvas import Brief, Limits
@@ -111,7 +113,8 @@ def run(
     held_out: Path | None,
     out: Path,
     device: str = "auto",
-    say: Any = print,
+    say: Callable[[str], None] = lambda _: None,
+    facts: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
     """Train until ``steps`` or ``minutes`` are used up; returns the adapter's path.
 
@@ -119,6 +122,7 @@ def run(
         base: weights of the base, by the names of ModelConfig.
         start: adapter tensors to start from; {} for a fresh one.
         shards, held_out: packed rows to train on, and others to judge by.
+        facts: what the adapter's metadata says besides, such as the base and its SHA-256.
     """
     out.mkdir(parents=True, exist_ok=True)
     device = _pick_device(device)
@@ -155,7 +159,7 @@ def run(
             _log(out, {"kind": "evaluation", **figures, **asdict(done)})
             say(" ".join(f"{k} {v}" for k, v in figures.items()))
         if finished or interrupted.asked or time.monotonic() - saved_at > config.save_every_s:
-            _save(out, network, optimiser, average, done, config, model)
+            _save(out, network, optimiser, average, done, metadata(config, model, done, facts))
             saved_at = time.monotonic()
         if finished or interrupted.asked:
             break
@@ -452,8 +456,7 @@ def _save(
     optimiser: torch.optim.Optimizer,
     average: dict[str, Tensor],
     done: Progress,
-    config: TrainConfig,
-    model: ModelConfig,
+    facts: Mapping[str, str],
 ) -> None:
     """State to resume from, and the adapter to ship; each replaced in one move."""
     state = {
@@ -464,32 +467,37 @@ def _save(
     }
     torch.save(state, out / "state.tmp")
     (out / "state.tmp").replace(out / "state.pt")
-    save_adapter(out / "adapter.safetensors", average, config, model, done)
+    save_adapter(out / "adapter.safetensors", average, facts)
 
 
-def save_adapter(
-    path: Path, tensors: dict[str, Tensor], config: TrainConfig, model: ModelConfig, done: Progress
-) -> None:
-    """The adapter in bf16 with what is needed to use it as metadata."""
-    from safetensors.torch import save_file
-
-    metadata = {
+def metadata(
+    config: TrainConfig, model: ModelConfig, done: Progress, facts: Mapping[str, str]
+) -> dict[str, str]:
+    """What whoever loads the adapter checks, and how it came about."""
+    return {
         "rank": str(config.rank),
         "scale": "1.0",
         "adapter": config.adapter,
-        "canvas_width": str(model.canvas_width),
+        "canvas": str(model.canvas_width),
         "logit_shift": str(int(model.logit_shift)),
         "prompt_format": model.prompt_format,
         "verifier": "ar" if config.causal_weight else "none",
         "steps": str(done.step),
         "positions": str(done.positions),
+        "context_tokens": str(done.tokens),
+        "minutes": f"{done.seconds / 60:.0f}",
         "license": "apache-2.0",
+        **facts,
     }
+
+
+def save_adapter(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, str]) -> None:
+    """The adapter in bf16, replaced in one move."""
     temporary = path.with_suffix(".tmp")
     save_file(
         {n: t.to(torch.bfloat16).cpu().contiguous() for n, t in tensors.items()},
         str(temporary),
-        metadata,
+        dict(facts),
     )
     temporary.replace(path)
 
@@ -499,7 +507,7 @@ def _resume(
     network: Network,
     optimiser: torch.optim.Optimizer,
     average: dict[str, Tensor],
-    say: Any,
+    say: Callable[[str], None],
 ) -> Progress:
     if not path.is_file():
         return Progress()

@@ -1,0 +1,305 @@
+"""How long the editor waits: the benchmark behind ``redraft bench``.
+
+Real code (modules of Python's own library) is cut at real places, and single-line infills are
+asked for with an empty and with a warm prefix cache, stage by stage; the control decodes the same
+prompts with the same weights leftmost-first, one token a step. Then fifty characters are typed into
+a real file to see what a keystroke recomputes. Medians and ratios, no verdicts. Loads the model in
+this process; knows nothing of editors and HTTP.
+"""
+
+from __future__ import annotations
+
+import argparse as _sample_1
+import importlib.metadata
+import json.decoder as _sample_2
+import os
+import platform
+import random
+import re
+import shutil as _sample_3
+import statistics
+import subprocess
+import tarfile as _sample_4
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import psutil
+
+from redraft.lsp.bench import keystroke_overhead
+from redraft.model.answering import Model, answer
+from redraft.model.budget import processor
+from redraft.model.cache import PrefixCache
+from redraft.model.denoise import LEFTMOST_FIRST, Plan
+from redraft.model.loading import KV_BYTES, onnx_loader
+from redraft.model.records import EditRequest, Prediction, Quality, Stats
+
+CONTEXTS = (256, 1_024, 2_048, 4_096)  # prompt budgets, tokens
+SAMPLES: tuple[ModuleType, ...] = (_sample_1, _sample_2, _sample_3, _sample_4)
+STAGES = ("prompt_ms", "prefill_ms", "denoise_ms", "total_ms")
+TYPED = 50  # characters
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median and 95th percentile of one figure."""
+
+    p50: float
+    p95: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        if not values:
+            return cls(0.0, 0.0)
+        ordered = sorted(values)
+        place = min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))
+        return cls(round(statistics.median(ordered), 3), round(ordered[place], 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One way of asking at one context size."""
+
+    context: int  # prompt budget, tokens
+    way: str  # "cold", "warm" or "warm, leftmost-first"
+    runs: int
+    stages: dict[str, Spread]  # milliseconds
+    prompt_tokens: float  # median
+    recomputed: float  # median prompt tokens not found in the cache
+    steps: Spread  # denoise steps
+    tokens_per_step: float  # over all runs
+
+
+@dataclass(frozen=True, slots=True)
+class Typing:
+    """Fifty characters typed into a real file, one request each."""
+
+    context: int
+    total_ms: Spread
+    recomputed_tokens: Spread
+    recomputed_share: Spread  # of the prompt, 0 … 1
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything ``redraft bench`` prints; ``--json`` writes it as it is."""
+
+    model: str
+    provider: str
+    quality: str
+    threads: int
+    auto_context: int
+    cells: list[Cell]
+    typing: list[Typing]
+    editor_ms: dict[str, float]  # language-server work per keystroke in 10,000 lines: p50, p99
+    memory_mb: dict[str, float]
+    machine: dict[str, str] = field(default_factory=dict)
+
+
+def run(
+    model: str = "redraft-135m",
+    variant: str | None = None,
+    provider: str | None = None,
+    threads: int | None = None,
+    quality: Quality = "medium",
+    contexts: Sequence[int] = CONTEXTS,
+    runs: int = 12,
+    say: Say = lambda _: None,
+) -> Report:
+    """Measure one variant on this machine.
+
+    Args:
+        runs: requests per context size and way of asking.
+        say: told what is being measured now.
+
+    Raises:
+        RedraftError: the model cannot be loaded; the message says what to do.
+    """
+    process = psutil.Process()
+    before = process.memory_info().rss
+    say("loading the model")
+    loaded = onnx_loader(model, variant, provider, threads)(lambda *_: None)
+    after_load = process.memory_info().rss
+    try:
+        cells: list[Cell] = []
+        for context in contexts:
+            say(f"single-line infills at {context} tokens of context")
+            cells += measure(loaded, context, quality, runs)
+        typing = []
+        for context in sorted({1_024, loaded.context_tokens}):
+            say(f"typing {TYPED} characters at {context} tokens of context")
+            typing.append(type_into(loaded, context, quality))
+        say("the language server's own work")
+        spent = sorted(keystroke_overhead())
+        return Report(
+            model=loaded.label,
+            provider=loaded.backend.provider,
+            quality=quality,
+            threads=threads or psutil.cpu_count(logical=False) or 1,
+            auto_context=loaded.context_tokens,
+            cells=cells,
+            typing=typing,
+            editor_ms={
+                "p50": round(statistics.median(spent), 3),
+                "p99": round(spent[int(0.99 * (len(spent) - 1))], 3),
+            },
+            memory_mb={
+                "before": round(before / 2**20),
+                "model loaded": round(after_load / 2**20),
+                "after the bench": round(process.memory_info().rss / 2**20),
+            },
+            machine=machine(),
+        )
+    finally:
+        loaded.backend.close()
+
+
+def measure(model: Model, context: int, quality: Quality, runs: int) -> list[Cell]:
+    """Cold, warm and the control at one context size, in turn for each place."""
+    found: dict[str, list[Stats]] = {"cold": [], "warm": [], "warm, leftmost-first": []}
+    for request in places(context, quality, runs):
+        earlier = replace(
+            request,
+            text=request.text[: request.cursor - 1] + request.text[request.cursor :],
+            cursor=request.cursor - 1,
+        )
+        found["cold"].append(ask(emptied(model), request).stats)
+        for way, plan in (("warm", None), ("warm, leftmost-first", LEFTMOST_FIRST)):
+            fresh = emptied(model)
+            ask(fresh, replace(earlier, max_tokens=1))  # the keystroke before
+            found[way].append(ask(fresh, request, plan).stats)
+    return [cell(context, way, stats) for way, stats in found.items()]
+
+
+def cell(context: int, way: str, stats: Sequence[Stats]) -> Cell:
+    steps = sum(s.denoise_steps for s in stats)
+    return Cell(
+        context=context,
+        way=way,
+        runs=len(stats),
+        stages={stage: Spread.of([getattr(s, stage) for s in stats]) for stage in STAGES},
+        prompt_tokens=statistics.median(s.prompt_tokens for s in stats),
+        recomputed=statistics.median(recomputed(s) for s in stats),
+        steps=Spread.of([float(s.denoise_steps) for s in stats]),
+        tokens_per_step=round(sum(s.canvas_tokens for s in stats) / max(steps, 1), 3),
+    )
+
+
+def type_into(model: Model, context: int, quality: Quality) -> Typing:
+    """Type the text that was cut out of a real file back into it, asking at every character."""
+    fresh = emptied(model)
+    text, start = _sample_text(SAMPLES[0]), 0
+    start = text.index("def parse_known_args")
+    begin, typed = text[:start], text[start : start + TYPED]
+    rest = text[start + TYPED :]
+    stats = []
+    for count in range(TYPED + 1):
+        request = EditRequest(
+            "infill",
+            "argparse.py",
+            begin + typed[:count] + rest,
+            start + count,
+            language="python",
+            context_tokens=context,
+            max_tokens=16,
+            max_lines=1,
+            quality=quality,
+        )
+        stats.append(ask(fresh, request).stats)
+    stats = stats[1:]  # the first one fills the cache
+    return Typing(
+        context=context,
+        total_ms=Spread.of([s.total_ms for s in stats]),
+        recomputed_tokens=Spread.of([float(recomputed(s)) for s in stats]),
+        recomputed_share=Spread.of([recomputed(s) / max(s.prompt_tokens, 1) for s in stats]),
+    )
+
+
+def recomputed(stats: Stats) -> int:
+    """Prompt tokens that had to be prefilled."""
+    return stats.prompt_tokens - stats.reused_tokens
+
+
+def places(context: int, quality: Quality, count: int) -> list[EditRequest]:
+    """Requests whose line is cut at a natural place; the same ones every time."""
+    rng = random.Random(20_26)
+    found = []
+    while len(found) < count:
+        module = SAMPLES[len(found) % len(SAMPLES)]
+        text = _sample_text(module)
+        cuts = [m.end() for m in re.finditer(r"\n[ ]+\S[^\n]{8,}?[(=,.]\s?(?=[^\n]{4,40}\n)", text)]
+        at = rng.choice(cuts)
+        end = text.index("\n", at)
+        found.append(
+            EditRequest(
+                "infill",
+                f"{module.__name__.replace('.', '/')}.py",
+                text[:at] + text[end:],
+                at,
+                language="python",
+                context_tokens=context,
+                max_tokens=32,
+                max_lines=1,
+                quality=quality,
+            )
+        )
+    return found
+
+
+def ask(model: Model, request: EditRequest, plan: Plan | None = None) -> Prediction:
+    return answer(model, request, time.perf_counter, plan=plan)
+
+
+def emptied(model: Model) -> Model:
+    """The same model with nothing in its prefix cache."""
+    model.cache.clear()
+    return replace(model, cache=PrefixCache(model.backend, KV_BYTES))
+
+
+def _sample_text(module: ModuleType) -> str:
+    assert module.__file__ is not None
+    return Path(module.__file__).read_text(encoding="utf-8")
+
+
+def machine() -> dict[str, str]:
+    """What the figures were taken on."""
+    found = {
+        "processor": processor(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "cores": str(os.cpu_count()),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+    for name in ("onnxruntime", "onnxruntime-gpu", "redraft"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    commit = _commit()
+    if commit:
+        found["commit"] = commit
+    return found
+
+
+def _commit() -> str:
+    """The checkout's commit, when the benchmark runs inside one."""
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    return asdict(report)

@@ -1,0 +1,92 @@
+"""Who may import whom, and that serving never brings torch in."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("model", "lsp", "server", "evals")
+MAY_IMPORT = {"model": set(), "lsp": {"model"}, "server": {"model", "lsp", "evals"}, "evals": {"model", "lsp"}}
+#: The command is the one place of ``server`` that may reach into the language server and the bench.
+COMMAND = {"cli.py", "training.py", "benching.py"}
+USES_TORCH = {"network.py", "torch_backend.py", "train.py"}
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names a module imports, relative ones resolved against its package."""
+    package = ["redraft", *path.relative_to(ROOT).parts[:-1]]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            found.add(".".join([*base, *([node.module] if node.module else [])]))
+    return found
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_import_only_downwards(package: str) -> None:
+    wrong = []
+    for path in modules(package):
+        for name in imported(path):
+            parts = name.split(".")
+            if parts[0] != "redraft" or len(parts) < 2 or parts[1] == package:
+                continue
+            allowed = MAY_IMPORT[package]
+            if package == "server" and path.name not in COMMAND:
+                allowed = {"model"}
+            if parts[1] not in allowed:
+                wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert not wrong
+
+
+def test_torch_is_imported_by_training_and_the_reference_alone() -> None:
+    users = {
+        path.name
+        for package in PACKAGES
+        for path in modules(package)
+        if any(name.split(".")[0] == "torch" for name in imported(path))
+    }
+    assert users == USES_TORCH
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "redraft.server.cli",
+        "redraft.server.app",
+        "redraft.server.host",
+        "redraft.lsp.app",
+        "redraft.model.loading",
+        "redraft.model.runtime",
+    ],
+)
+def test_serving_imports_no_torch(module: str, tmp_path: Path) -> None:
+    check = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", check], cwd=tmp_path, timeout=120)
+    assert done.returncode == 0
+
+
+def test_every_package_says_what_it_is_for() -> None:
+    for folder in (*PACKAGES, "tests", "editor-clients"):
+        assert (ROOT / folder / "README.md").is_file(), folder
+
+
+def test_every_module_opens_with_a_docstring() -> None:
+    bare = [
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in modules(package)
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not bare
