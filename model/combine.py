@@ -10,7 +10,7 @@ import contextlib
 import json
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from math import prod
 from pathlib import Path
@@ -29,7 +29,7 @@ from .files import (
     sync_files,
     write_atomically,
 )
-from .gguf import Checkpoint, read_checkpoint, tensor_shapes, tokenizer_data
+from .gguf import read_checkpoint, tensor_shapes, tokenizer_data
 from .models import ModelInfo
 from .tokens import Tokenizer
 
@@ -95,11 +95,9 @@ def _write_model(
             )
         adapter = load_adapter(model.adapter)
         check_adapter(adapter, model.config, model.base.gguf_sha256)
-    counted = _Counted(tensors, progress, passes=1 if model.config.adapter != "canvas" else 2)
-    context, canvas = merge(model.config, counted, adapter)
+    context, canvas = merge(model.config, tensors, adapter)
     Tokenizer.from_gguf(tokenizer_data(base)).save(folder / "tokenizer.json")
-    (folder / "config.json").write_text(model.config.to_json(), encoding="utf-8")
-    _materialise(model.config, context, canvas, variant, folder)
+    _materialise(model.config, context, canvas, variant, folder, progress)
 
 
 def _materialise(
@@ -108,9 +106,10 @@ def _materialise(
     canvas: Mapping[str, FloatArray],
     variant: str,
     folder: Path,
+    progress: ProgressCallback | None,
 ) -> None:
     # Imported here: it brings onnx along, which serving does not need once a model is ready.
-    from .graph import materialise
+    from .materialise import materialise
 
     materialise(config, context, canvas, variant, folder)
 
@@ -128,27 +127,6 @@ def _expected_bytes(config: ModelConfig, variant: str) -> int:
     weights = sum(prod(shape) for shape in tensor_shapes(asdict(config)).values())
     passes = 2 if config.adapter == "canvas" else 1
     return int(weights * passes * _BYTES_PER_WEIGHT[variant])
-
-
-class _Counted(Mapping[str, FloatArray]):
-    """The base, reporting how far its tensors have been read."""
-
-    def __init__(self, tensors: Checkpoint, progress: ProgressCallback | None, passes: int) -> None:
-        self._tensors, self._progress = tensors, progress
-        self._done, self._total = 0, passes * len(tensors)
-
-    def __getitem__(self, name: str) -> FloatArray:
-        values = self._tensors[name]
-        self._done = min(self._done + 1, self._total)
-        if self._progress is not None:
-            self._progress(Progress("combine", self._done, self._total))
-        return values
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
-
-    def __len__(self) -> int:
-        return len(self._tensors)
 
 
 # ------------------------------------------------------------------------------ checking

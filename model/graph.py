@@ -4,7 +4,8 @@ Three forms of one network: ``prefill`` (causal, appends to the KV cache), ``den
 window, both directions) and ``packed`` (K windows side by side, none sees another). No exporter, no
 torch and no binary in git is involved.
 Attention is onnxruntime's GroupQueryAttention: it appends keys and values to preallocated buffers
-and rotates by tables that are inputs. Knows nothing of files, sessions or devices: ``materialise.py`` places the weights.
+and rotates by tables that are inputs. Knows nothing of files, sessions or devices:
+``materialise.py`` places the weights.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from .config import ModelConfig
+from .errors import WeightsError
 from .quantize import Stored, block_size, check_variant, float_type, format_of
 
 Form = Literal["prefill", "denoise", "packed"]
@@ -58,8 +60,14 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
 
     Raises:
         SettingsError: there is no such variant.
+        WeightsError: onnxruntime cannot run heads of this size.
     """
     check_variant(variant)
+    if config.head_dim % 16:
+        raise WeightsError(
+            f"The model {config.name} has attention heads of {config.head_dim} dimensions; "
+            "onnxruntime rotates only multiples of 16. Choose another model."
+        )
     return _Builder(config, variant, form).graph()
 
 

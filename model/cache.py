@@ -1,0 +1,193 @@
+"""The prefix cache: which cached sequence a new prompt continues.
+
+A few sequences are kept, least recently used first to go. A prompt takes the one that shares the
+longest prefix with it: in place when little is lost by cutting its tail, as a copy when a long
+tail would be lost. The decision is a pure function; what it costs to be wrong is only time, since
+every path yields the same keys and values. Knows nothing of prompts or of devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from types import TracebackType
+
+import numpy as np
+
+from .backend import Backend, Sequence
+
+#: A sequence is copied rather than cut when more cached tokens than this would be lost. On two
+#: cores a token costs about 0.6 ms to compute again and 0.01 ms to copy; but a copy also takes a
+#: buffer, and the tail behind an edit (the near window, the last answer) is of no use to anyone.
+LONG_TAIL = 256
+
+#: Prefixes shorter than this are not worth copying: every prompt starts alike.
+SHORT_PREFIX = 64
+
+#: Sequences kept at most, however small.
+MOST_SEQUENCES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A cached sequence as the decision sees it."""
+
+    common: int  # tokens shared with the prompt
+    length: int  # tokens cached
+    capacity: int  # tokens its buffer holds
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Cut the sequence to its common prefix and go on in place."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Copy the common prefix to a new sequence; ``replace`` the old one or keep it."""
+
+    index: int
+    replace: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """Start an empty sequence."""
+
+
+def decide(held: Seq[Held], needed: int) -> Continue | Fork | Fresh:
+    """What a prompt that needs a capacity of ``needed`` tokens should continue."""
+    best = max(range(len(held)), key=lambda i: (held[i].common, -held[i].length), default=None)
+    if best is None or held[best].common == 0:
+        return Fresh()
+    chosen = held[best]
+    lost = chosen.length - chosen.common
+    if lost > LONG_TAIL:
+        return Fork(best, replace=False) if chosen.common >= SHORT_PREFIX else Fresh()
+    return Continue(best) if needed <= chosen.capacity else Fork(best, replace=True)
+
+
+def common_prefix(left: Seq[int], right: Seq[int]) -> int:
+    """Tokens at the start of both."""
+    count = min(len(left), len(right))
+    a = np.fromiter(left[:count], np.int64, count)
+    b = np.fromiter(right[:count], np.int64, count)
+    different = np.flatnonzero(a != b)
+    return int(different[0]) if len(different) else count
+
+
+class Lease:
+    """A sequence lent to one request. Prefill ``tokens[reused:]``, then denoise.
+
+    Leaving the ``with`` block, or ``release``, gives it back with whatever it then holds.
+    """
+
+    def __init__(self, cache: PrefixCache, sequence: Sequence, reused: int) -> None:
+        self._cache = cache
+        self.sequence = sequence
+        self.reused = reused
+
+    def release(self) -> None:
+        self._cache.take_back(self.sequence)
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+class PrefixCache:
+    """Sequences of one backend by what they hold.
+
+    Args:
+        budget_bytes: of KV memory over all sequences. A single sequence may exceed it, since
+            refusing a long prompt would be worse; it then is the only one.
+    """
+
+    def __init__(self, backend: Backend, budget_bytes: int) -> None:
+        self._backend = backend
+        self._budget_bytes = budget_bytes
+        self._idle: list[Sequence] = []  # least recently used first
+        self._lent: list[Sequence] = []
+
+    def acquire(self, tokens: Seq[int], room: int) -> Lease:
+        """A sequence that holds the first ``reused`` of ``tokens`` and nothing else.
+
+        Args:
+            room: tokens that will be needed behind ``tokens``, windows included.
+
+        Raises:
+            InvalidRequest: so many tokens fit in no sequence.
+        """
+        needed = len(tokens) + room
+        held = [
+            Held(common_prefix(each.tokens, tokens), len(each.tokens), each.capacity)
+            for each in self._idle
+        ]
+        sequence = self._provide(decide(held, needed), held, needed)
+        reused = len(sequence.tokens)
+        self._lent.append(sequence)
+        return Lease(self, sequence, reused)
+
+    def take_back(self, sequence: Sequence) -> None:
+        """Called by :class:`Lease`; a second time does nothing."""
+        if any(each is sequence for each in self._lent):
+            self._lent = [each for each in self._lent if each is not sequence]
+            self._idle.append(sequence)
+            self._evict(0, self._idle[-1])
+
+    def clear(self) -> None:
+        """Forget every sequence that is not lent."""
+        while self._idle:
+            self._backend.release(self._idle.pop())
+
+    def _provide(self, decision: Continue | Fork | Fresh, held: Seq[Held], needed: int) -> Sequence:
+        if isinstance(decision, Fresh):
+            return self._fresh(needed)
+        source = self._idle[decision.index]
+        common = held[decision.index].common
+        if isinstance(decision, Continue):
+            self._drop(source)
+            source.truncate(common)
+            return source
+        self._evict(needed, source)
+        keep_both = not decision.replace and self._fits(needed)
+        if not keep_both:
+            self._drop(source)
+            if needed <= source.capacity:  # no memory for both: the tail is lost after all
+                source.truncate(common)
+                return source
+        fork = self._backend.fork(source, common, needed)
+        if not keep_both:
+            self._backend.release(source)
+        return fork
+
+    def _fresh(self, needed: int) -> Sequence:
+        self._evict(needed, None)
+        return self._backend.new_sequence(needed)
+
+    def _evict(self, needed: int, keep: Sequence | None) -> None:
+        """Release the least recently used until ``needed`` more tokens fit, but never ``keep``."""
+        old = [each for each in self._idle if each is not keep]
+        while old and not self._fits(needed):
+            victim = old.pop(0)
+            self._drop(victim)
+            self._backend.release(victim)
+
+    def _drop(self, sequence: Sequence) -> None:
+        self._idle = [each for each in self._idle if each is not sequence]
+
+    def _fits(self, needed: int) -> bool:
+        everyone = [*self._idle, *self._lent]
+        tokens = needed + sum(each.capacity for each in everyone)
+        count = len(everyone) + (1 if needed else 0)
+        in_budget = tokens * self._backend.bytes_per_token <= self._budget_bytes
+        return in_budget and count <= MOST_SEQUENCES

@@ -1,0 +1,181 @@
+"""Which onnxruntime is installed, and where and in which variant to run.
+
+Answers questions about this machine; knows nothing of models or folders.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+
+from .errors import InstallError, SettingsError
+from .quantize import check_variant
+
+Provider = Literal["CPU", "CUDA"]
+
+#: GroupQueryAttention has been able to look in both directions since this version.
+OLDEST_ONNXRUNTIME = (1, 30)
+
+
+def check_onnxruntime(installed: Callable[[str], str | None] | None = None) -> str:
+    """The version of the one onnxruntime that is installed.
+
+    Args:
+        installed: version of a distribution, or None; for tests.
+
+    Raises:
+        InstallError: none, two that overwrite each other, or one too old; says what to do.
+    """
+    version_of = installed or _installed_version
+    kinds = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino")
+    found = {kind: version for kind in kinds if (version := version_of(kind)) is not None}
+    if not found:
+        raise InstallError(
+            "onnxruntime is not installed. Run: pip install 'redraft[cpu]', or 'redraft[gpu]' on a "
+            "machine with an NVIDIA GPU."
+        )
+    if len(found) > 1:
+        raise InstallError(
+            f"{' and '.join(found)} are installed together and overwrite each other's files. "
+            f"Run: pip uninstall -y {' '.join(found)}, then pip install 'redraft[cpu]' or "
+            "'redraft[gpu]'."
+        )
+    ((kind, version),) = found.items()
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if numbers < OLDEST_ONNXRUNTIME:
+        oldest = ".".join(map(str, OLDEST_ONNXRUNTIME))
+        raise InstallError(
+            f"{kind} {version} is too old: bidirectional attention needs {oldest} or newer. "
+            f"Run: pip install -U '{kind}>={oldest}'."
+        )
+    return version
+
+
+def _installed_version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def import_onnxruntime() -> ModuleType:
+    """onnxruntime, checked.
+
+    Raises:
+        InstallError: see :func:`check_onnxruntime`, or its native library does not load.
+    """
+    check_onnxruntime()
+    try:
+        return importlib.import_module("onnxruntime")
+    except ImportError as error:
+        raise InstallError(
+            f"onnxruntime is installed but does not load: {error}. Reinstall it with: "
+            "pip install --force-reinstall onnxruntime (or onnxruntime-gpu)."
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Where to run, the variant that suits it, and why it is not CUDA."""
+
+    provider: Provider
+    variant: str
+    notice: str = ""  # for people, to be said once; "" when there is nothing to say
+
+
+def pick_device(wanted: str = "auto", variant: str = "auto") -> Device:
+    """CUDA when its provider loads, else the CPU.
+
+    Args:
+        wanted: "auto", "cpu" or "cuda".
+        variant: "auto" or one of ``quantize.VARIANTS``.
+
+    Raises:
+        InstallError: onnxruntime is unusable, or CUDA was demanded and does not load.
+        SettingsError: an unknown name, or a variant that the device cannot run.
+    """
+    if wanted not in ("auto", "cpu", "cuda"):
+        raise SettingsError(f"Unknown device {wanted!r}: choose auto, cpu or cuda.")
+    runtime = import_onnxruntime()
+    why_not = "the device setting asks for the CPU" if wanted == "cpu" else cuda_problem(runtime)
+    if wanted == "cuda" and why_not:
+        raise InstallError(f"CUDA was asked for but {why_not}. Run 'redraft doctor' for details.")
+    provider: Provider = "CPU" if why_not else "CUDA"
+    chosen = _default_variant(runtime, provider) if variant == "auto" else variant
+    _check_runs(chosen, provider)
+    notice = f"Running on the CPU: {why_not}." if why_not and wanted == "auto" else ""
+    return Device(provider, chosen, notice)
+
+
+def _default_variant(runtime: ModuleType, provider: Provider) -> str:
+    if provider == "CUDA":
+        return "fp16"
+    return "int8" if int8_is_exact(runtime) else "q8"
+
+
+def _check_runs(variant: str, provider: Provider) -> None:
+    check_variant(variant)
+    if (variant == "fp16") != (provider == "CUDA"):
+        fitting = "fp16" if provider == "CUDA" else "int8, q8 or fp32"
+        raise SettingsError(f"The variant {variant} does not run on {provider}: choose {fitting}.")
+
+
+def cuda_problem(runtime: ModuleType) -> str:
+    """Why CUDA cannot be used, or "" when it can."""
+    if "CUDAExecutionProvider" not in runtime.get_available_providers():
+        return "the installed onnxruntime has no CUDA support (pip install 'redraft[gpu]' has)"
+    try:
+        runtime.preload_dlls()
+        probe = runtime.InferenceSession(
+            _probe_model(), _quiet(runtime), providers=["CUDAExecutionProvider"]
+        )
+    except Exception as error:  # whatever keeps CUDA from working: the CPU serves
+        return f"CUDA does not load: {str(error).strip().splitlines()[0]}"
+    if "CUDAExecutionProvider" not in probe.get_providers():
+        return "CUDA does not load: a driver or a CUDA library is missing"
+    return ""
+
+
+def int8_is_exact(runtime: ModuleType) -> bool:
+    """Whether this processor multiplies unsigned by signed bytes without saturating.
+
+    Without VNNI, x86 adds pairs of products in 16 bits: 2 · 255 · 127 overflows, and the variant
+    int8 would be quietly wrong.
+    """
+    columns = 64
+    session = runtime.InferenceSession(
+        _probe_model(), _quiet(runtime), providers=["CPUExecutionProvider"]
+    )
+    left = np.full((1, columns), 255, np.uint8)
+    right = np.full((columns, 1), 127, np.int8)
+    (product,) = session.run(None, {"left": left, "right": right})
+    return int(product[0, 0]) == columns * 255 * 127
+
+
+def _probe_model() -> bytes:
+    from onnx import TensorProto, helper  # here: most processes never probe
+
+    info = helper.make_tensor_value_info
+    node = helper.make_node("MatMulInteger", ["left", "right"], ["product"])
+    graph = helper.make_graph(
+        [node],
+        "probe",
+        [info("left", TensorProto.UINT8, [1, 64]), info("right", TensorProto.INT8, [64, 1])],
+        [info("product", TensorProto.INT32, [1, 1])],
+    )
+    opsets = [helper.make_opsetid("", 23)]
+    data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=11).SerializeToString()
+    return data
+
+
+def _quiet(runtime: ModuleType) -> Any:
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4  # a failure is reported by us, once
+    options.intra_op_num_threads = 1
+    return options
