@@ -167,6 +167,9 @@ class Merged(Mapping[str, FloatArray]):
         change += values
         return change
 
+    def __contains__(self, name: object) -> bool:  # Mapping's own would compute the tensor
+        return name in self._base
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._base)
 
@@ -179,8 +182,8 @@ def merge(
 ) -> tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]]:
     """The weights of the context pass and those of the canvas, by our names.
 
-    Where both are the same weights they are the same object. A tied head follows the embedding
-    of its own pass.
+    Where both are the same weights they are the same object. The canvas's new row for the mask is
+    an input only: as a special token the mask is never predicted, tied head or not.
 
     Raises:
         WeightsError: the adapter does not fit the base, or is missing or unexpected.

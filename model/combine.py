@@ -111,7 +111,11 @@ def _materialise(
     # Imported here: it brings onnx along, which serving does not need once a model is ready.
     from .materialise import materialise
 
-    materialise(config, context, canvas, variant, folder)
+    def report(fraction: float) -> None:
+        if progress is not None:
+            progress(Progress("combine", round(fraction * 1_000), 1_000))
+
+    materialise(config, context, canvas, variant, folder, report)
 
 
 def _check_architecture(config: ModelConfig, fields: Mapping[str, Any]) -> None:

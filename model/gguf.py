@@ -336,6 +336,9 @@ class Checkpoint(Mapping[str, FloatArray]):
                 return _unpermute(values, heads)
         return values
 
+    def __contains__(self, name: object) -> bool:  # Mapping's own would read the tensor
+        return name in self._names
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 

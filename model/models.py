@@ -74,8 +74,8 @@ def cache_dir() -> Path:
     return Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("redraft")
 
 
-def find_models() -> list[ModelInfo]:
-    """All models by name; a user's folder hides the built-in model of the same name.
+def list_models() -> list[ModelInfo]:
+    """Every model that can be used here; a user's folder hides the built-in model of the same name.
 
     A folder whose description is broken is left out, with a warning in the log.
     """
@@ -90,20 +90,20 @@ def find_models() -> list[ModelInfo]:
     return list(found.values())
 
 
-def find_model(name: str) -> ModelInfo:
+def info(name: str) -> ModelInfo:
     """The model called ``name``.
 
     Raises:
         UnknownModel: there is none.
         WeightsError: the folder of that name has a broken description.
     """
-    models = find_models()
+    models = list_models()
     for model in models:
         if model.name == name:
             return model
     for path in _descriptions():
         if path.parent.name == name:
-            read_description(path)  # raises what find_models only logged
+            read_description(path)  # raises what list_models only logged
     known = ", ".join(model.name for model in models)
     raise UnknownModel(
         f"There is no model {name!r}; known are {known}. Put the folder of a model of your own "

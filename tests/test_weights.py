@@ -27,6 +27,7 @@ from tiny_gguf import HIDDEN, random, write_llama
 
 RANK, MASK_TOKEN = 4, 16
 LINEAR = "blocks.1.attn.q"
+REAL_MATERIALISE = combine._materialise
 
 
 def sha(path: Path) -> str:
@@ -39,10 +40,12 @@ def store(
     canvas: Mapping[str, Any],
     variant: str,
     folder: Path,
+    progress: Any,
 ) -> None:
     """Stands in for the making of ONNX files: keeps what it was given, for comparison."""
     np.savez(folder / "context.npz", **dict(context))
     np.savez(folder / "canvas.npz", **dict(canvas))
+    (folder / "config.json").write_text(config.to_json())
 
 
 class World:
@@ -229,7 +232,7 @@ def test_ensure_fetches_combines_and_then_only_looks(world: World, made: list[st
     folder = weights.ensure("tiny", None, seen.append)
     assert folder == world.cache / "ready" / "tiny" / "1" / "fp32"
     stages = list(dict.fromkeys(p.stage for p in seen))
-    assert stages == ["unpack", "combine"] and seen[-1].fraction == 1.0
+    assert stages == ["unpack"] and seen[-1].fraction == 1.0
     config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text()))
     assert config == weights.info("tiny").config and config.name == "tiny"
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
@@ -268,6 +271,23 @@ def test_what_is_damaged_is_made_anew(
     assert len(made) == 2
     if name != "canvas.npz":
         assert path.read_bytes() == whole
+
+
+def test_the_base_alone_can_be_had(world: World) -> None:
+    path = weights.base_path("tiny")
+    assert sha(path) == world.description["base"]["gguf_sha256"]
+
+
+def test_a_change_of_how_folders_are_made_makes_them_anew(
+    world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights.ensure("tiny")
+    real = weights.sha256_of
+    monkeypatch.setattr(
+        weights, "sha256_of", lambda path: "new" if path.name == "graph.py" else real(path)
+    )
+    weights.ensure("tiny")
+    assert len(made) == 2
 
 
 def test_a_damaged_base_is_fetched_again(world: World) -> None:
@@ -419,12 +439,28 @@ def test_an_unknown_variant_is_refused(world: World) -> None:
         weights.ensure("tiny", "int3")
 
 
+def test_the_real_combine_step_makes_graphs_that_load(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime", reason="comes with 'redraft[cpu]'")
+    monkeypatch.setattr(combine, "_materialise", REAL_MATERIALISE)
+    seen: list[Progress] = []
+    folder = weights.ensure("tiny", "fp32", seen.append)
+    assert seen[-1] == Progress("combine", 1_000, 1_000)
+    for form in ("prefill", "denoise", "packed"):
+        session = onnxruntime.InferenceSession(
+            folder / f"{form}.onnx", providers=["CPUExecutionProvider"]
+        )
+        assert "tokens" in [value.name for value in session.get_inputs()]
+    assert weights.ensure("tiny", "fp32") == folder
+
+
 # ------------------------------------------------------------------------------ the registry
 
 
 def test_the_built_in_model_is_described_truly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    model = models.find_model(models.DEFAULT_MODEL)
+    model = models.info(models.DEFAULT_MODEL)
     assert model.folder is None and model.adapter is not None
     assert sha(model.adapter) == model.adapter_sha256
     assert model.base.wheel_sha256 == (
