@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from redraft.model.errors import RedraftError, SettingsError
 
+from .training import app as train_app
+
 if TYPE_CHECKING:
     from redraft.model.records import Predictor
 
@@ -29,6 +31,7 @@ app = typer.Typer(
 )
 models = typer.Typer(help="List, fetch, inspect and export weights.", no_args_is_help=True)
 app.add_typer(models, name="model")
+app.add_typer(train_app, name="train")
 
 Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
 Variant = Annotated[
@@ -253,6 +256,29 @@ def _remote(settings: Settings, server: str) -> Predictor:
     from redraft.model.remote import RemotePredictor
 
     return RemotePredictor(server, settings.key())
+
+
+@app.command()
+def bench(
+    quality: Literal["low", "medium", "high"] = "medium",
+    context: Annotated[
+        list[int] | None,
+        typer.Option(min=64, max=32768, help="Prompt budgets in tokens; may be given repeatedly."),
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Requests per budget and way of asking.")] = 12,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write it as JSON there.")
+    ] = None,
+    model: Model = None,
+    variant: Variant = None,
+    provider: Provider = None,
+    threads: Threads = None,
+) -> None:
+    """Measure this machine: latency per stage, tokens per step, cost of a keystroke, memory."""
+    from .bench import measure
+
+    settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
+    measure(settings, quality, context, runs, json_file)
 
 
 # --- serving --------------------------------------------------------------------------------------

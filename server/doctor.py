@@ -11,9 +11,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -27,19 +26,6 @@ from .rendezvous import RELEASE, Rendezvous
 from .settings import Settings, config_file, load_settings
 
 Verdict = Literal["ok", "note", "problem"]
-
-#: Distributions that all install the module ``onnxruntime`` and overwrite each other's files.
-FLAVOURS = (
-    "onnxruntime",
-    "onnxruntime-gpu",
-    "onnxruntime-directml",
-    "onnxruntime-openvino",
-    "onnxruntime-qnn",
-    "onnxruntime-silicon",
-)
-
-#: The first release whose attention takes a canvas (``causal = 0`` and a bias).
-LEAST_ONNXRUNTIME = (1, 30)
 
 #: Bytes that fetching and combining the default weights needs at its peak.
 NEEDED_BYTES = 1_000_000_000
@@ -62,18 +48,18 @@ class Finding:
     verdict: Verdict
     subject: str
     what: str
-    advice: str = ""  # what to do; never empty for a problem
+    advice: str = ""  # what to do, where ``what`` does not say it already
 
 
 async def examine(warm_up: bool) -> list[Finding]:
     """Everything, most basic first. ``warm_up`` also loads the model and times it."""
-    findings = [*_versions(), *flavour_findings(_installed()), *_providers(), *_machine()]
+    findings = [*_versions(), *_machine()]
     try:
         settings = load_settings()
     except RedraftError as error:
         bad = Finding("problem", "settings", str(error), f"Mend {config_file()} or the variable.")
         return [*findings, bad]
-    findings += _settings_found()
+    findings += [*_settings_found(), *runtime_findings(settings)]
     model_findings, ready = _model(settings)
     findings += model_findings
     findings += await _engine_process(settings)
@@ -88,77 +74,24 @@ def _versions() -> Iterator[Finding]:
     yield Finding("ok", "python", sys.executable)
 
 
-def _installed() -> dict[str, str]:
-    """Name and version of each onnxruntime flavour that is installed."""
-    found = {}
-    for name in FLAVOURS:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+def runtime_findings(settings: Settings) -> Iterator[Finding]:
+    """Whether exactly one recent onnxruntime is there, and where it would run what."""
+    from redraft.model.device import check_onnxruntime, import_onnxruntime, pick_device
 
-
-def flavour_findings(installed: Mapping[str, str]) -> Iterator[Finding]:
-    """Exactly one flavour of onnxruntime must be installed, and a recent one."""
-    names = " ".join(installed)
-    if not installed:
-        yield Finding(
-            "problem",
-            "onnxruntime",
-            "not installed",
-            "Run 'pip install redraft[cpu]', or 'pip install redraft[gpu]' for an NVIDIA GPU.",
-        )
-    elif len(installed) > 1:
-        yield Finding(
-            "problem",
-            "onnxruntime",
-            f"{len(installed)} flavours installed, which overwrite each other's files: {names}",
-            f"Run 'pip uninstall {names}', then 'pip install redraft[cpu]' or "
-            "'pip install redraft[gpu]'.",
-        )
-    else:
-        [(name, version)] = installed.items()
-        if _numbers(version) < LEAST_ONNXRUNTIME:
-            least = ".".join(map(str, LEAST_ONNXRUNTIME))
-            yield Finding(
-                "problem",
-                "onnxruntime",
-                f"{name} {version} is older than {least}",
-                f"Run 'pip install -U {name}'.",
-            )
-        else:
-            yield Finding("ok", "onnxruntime", f"{name} {version}")
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-
-
-def _providers() -> Iterator[Finding]:
     try:
-        import onnxruntime
-    except ImportError as error:
-        if _installed():
-            yield Finding(
-                "problem",
-                "providers",
-                f"onnxruntime is installed but cannot be imported: {error}",
-                "Run 'pip install --force-reinstall redraft[cpu]' (on Windows, also install the "
-                "Visual C++ runtime).",
-            )
+        version = check_onnxruntime()
+        names = import_onnxruntime().get_available_providers()
+        wanted = settings.provider.lower() if settings.provider else "auto"
+        device = pick_device(wanted, settings.variant or "auto")
+    except RedraftError as error:
+        yield Finding("problem", "onnxruntime", str(error))
         return
-    names = [
-        name.removesuffix("ExecutionProvider") for name in onnxruntime.get_available_providers()
-    ]
-    yield Finding("ok", "providers", ", ".join(names))
-    if "CUDA" not in names and shutil.which("nvidia-smi"):
-        yield Finding(
-            "note",
-            "providers",
-            "there seems to be an NVIDIA GPU, but onnxruntime has no CUDA provider",
-            "To use it: 'pip uninstall onnxruntime', then 'pip install redraft[gpu]'.",
-        )
+    providers = ", ".join(name.removesuffix("ExecutionProvider") for name in names)
+    yield Finding("ok", "onnxruntime", f"{version}, providers: {providers}")
+    yield Finding("ok", "runs on", f"{device.provider}, variant {device.variant}")
+    if device.notice and shutil.which("nvidia-smi"):
+        advice = "To use the GPU: 'pip uninstall onnxruntime', then 'pip install redraft[gpu]'."
+        yield Finding("note", "runs on", device.notice, advice)
 
 
 def _machine() -> Iterator[Finding]:

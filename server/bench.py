@@ -1,0 +1,111 @@
+"""``redraft bench``: runs the latency benchmark and shows its report as tables or JSON.
+
+Measures nothing itself; see ``redraft.evals.latency``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from redraft.model.errors import SettingsError
+from redraft.model.records import Quality
+from rich.table import Table
+
+from .console import bar, out
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from redraft.evals.latency import Report, Spread
+
+
+def measure(
+    settings: Settings,
+    quality: Quality,
+    contexts: Sequence[int] | None,
+    runs: int,
+    json_file: Path | None,
+) -> None:
+    """Measure, show, and write JSON to ``json_file`` if given.
+
+    Raises:
+        SettingsError: ``json_file`` cannot be written.
+        RedraftError: the model cannot be loaded.
+    """
+    from redraft.evals.latency import CONTEXTS, as_json, run
+
+    if json_file is not None and not json_file.absolute().parent.is_dir():
+        raise SettingsError(f"The folder of {json_file} does not exist. Make it first.")
+    with bar() as show:
+        report = run(
+            settings.model,
+            settings.variant,
+            settings.provider,
+            settings.threads,
+            quality,
+            contexts or CONTEXTS,
+            runs,
+            lambda what: show(what, None),
+        )
+    for table in tables(report):
+        out.print(table, soft_wrap=False)
+    if json_file is not None:
+        try:
+            json_file.write_text(json.dumps(as_json(report), indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise SettingsError(f"{json_file} cannot be written: {error.strerror}.") from error
+
+
+def tables(report: Report) -> Iterator[Table]:
+    """The report for people: p50 / p95 in milliseconds."""
+    about = (
+        f"{report.model} on {report.provider}, {report.threads} threads, quality {report.quality}, "
+        f"auto context {report.auto_context}"
+    )
+    latency = _table(
+        f"{about}\nsingle-line infills, ms p50 / p95",
+        ("context", "cache", "total", "prefill", "denoise", "recomputed", "steps", "tokens/step"),
+    )
+    for cell in report.cells:
+        latency.add_row(
+            str(cell.context),
+            cell.way,
+            *(_spread(cell.stages[f"{name}_ms"]) for name in ("total", "prefill", "denoise")),
+            f"{cell.recomputed:.0f} of {cell.prompt_tokens:.0f}",
+            _spread(cell.steps),
+            f"{cell.tokens_per_step:.2f}",
+        )
+    yield latency
+    typing = _table(
+        "typing into a real file, p50 / p95 per keystroke",
+        ("context", "total ms", "recomputed tokens", "recomputed share"),
+    )
+    for one in report.typing:
+        typing.add_row(
+            str(one.context),
+            _spread(one.total_ms),
+            _spread(one.recomputed_tokens),
+            f"{one.recomputed_share.p50:.1%} / {one.recomputed_share.p95:.1%}",
+        )
+    yield typing
+    rest = _table("the rest", ("what", "figure"))
+    for name, ms in report.editor_ms.items():
+        rest.add_row(f"language server per keystroke, {name}", f"{ms:.2f} ms")
+    for name, megabytes in report.memory_mb.items():
+        rest.add_row(f"memory, {name}", f"{megabytes:.0f} MB")
+    for name, value in report.machine.items():
+        rest.add_row(name, value)
+    yield rest
+
+
+def _table(title: str, headings: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 3, 0, 0))
+    for heading in headings:
+        table.add_column(heading)
+    return table
+
+
+def _spread(spread: Spread) -> str:
+    return f"{spread.p50:.0f} / {spread.p95:.0f}"
