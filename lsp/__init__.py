@@ -1,1 +1,1 @@
-"""lsp"""
+"""The language server: documents, the session that decides, and translation to and from LSP."""

@@ -1,11 +1,10 @@
-"""The language server: translates in, asks the session and the predictor, translates out.
+"""The language server as a process: made, run over stdio or TCP, ended in good order.
 
 Run it with ``redraft lsp``, or embed it::
 
     asyncio.run(serve_stdio(predictor, LspSettings()))
 
-Keeping documents in step is synchronous and takes microseconds; everything that waits is a task
-of its own that ``$/cancelRequest`` really cancels. Knows pygls; decides nothing by itself.
+What it does on each message is in :mod:`.handlers`, how messages get here in :mod:`.transport`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -25,44 +23,27 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
-from ..model.errors import (
-    EngineGone,
-    InvalidRequest,
-    ModelNotReady,
-    Overloaded,
-    RedraftError,
-    SettingsError,
-    StaleDocument,
-)
+from ..model.errors import SettingsError
 from ..model.records import Predictor
-from . import messages
-from .documents import Document, Documents
-from .lanes import Lane, Superseded
-from .messages import InlineCompletionAsked
+from .documents import Documents
+from .handlers import HANDLERS
+from .lanes import Lane
 from .outcomes import Settled
-from .paths import shown_path
 from .quirks import RedraftProtocol
-from .session import Abstain, Ask, Query, Session, Show
+from .session import Session
 from .settings import LspSettings, updated
-from .status import Kind, ModelWatch, StatusLine
-from .translate import Position
+from .status import ModelWatch, StatusLine
 from .transport import (
     FileSink,
     Frames,
     Sink,
     StreamSink,
+    claim_stdio,
     read_descriptor,
     read_stream,
 )
 
 logger = logging.getLogger(__name__)
-
-ACCEPT_COMMAND = "redraft.accept"
-#: What clients written for another server send on acceptance. Understood, but not announced: where
-#: that server runs too, two of a name would clash.
-_ACCEPT_COMMANDS = frozenset({ACCEPT_COMMAND, "github.copilot.didAcceptCompletionItem"})
-
-_NOTHING: dict[str, Any] = {"items": []}
 
 
 class RedraftServer(LanguageServer):
@@ -133,285 +114,9 @@ def create_server(
 ) -> RedraftServer:
     """A server for one client. The predictor may be shared and is not closed by it."""
     server = RedraftServer(predictor, settings or LspSettings(), clock)
-    for method, handler in _HANDLERS.items():
+    for method, handler in HANDLERS.items():
         server.feature(method)(handler)
     return server
-
-
-# --- handlers: the connection ------------------------------------------------------------------
-
-
-def _initialize(ls: RedraftServer, params: Any) -> types.InitializeResult:
-    fields = params if isinstance(params, dict) else {}
-    folders = messages.folders(fields.get("workspaceFolders"))
-    root = fields.get("rootUri")
-    ls.folders = list(folders) or ([root] if isinstance(root, str) else [])
-    ls.configure(fields.get("initializationOptions"))
-    ls.watch.shows_progress = bool(_at(fields, "capabilities", "window", "workDoneProgress"))
-    ls.pulls_settings = bool(_at(fields, "capabilities", "workspace", "configuration"))
-    notebooks = _at(fields, "capabilities", "notebookDocument") is not None
-    return types.InitializeResult(
-        capabilities=_capabilities(notebooks),
-        server_info=types.ServerInfo(ls.name, ls.version),
-    )
-
-
-def _capabilities(notebooks: bool) -> types.ServerCapabilities:
-    all_notebooks = types.NotebookDocumentSyncOptions(
-        notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")]
-    )
-    return types.ServerCapabilities(
-        # Always this one: some clients offer another first and then count in this one.
-        position_encoding=types.PositionEncodingKind.Utf16,
-        text_document_sync=types.TextDocumentSyncOptions(
-            open_close=True, change=types.TextDocumentSyncKind.Incremental
-        ),
-        notebook_document_sync=all_notebooks if notebooks else None,
-        inline_completion_provider=types.InlineCompletionOptions(),
-        execute_command_provider=types.ExecuteCommandOptions(commands=[ACCEPT_COMMAND]),
-        workspace=types.WorkspaceOptions(
-            workspace_folders=types.WorkspaceFoldersServerCapabilities(
-                supported=True, change_notifications=True
-            )
-        ),
-    )
-
-
-def _initialized(ls: RedraftServer, params: Any) -> None:
-    ls.watch.start()
-
-
-async def _configuration_changed(ls: RedraftServer, params: Any) -> None:
-    sent = params.get("settings") if isinstance(params, dict) else None
-    if sent is None and ls.pulls_settings:
-        query = {"items": [{"section": "redraft"}]}
-        answer = await ls.protocol.send_request_async("workspace/configuration", query)
-        sent = answer[0] if isinstance(answer, list) and answer else None
-    ls.configure(sent)
-
-
-def _folders_changed(ls: RedraftServer, params: Any) -> None:
-    gone = set(messages.folders(_at(params, "event", "removed")))
-    came = messages.folders(_at(params, "event", "added"))
-    ls.folders = [folder for folder in ls.folders if folder not in gone] + list(came)
-
-
-# --- handlers: documents -----------------------------------------------------------------------
-
-
-def _opened(ls: RedraftServer, params: Any) -> None:
-    _open(ls, messages.opened(params))
-
-
-def _open(ls: RedraftServer, item: messages.Opened) -> None:
-    if ls.documents.get(item.uri) is not None:
-        ls.close_document(item.uri)
-    ls.documents.open(item.uri, item.text, item.version, item.language)
-
-
-def _changed(ls: RedraftServer, params: Any) -> None:
-    try:
-        message = messages.changed(params)
-    except InvalidRequest as error:
-        ls.lose_track(messages.document_uri(params), str(error))
-        raise
-    _change(ls, message)
-
-
-def _change(ls: RedraftServer, message: messages.Changed) -> None:
-    extent = ls.documents.change(message.uri, message.changes, message.version)
-    document = ls.documents.get(message.uri)
-    if document is not None:
-        ls.session.changed(message.uri, extent, lambda: document.text)
-
-
-def _closed(ls: RedraftServer, params: Any) -> None:
-    ls.close_document(messages.document_uri(params))
-
-
-def _notebook_opened(ls: RedraftServer, params: Any) -> None:
-    for cell in messages.notebook_opened(params):
-        _open(ls, cell)
-
-
-def _notebook_changed(ls: RedraftServer, params: Any) -> None:
-    message = messages.notebook_changed(params)
-    for uri in message.closed:
-        ls.close_document(uri)
-    for cell in message.opened:
-        _open(ls, cell)
-    for change in message.changed:
-        _change(ls, change)
-
-
-def _notebook_closed(ls: RedraftServer, params: Any) -> None:
-    for uri in messages.notebook_closed(params):
-        ls.close_document(uri)
-
-
-# --- handlers: suggestions ---------------------------------------------------------------------
-
-
-async def _inline_completion(ls: RedraftServer, params: Any) -> dict[str, Any]:
-    """``textDocument/inlineCompletion``: what to show at the cursor, if anything."""
-    asked = messages.inline_completion(params)
-    document = ls.documents.get(asked.uri)
-    if document is None:
-        raise InvalidRequest(f"{asked.uri} is not open; send textDocument/didOpen first")
-    if asked.version is not None and document.version not in (None, asked.version):
-        raise StaleDocument(
-            f"{asked.uri} is at version {document.version}, the request names {asked.version}"
-        )
-    query = _query(ls, document, asked)
-    decision = ls.session.consider(query)
-    if isinstance(decision, Ask):
-        decision = await _ask(ls, decision)
-    return _answer(ls, document, asked, decision)
-
-
-async def _ask(ls: RedraftServer, ask: Ask) -> Show | Abstain:
-    """Wait out the debounce, look again, then ask the model."""
-    lane = ls.lane(ask.query.uri)
-    try:
-        await lane.turn(ask.delay_ms / 1000)
-        again = ls.session.consider(ask.query)  # the answer before this one may serve
-        if not isinstance(again, Ask):
-            return again
-        return await _predict(ls, lane, again)
-    except Superseded:
-        return Abstain("a newer request took its place", stale=True)
-
-
-async def _predict(ls: RedraftServer, lane: Lane, ask: Ask) -> Show | Abstain:
-    settings, started_s = ls.session.settings, ls.clock()
-    try:
-        with ls.line.thinking(silent=ls.watch.waiting is not None):
-            prediction = await lane.run(
-                lambda: ls.predictor.predict(ask.request), settings.timeout_ms / 1000
-            )
-    except (Superseded, asyncio.CancelledError):
-        ls.line.idle()
-        raise
-    except TimeoutError:
-        return _failed(ls, f"the model took longer than {settings.timeout_ms / 1000:g} s")
-    except (ModelNotReady, EngineGone) as error:
-        ls.watch.start()
-        return _failed(ls, *(ls.watch.waiting or (str(error), "Warning")))
-    except Overloaded as error:
-        return _failed(ls, f"{error} (again in {error.retry_after_s:g} s)")
-    except RedraftError as error:
-        return _failed(ls, str(error), "Error")
-    except Exception as error:
-        logger.exception("the predictor failed")
-        return _failed(ls, f"{type(error).__name__}: {error}", "Error")
-    document = ls.documents.get(ask.query.uri)
-    took_ms = 1000 * (ls.clock() - started_s)
-    return ls.session.settle(ask, prediction, document.revision if document else None, took_ms)
-
-
-def _failed(ls: RedraftServer, reason: str, kind: Kind = "Warning") -> Abstain:
-    ls.line.tell(reason, kind)
-    return Abstain("")  # told already
-
-
-def _query(ls: RedraftServer, document: Document, asked: InlineCompletionAsked) -> Query:
-    text, cursor = document.text, document.index(asked.position)
-    if asked.selected is not None:
-        # As if the marked entry of the completion menu were in the text already.
-        start, end = (document.index(at) for at in _ends(asked.selected.range))
-        chosen = _engine_text(asked.selected.text)
-        text, cursor = text[:start] + chosen + text[end:], start + len(chosen)
-    selected = 0
-    if asked.selection is not None:
-        start, end = (document.index(at) for at in _ends(asked.selection))
-        selected = abs(end - start)
-    return Query(
-        uri=document.uri,
-        path=shown_path(document.uri, ls.folders, document.language),
-        language=document.language,
-        text=text,
-        cursor=cursor,
-        revision=document.revision,
-        invoked=asked.invoked,
-        selected=selected,
-        out_of_step=document.out_of_step,
-    )
-
-
-def _answer(
-    ls: RedraftServer, document: Document, asked: InlineCompletionAsked, decision: Show | Abstain
-) -> dict[str, Any]:
-    if isinstance(decision, Abstain):
-        if decision.reason and not decision.stale:
-            ls.line.tell(decision.reason, "Inactive" if decision.off else "Normal")
-        if decision.stale and ls.documents.get(document.uri) is not document:
-            return _NOTHING  # closed: there is no document to have a version
-        if decision.stale:
-            ls.line.idle()
-            raise StaleDocument(decision.reason)
-        return _NOTHING
-    ls.line.tell("suggestion shown")
-    return {"items": [_item(document, asked, decision)]}
-
-
-def _item(document: Document, asked: InlineCompletionAsked, show: Show) -> dict[str, Any]:
-    text = show.text.replace("\n", document.line_end)
-    at = document.position(document.index(asked.position))
-    start, end = at, at
-    item: dict[str, Any] = {}
-    if asked.selected is not None:
-        text = asked.selected.text + text
-        start, end = _ends(asked.selected.range)
-        item["filterText"] = asked.selected.text
-    return item | {
-        "insertText": text,
-        "range": {"start": _wire(start), "end": _wire(end)},
-        "command": {
-            "title": "Accept suggestion",
-            "command": ACCEPT_COMMAND,
-            "arguments": [show.suggestion.id],
-        },
-    }
-
-
-def _focused(ls: RedraftServer, params: Any) -> None:
-    """``textDocument/didFocus``: a sign of life that needs no answer."""
-
-
-def _shown(ls: RedraftServer, params: Any) -> None:
-    ls.session.shown(messages.suggestion_id(params))
-
-
-def _accepted_part(ls: RedraftServer, params: Any) -> None:
-    if messages.accepted_length(params):
-        ls.session.accepted_part(messages.suggestion_id(params))
-
-
-def _execute_command(ls: RedraftServer, params: Any) -> None:
-    """A request for most clients, a notification for one: both end here."""
-    name, argument = messages.command(params)
-    if name not in _ACCEPT_COMMANDS:
-        raise InvalidRequest(f"unknown command {name!r}; the server has {ACCEPT_COMMAND!r}")
-    ls.session.accepted(argument)
-
-
-_HANDLERS: dict[str, Callable[..., Any]] = {
-    types.INITIALIZE: _initialize,
-    types.INITIALIZED: _initialized,
-    types.WORKSPACE_DID_CHANGE_CONFIGURATION: _configuration_changed,
-    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: _folders_changed,
-    types.TEXT_DOCUMENT_DID_OPEN: _opened,
-    types.TEXT_DOCUMENT_DID_CHANGE: _changed,
-    types.TEXT_DOCUMENT_DID_CLOSE: _closed,
-    types.NOTEBOOK_DOCUMENT_DID_OPEN: _notebook_opened,
-    types.NOTEBOOK_DOCUMENT_DID_CHANGE: _notebook_changed,
-    types.NOTEBOOK_DOCUMENT_DID_CLOSE: _notebook_closed,
-    types.TEXT_DOCUMENT_INLINE_COMPLETION: _inline_completion,
-    types.WORKSPACE_EXECUTE_COMMAND: _execute_command,
-    "textDocument/didFocus": _focused,
-    "textDocument/didShowCompletion": _shown,
-    "textDocument/didPartiallyAcceptCompletion": _accepted_part,
-}
 
 
 # --- running -----------------------------------------------------------------------------------
@@ -444,12 +149,11 @@ async def serve_stdio(predictor: Predictor, settings: LspSettings | None = None)
     stray line would break the protocol.
     """
     sys.stdout.flush()
-    out = os.dup(1)
-    os.dup2(2, 1)
+    source, out = claim_stdio()
     sink = FileSink(out)
     try:
         server = create_server(predictor, settings=settings)
-        return await converse(server, read_descriptor(0), sink)
+        return await converse(server, read_descriptor(source), sink)
     finally:
         await predictor.close()
         sink.close()
@@ -471,8 +175,13 @@ async def serve_tcp(
     """
     _check_loopback(host)
 
+    connections: set[asyncio.Task[Any]] = set()
+
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        sink = StreamSink(writer)
+        task, sink = asyncio.current_task(), StreamSink(writer)
+        assert task is not None
+        connections.add(task)
+        task.add_done_callback(connections.discard)
         try:
             await converse(create_server(predictor, settings=settings), read_stream(reader), sink)
         finally:
@@ -485,10 +194,13 @@ async def serve_tcp(
             f"cannot listen on {host}:{port} ({error}); choose another port with --tcp HOST:PORT"
         ) from error
     try:
-        async with listener:
-            listening(host, listener.sockets[0].getsockname()[1])
-            await listener.serve_forever()
+        listening(host, listener.sockets[0].getsockname()[1])
+        await asyncio.Event().wait()  # serve_forever() would wait for every client to leave first
     finally:
+        listener.close()
+        for task in connections:
+            task.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
         await predictor.close()
 
 
@@ -518,25 +230,6 @@ def _check_loopback(host: str) -> None:
 
 
 # --- small parts ---------------------------------------------------------------------------------
-
-
-def _at(value: Any, *path: str) -> Any:
-    """What lies at ``path`` in nested objects, None where it ends before."""
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _ends(range_: Any) -> tuple[Position, Position]:
-    return range_.start, range_.end
-
-
-def _wire(position: Position) -> dict[str, int]:
-    return {"line": position.line, "character": position.character}
-
-
-def _engine_text(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _log_outcome(settled: Settled) -> None:

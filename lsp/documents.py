@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from ..model.errors import InvalidRequest
 from .translate import (
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 # The protocol knows these three and no other: U+2028, form feed and their kin are plain characters.
 _LINE_END = re.compile("\r\n|\r|\n")
+
+_revisions = count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ def split_lines(text: str) -> tuple[list[str], list[str]]:
 class Document:
     """One open document.
 
-    ``revision`` counts every change we saw, whatever the client does with its own ``version``.
+    ``revision`` is new after every change, and never the same for two texts: the client's own
+    ``version`` may stand still, jump back, or start again when a file is reopened.
     ``out_of_step`` says why our copy can no longer be trusted, "" while it can.
     """
 
@@ -70,7 +74,7 @@ class Document:
         self.uri = uri
         self.version = version
         self.language = language
-        self.revision = 0
+        self.revision = next(_revisions)
         self.out_of_step = ""
         self._text: str | None = None
         self._lines, self._ends = split_lines(whole(text))
@@ -139,7 +143,7 @@ class Document:
 
     def _touch(self) -> None:
         self._text = None
-        self.revision += 1
+        self.revision = next(_revisions)
 
     def _note_version(self, version: int | None) -> None:
         if version is not None and self.version is not None and version <= self.version:
@@ -240,11 +244,7 @@ class Documents:
 
     def open(self, uri: str, text: str, version: int | None, language: str) -> Document:
         """Open a document, or open it anew where the client lost count."""
-        known = self._open.get(uri)
-        document = Document(uri, text, version, language)
-        if known is not None:
-            document.revision = known.revision + 1
-        self._open[uri] = document
+        document = self._open[uri] = Document(uri, text, version, language)
         return document
 
     def change(self, uri: str, changes: Sequence[Change], version: int | None) -> Extent:

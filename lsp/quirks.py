@@ -167,11 +167,11 @@ class RedraftProtocol(LanguageServerProtocol):
             return
         super()._handle_notification(method_name, params)
 
-    def get_message_type(self, method: str) -> type[Any] | None:
+    def get_message_type(self, method: str) -> type[Any] | None:  # type: ignore[override]
         """No typed messages in either direction: plain JSON is what handlers take and give."""
         return None
 
-    def get_result_type(self, method: str) -> type[Any] | None:
+    def get_result_type(self, method: str) -> type[Any] | None:  # type: ignore[override]
         return None
 
     # --- out -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from .settings import LspSettings
 #: Markers of prompts and of weights' vocabularies; the model must write none of them.
 _SPECIAL = re.compile(
     r"<\|[\w.\- ]{1,40}\|>|<｜[^｜\n]{1,40}｜>|<\[fim-\w+\]>"
-    r"|<(?:fim_\w+|empty_output|file_sep|filename|repo_name|reponame|gh_stars|mask"
+    r"|<(?:fim_\w+|empty_output|file_sep|filename|repo_name|reponame|gh_stars"
     r"|issue_(?:start|comment|closed)|jupyter_\w+)>"
 )
 

@@ -106,6 +106,23 @@ class FileSink:
             os.close(descriptor)
 
 
+def claim_stdio() -> tuple[int, int]:
+    """Descriptors of our own for what were stdin and stdout.
+
+    Whatever reads or writes the standard ones from now on, child processes and native libraries
+    included, reads nothing and writes to stderr: one stray byte would break the protocol.
+    """
+    source, out = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # started without a stderr
+        os.dup2(nothing, 1)
+    os.close(nothing)
+    return source, out
+
+
 def read_descriptor(descriptor: int) -> Callable[[], Awaitable[bytes]]:
     """A function that awaits the next bytes of a file descriptor, b"" at its end.
 

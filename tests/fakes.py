@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from redraft.model.records import (
     Candidate,
@@ -18,6 +19,7 @@ from redraft.model.records import (
 
 READY = ModelStatus("ready", model="fake fp32", provider="CPU", context_tokens=2048)
 
+Item = TypeVar("Item")
 Answer = str | Prediction | BaseException | Callable[[EditRequest], "Answer"]
 
 
@@ -60,7 +62,7 @@ class FakePredictor:
             raise
         finally:
             self.running -= 1
-        prediction = self._resolve(request, self._next(self.answers, ""))
+        prediction = self._resolve(request, _next(self.answers, ""))
         if on_step is not None and prediction.candidates:
             on_step(CanvasState(1, (prediction.candidates[0].text,)))
         return prediction
@@ -68,16 +70,10 @@ class FakePredictor:
     async def status(self) -> ModelStatus:
         if self.status_error is not None:
             raise self.status_error
-        return self._next(self.statuses, READY)
+        return _next(self.statuses, READY)
 
     async def close(self) -> None:
         self.closed = True
-
-    @staticmethod
-    def _next(scripted: list, otherwise):  # type: ignore[no-untyped-def, type-arg]
-        if not scripted:
-            return otherwise
-        return scripted.pop(0) if len(scripted) > 1 else scripted[0]
 
     def _resolve(self, request: EditRequest, answer: Answer) -> Prediction:
         if isinstance(answer, BaseException):
@@ -87,3 +83,9 @@ class FakePredictor:
         if isinstance(answer, Prediction):
             return replace(answer)
         return self._resolve(request, answer(request))
+
+
+def _next(scripted: list[Item], otherwise: Item) -> Item:
+    if not scripted:
+        return otherwise
+    return scripted.pop(0) if len(scripted) > 1 else scripted[0]

@@ -114,9 +114,10 @@ class LspProcess:
 
     def status(self, part: str) -> dict[str, Any]:
         """The next status whose message holds ``part``."""
-        while part not in (params := self.until("didChangeStatus")["params"])["message"]:
-            pass
-        return params
+        while True:
+            params: dict[str, Any] = self.until("didChangeStatus")["params"]
+            if part in params["message"]:
+                return params
 
     def statuses(self) -> list[str]:
         told = [m for m in self.messages if m.get("method") == "didChangeStatus"]

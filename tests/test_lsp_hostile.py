@@ -195,6 +195,7 @@ def test_answers_to_questions_never_asked_are_passed_over(tmp_path: Path) -> Non
 def test_notifications_with_nonsense_are_passed_over(tmp_path: Path) -> None:
     with lsp_process(tmp_path, "return r") as client:
         client.initialize()
+        nonsense: list[Any] = [None, [], "x", 5, {}, {"textDocument": 5, "item": [], "event": 1}]
         for method in (
             "textDocument/didOpen",
             "textDocument/didClose",
@@ -209,7 +210,7 @@ def test_notifications_with_nonsense_are_passed_over(tmp_path: Path) -> None:
             "notebookDocument/didClose",
             "no/such/notification",
         ):
-            for params in (None, [], "x", 5, {}, {"textDocument": 5, "item": [], "event": 1}):
+            for params in nonsense:
                 client.notify(method, params)
         survives(client)
 

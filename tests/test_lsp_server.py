@@ -211,6 +211,29 @@ def test_a_change_while_thinking_makes_the_answer_stale(tmp_path: Path) -> None:
         assert client.answer(id_)["error"]["code"] == -32801
 
 
+def test_a_keystroke_during_the_delay_spares_the_model_the_question(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r", settings={"delay_ms": 400}) as client:
+        client.initialize()
+        client.open(CODE)
+        id_ = client.ask_completion(1, 4, context={"triggerKind": 2})
+        client.insert(1, 4, "x", 2)
+        assert client.answer(id_)["error"]["code"] == -32801
+        assert client.asked() == []
+
+
+def test_of_automatic_requests_in_quick_succession_only_the_last_is_asked(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r", settings={"delay_ms": 300}) as client:
+        client.initialize()
+        client.open(CODE)
+        ids = []
+        for version, character in ((2, 4), (3, 5), (4, 6)):
+            client.insert(1, character, "x", version)
+            ids.append(client.ask_completion(1, character + 1, context={"triggerKind": 2}))
+        assert insert_texts(client.answer(ids[-1])) == ["return r"]
+        assert [client.answer(id_)["error"]["code"] for id_ in ids[:-1]] == [-32801, -32801]
+        assert len(client.asked()) == 1
+
+
 def test_a_document_closed_while_thinking_gets_an_empty_answer(tmp_path: Path) -> None:
     with lsp_process(tmp_path, "return r", delay_s=600) as client:
         client.initialize()
@@ -309,7 +332,7 @@ def test_settings_come_with_initialize_and_change_later(tmp_path: Path) -> None:
         client.open(CODE)
         assert insert_texts(client.complete(1, 4)) == []
         assert client.status("switched off for python")["kind"] == "Inactive"
-        settings = {"redraft": {"disabledLanguages": []}}
+        settings: dict[str, Any] = {"redraft": {"disabledLanguages": []}}
         client.notify("workspace/didChangeConfiguration", {"settings": settings})
         assert insert_texts(client.complete(1, 4)) == ["return r"]
 
@@ -338,7 +361,7 @@ def test_a_bad_setting_is_logged_and_opens_no_popup(tmp_path: Path) -> None:
 
 def test_notebook_cells_are_documents_of_their_own(tmp_path: Path) -> None:
     with lsp_process(tmp_path, "x.sum()") as client:
-        notebook = {"synchronization": {}}
+        notebook: dict[str, Any] = {"synchronization": {}}
         result = client.initialize(capabilities={"notebookDocument": notebook})
         assert result["capabilities"]["notebookDocumentSync"]["notebookSelector"]
         cell, other = "vscode-notebook-cell:/w/n.ipynb#1", "vscode-notebook-cell:/w/n.ipynb#2"
@@ -437,6 +460,7 @@ def test_each_tcp_client_has_a_session_of_its_own() -> None:
             serve_tcp(predictor, "127.0.0.1", 0, listening=lambda _, p: port.set_result(p))
         )
         try:
+            staying = await asyncio.open_connection("127.0.0.1", await port)
             for _ in range(2):
                 answer = await asyncio.wait_for(call(await port), 20)
                 assert answer["result"]["serverInfo"]["name"] == "redraft"
@@ -444,8 +468,10 @@ def test_each_tcp_client_has_a_session_of_its_own() -> None:
                 await serve_tcp(FakePredictor(), "127.0.0.1", await port)
         finally:
             serving.cancel()
-            await asyncio.gather(serving, return_exceptions=True)
+            await asyncio.wait({serving}, timeout=20)
         assert predictor.closed
+        assert await staying[0].read() == b""  # whoever stayed was sent away
+        staying[1].close()
 
     asyncio.run(scenario())
 
