@@ -1,0 +1,182 @@
+"""The graphs against the plain reference, for every flag of the architecture."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx_models import (
+    BASE,
+    SHAPES,
+    predictable,
+    reference_for,
+    relative,
+    shaped,
+    some_tokens,
+    some_window,
+    store,
+    weights_for,
+)
+from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.graph import FORMS, Form, build
+from redraft.model.materialise import materialise
+from redraft.model.quantize import VARIANTS
+from reference import log_softmax
+
+runtime = pytest.importorskip("redraft.model.runtime", reason="needs onnxruntime")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+
+
+@pytest.fixture(scope="module", params=list(SHAPES))
+def shape(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("form", FORMS)
+def test_graphs_pass_the_checker_and_shape_inference(
+    variant: str, form: Form, shape: str, tmp_path: Path
+) -> None:
+    config = shaped(shape)
+    store(config, variant, tmp_path)
+    onnx.checker.check_model(str(tmp_path / f"{form}.onnx"), full_check=True)
+    model = onnx.load(str(tmp_path / f"{form}.onnx"), load_external_data=False)
+    assert onnx.shape_inference.infer_shapes(model, check_type=True).graph.node
+
+
+def test_building_twice_gives_the_same_bytes() -> None:
+    for form in FORMS:
+        one, two = build(BASE, "int8", form), build(BASE, "int8", form)
+        left = one.model.SerializeToString(deterministic=True)
+        assert left == two.model.SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize("count", [1, 2, 33, 150])
+def test_scores_equal_the_reference(shape: str, count: int, tmp_path: Path) -> None:
+    config = shaped(shape)
+    sequence = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1).new_sequence(256)
+    tokens = some_tokens(config, count)
+    found = sequence.prefill(tokens, score=True)
+    expected = reference_for(config, sequence.capacity).scores(tokens)
+    assert found.shape == (count - 1,)
+    assert np.allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("cached", [0, 1, 70])
+@pytest.mark.parametrize("placed", [0, 3])
+def test_denoise_equals_the_reference(shape: str, cached: int, placed: int, tmp_path: Path) -> None:
+    config = shaped(shape)
+    sequence = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1).new_sequence(256)
+    tokens, window = some_tokens(config, cached), some_window(config, placed)
+    sequence.prefill(tokens)
+    out = sequence.denoise(window, logits=True)
+    expected = reference_for(config, sequence.capacity).canvas_logits(tokens, window)
+    ids = predictable(config)
+    assert relative(out.logits[:, ids], expected[:, ids]) < 1e-3
+    chances = np.exp(log_softmax(expected))
+    entropy = -(chances * np.log(np.maximum(chances, 1e-300))).sum(axis=1)
+    assert np.array_equal(out.token, expected.argmax(axis=1))
+    assert np.allclose(out.confidence, chances.max(axis=1), rtol=1e-3)
+    assert np.allclose(out.entropy, entropy, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("variant", ["q8", "int8", "fp16"])
+def test_quantised_variants_stay_near_the_reference(
+    shape: str, variant: str, tmp_path: Path
+) -> None:
+    config = shaped(shape)
+    store(config, variant, tmp_path)
+    backend = runtime.OnnxBackend(tmp_path, provider="CPU", threads=1)
+    sequence = backend.new_sequence(256)
+    tokens, window = some_tokens(config, 60), some_window(config)
+    sequence.prefill(tokens)
+    out = sequence.denoise(window, logits=True)
+    expected = reference_for(config, sequence.capacity).canvas_logits(tokens, window)
+    ids = predictable(config)
+    limit = {"q8": 0.05, "int8": 0.06, "fp16": 0.005}[variant]
+    assert relative(out.logits[:, ids], expected[:, ids]) < limit
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_special_tokens_are_never_predicted_but_end_is(variant: str, tmp_path: Path) -> None:
+    config = dataclasses.replace(BASE, tied=False, adapter="none")
+    weights, _ = weights_for(config)
+    head = np.zeros_like(weights["head.weight"])
+    hidden_direction = np.ones(config.hidden, np.float32)
+    head[: config.special_tokens] = hidden_direction * 0.5  # every special token, END included,
+    head[config.special_tokens + 1 :] = -hidden_direction * 0.5  # or none of the others, wins
+    materialise(config, weights | {"head.weight": head}, weights, variant, tmp_path)
+    sequence = runtime.OnnxBackend(tmp_path, provider="CPU", threads=1).new_sequence(64)
+    sequence.prefill(some_tokens(config, 9))
+    out = sequence.denoise(some_window(config), logits=True)
+    specials = set(range(config.special_tokens)) - {config.end_token}
+    assert not specials & set(out.token.tolist())
+    assert config.end_token in out.token
+    assert np.all(out.logits[:, sorted(specials)] < -1e8)
+
+
+def test_tensors_that_do_not_differ_are_stored_once(tmp_path: Path) -> None:
+    sizes = {}
+    for adapter in ("none", "canvas"):
+        config = dataclasses.replace(BASE, adapter=adapter)
+        store(config, "fp32", tmp_path / adapter)
+        sizes[adapter] = (tmp_path / adapter / "weights.bin").stat().st_size
+    c = BASE
+    block = c.hidden * (2 * c.heads + 2 * c.kv_heads) * c.head_dim + 3 * c.hidden * c.intermediate
+    extra = sizes["canvas"] - sizes["none"]
+    assert extra == pytest.approx(4 * c.layers * block, rel=0.1)
+
+
+def test_a_failed_write_leaves_the_old_files(tmp_path: Path) -> None:
+    store(BASE, "fp32", tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    weights, canvas = weights_for(BASE)
+    del canvas["blocks.1.mlp.down.weight"]
+    with pytest.raises(WeightsError, match=r"blocks\.1\.mlp\.down"):
+        materialise(BASE, weights, canvas, "q8", tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_folder_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(WeightsError, match="could not be written"):
+        store(BASE, "fp32", blocked / "model")
+
+
+def test_unknown_variants_and_impossible_heads_are_refused() -> None:
+    with pytest.raises(SettingsError, match="int3"):
+        build(BASE, "int3", "prefill")
+    with pytest.raises(WeightsError, match="24 dimensions"):
+        build(dataclasses.replace(BASE, head_dim=24), "fp32", "prefill")
+
+
+def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs torch (pip install 'redraft[train]')")
+    from redraft.model.network import Network
+    from redraft.model.torch_backend import TorchSequence
+
+    config = shaped(shape)
+    context, canvas = weights_for(config)
+    sequence = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1).new_sequence(256)
+    tokens, window = some_tokens(config, 41), some_window(config, 2)
+
+    def torch_twin(weights: dict[str, np.ndarray], mask: np.ndarray) -> TorchSequence:
+        network = Network(config, reach=sequence.capacity).eval()
+        network.load(weights | {"mask_embedding": mask})
+        return TorchSequence(network, sequence.capacity)
+
+    mask = canvas["embed.weight"][config.mask_token]
+    reader, writer = torch_twin(context, mask), torch_twin(canvas, mask)
+    assert np.allclose(
+        sequence.prefill(tokens, score=True), reader.prefill(tokens, score=True), rtol=1e-3
+    )
+    # The adapted weights write behind the cache that the plain weights read.
+    writer._past, writer._tokens = reader._past, reader._tokens
+    found, expected = sequence.denoise(window, logits=True), writer.denoise(window, logits=True)
+    ids = predictable(config)
+    assert relative(found.logits[:, ids], expected.logits[:, ids]) < 1e-3
+    assert np.array_equal(found.token, expected.token)
