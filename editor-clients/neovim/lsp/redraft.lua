@@ -1,0 +1,7 @@
+-- Configuration of the language server, found by vim.lsp.enable("redraft"). Neovim 0.11 or later.
+-- Extend it with vim.lsp.config("redraft", { init_options = { … } }): the server owns all defaults.
+return {
+  cmd = { "redraft", "lsp" },
+  root_markers = { ".git" },
+  workspace_required = false,
+}
