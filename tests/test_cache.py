@@ -1,0 +1,284 @@
+"""The prefix cache: what a prompt continues, and that it never changes what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from onnx_models import BASE, some_tokens, some_window, store
+from redraft.model.backend import CanvasOutput, FloatArray, IntArray, Sequence
+from redraft.model.cache import (
+    LONG_TAIL,
+    MOST_SEQUENCES,
+    SHORT_PREFIX,
+    Continue,
+    Fork,
+    Fresh,
+    Held,
+    PrefixCache,
+    common_prefix,
+    decide,
+)
+from redraft.model.config import ModelConfig
+
+# --- the decision
+
+
+def test_nothing_cached_starts_afresh() -> None:
+    assert decide([], 100) == Fresh()
+    assert decide([Held(common=0, length=50, capacity=2_048)], 100) == Fresh()
+
+
+def test_the_longest_common_prefix_wins() -> None:
+    held = [Held(10, 20, 2_048), Held(90, 100, 2_048), Held(40, 41, 2_048)]
+    assert decide(held, 200) == Continue(1)
+
+
+def test_of_equal_prefixes_the_one_that_loses_least_is_cut() -> None:
+    assert decide([Held(80, 300, 2_048), Held(80, 90, 2_048)], 200) == Continue(1)
+
+
+def test_a_long_tail_is_kept_and_its_prefix_copied() -> None:
+    held = [Held(common=500, length=500 + LONG_TAIL + 1, capacity=2_048)]
+    assert decide(held, 600) == Fork(0, replace=False)
+    held = [Held(common=500, length=500 + LONG_TAIL, capacity=2_048)]
+    assert decide(held, 600) == Continue(0)
+
+
+def test_a_short_prefix_is_not_worth_a_copy() -> None:
+    held = [Held(common=SHORT_PREFIX - 1, length=1_000, capacity=2_048)]
+    assert decide(held, 600) == Fresh()
+
+
+def test_a_prompt_that_outgrows_its_buffer_moves() -> None:
+    assert decide([Held(2_000, 2_010, 2_048)], 2_100) == Fork(0, replace=True)
+
+
+@given(st.lists(st.integers(0, 2), max_size=30), st.lists(st.integers(0, 2), max_size=30))
+def test_common_prefix_counts_equal_leading_tokens(left: list[int], right: list[int]) -> None:
+    count = common_prefix(left, right)
+    assert left[:count] == right[:count]
+    assert count == min(len(left), len(right)) or left[count] != right[count]
+
+
+# --- the buffers, on a backend that only keeps books
+
+
+@dataclass(eq=True)
+class BookSequence:
+    """Remembers, per position, all tokens its cached entry was computed from."""
+
+    capacity: int
+    entries: list[tuple[int, ...]] = field(default_factory=list)
+    released: bool = False
+
+    @property
+    def tokens(self) -> Seq[int]:
+        return [entry[-1] for entry in self.entries]
+
+    def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
+        assert not self.released
+        for token in tokens.tolist():
+            before = self.entries[-1] if self.entries else ()
+            self.entries.append((*before, token))
+        assert len(self.entries) <= self.capacity
+        return None
+
+    def truncate(self, length: int) -> None:
+        assert not self.released and length <= len(self.entries)
+        del self.entries[length:]
+
+    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
+        raise NotImplementedError
+
+    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
+        raise NotImplementedError
+
+
+class BookBackend:
+    config = ModelConfig()
+    variant = "fp32"
+    provider = "CPU"
+    bytes_per_token = 1
+
+    def __init__(self) -> None:
+        self.live: list[BookSequence] = []
+        self.forks = 0
+
+    def new_sequence(self, capacity: int) -> BookSequence:
+        size = 16
+        while size < capacity:
+            size *= 2
+        self.live.append(BookSequence(size))
+        return self.live[-1]
+
+    def fork(self, sequence: Sequence, length: int, capacity: int) -> BookSequence:
+        assert isinstance(sequence, BookSequence) and not sequence.released
+        self.forks += 1
+        fork = self.new_sequence(capacity)
+        fork.entries = sequence.entries[:length]
+        return fork
+
+    def release(self, sequence: Sequence) -> None:
+        assert isinstance(sequence, BookSequence) and not sequence.released
+        sequence.released = True
+        self.live = [each for each in self.live if each is not sequence]
+
+    def close(self) -> None: ...
+
+
+def use(cache: PrefixCache, tokens: list[int], room: int = 4) -> int:
+    """What an engine does with a prompt; how many tokens it was spared."""
+    with cache.acquire(tokens, room) as lease:
+        assert list(lease.sequence.tokens) == tokens[: lease.reused]
+        assert lease.sequence.capacity >= len(tokens) + room
+        lease.sequence.prefill(np.array(tokens[lease.reused :], np.int64))
+        assert isinstance(lease.sequence, BookSequence)
+        expected = [tuple(tokens[: i + 1]) for i in range(len(tokens))]
+        assert lease.sequence.entries == expected
+        lease.sequence.prefill(np.array([7] * room, np.int64))  # a committed answer
+        return lease.reused
+
+
+prompts = st.lists(st.integers(0, 1), min_size=1, max_size=12).map(
+    # Few distinct stems of varied length, so that prompts share long prefixes.
+    lambda bits: [bit for bit in bits for _ in range(40)]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(prompts, max_size=12), st.sampled_from([0, 600, 3_000, 100_000]))
+def test_a_cached_prompt_holds_exactly_what_computing_it_afresh_gives(
+    history: list[list[int]], budget: int
+) -> None:
+    backend = BookBackend()
+    cache = PrefixCache(backend, budget)
+    for tokens in history:
+        use(cache, tokens)
+        held = sum(each.capacity for each in backend.live)
+        assert held <= budget or len(backend.live) == 1
+        assert len(backend.live) <= MOST_SEQUENCES
+    cache.clear()
+    assert backend.live == []
+
+
+def test_typing_computes_only_the_new_tokens() -> None:
+    cache = PrefixCache(BookBackend(), 100_000)
+    text = list(range(500))
+    use(cache, text)
+    for n in range(501, 520):
+        text = text[:450] + list(range(1_000, 1_000 + n - 450))
+        assert use(cache, text) >= 450
+
+
+def test_two_files_in_turn_keep_their_own_sequences() -> None:
+    backend = BookBackend()
+    cache = PrefixCache(backend, 100_000)
+    one, two = [1, *range(500)], [1, *range(1_000, 1_600)]
+    use(cache, one)
+    use(cache, two)
+    assert [use(cache, one), use(cache, two), use(cache, one)] == [501, 601, 501]
+
+
+def test_a_detour_does_not_destroy_a_long_tail() -> None:
+    backend = BookBackend()
+    cache = PrefixCache(backend, 100_000)
+    long = list(range(1_000))
+    use(cache, long)
+    assert use(cache, [*long[:200], 5, 6]) == 200
+    assert backend.forks == 1
+    assert use(cache, long) == 1_000
+
+
+def test_without_memory_for_a_copy_the_tail_is_cut() -> None:
+    backend = BookBackend()
+    cache = PrefixCache(backend, 1_100)
+    long = list(range(1_000))
+    use(cache, long)
+    assert use(cache, [*long[:200], 5, 6]) == 200
+    assert backend.forks == 0
+    assert len(backend.live) == 1
+
+
+def test_the_least_recently_used_goes_first() -> None:
+    backend = BookBackend()
+    cache = PrefixCache(backend, 3 * 128)
+    files = [[name, *range(name, name + 99)] for name in (1_000, 2_000, 3_000, 4_000)]
+    for each in files[:3]:
+        use(cache, each)
+    use(cache, files[0])
+    use(cache, files[3])
+    assert use(cache, files[0]) == 100
+    assert use(cache, files[1]) == 0
+
+
+def test_a_prompt_larger_than_the_budget_is_served_alone() -> None:
+    backend = BookBackend()
+    cache = PrefixCache(backend, 256)
+    use(cache, list(range(100)))
+    use(cache, list(range(5_000, 6_000)))
+    assert len(backend.live) == 1
+    assert use(cache, list(range(5_000, 6_000))) == 1_000
+
+
+def test_sequences_on_loan_are_not_handed_out_twice() -> None:
+    cache = PrefixCache(BookBackend(), 100_000)
+    tokens = list(range(100))
+    use(cache, tokens)
+    with cache.acquire(tokens, 4) as one, cache.acquire(tokens, 4) as two:
+        assert one.sequence is not two.sequence
+        assert (one.reused, two.reused) == (100, 0)
+
+
+def test_a_failed_request_gives_its_sequence_back() -> None:
+    cache = PrefixCache(BookBackend(), 100_000)
+    tokens = list(range(100))
+    with pytest.raises(RuntimeError), cache.acquire(tokens, 4) as lease:
+        lease.sequence.prefill(np.array(tokens[:60], np.int64))
+        raise RuntimeError
+    assert use(cache, tokens) == 60
+
+
+def test_giving_back_twice_is_harmless() -> None:
+    backend = BookBackend()
+    cache = PrefixCache(backend, 100_000)
+    lease = cache.acquire([1, 2, 3], 4)
+    lease.release()
+    lease.release()
+    cache.clear()
+    assert backend.live == []
+
+
+# --- on the real backend
+
+
+@pytest.mark.parametrize("variant", ["fp32", "q8"])
+def test_reuse_gives_the_same_canvas_as_computing_afresh(tmp_path: Path, variant: str) -> None:
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+    from redraft.model.runtime import OnnxBackend
+
+    backend = OnnxBackend(store(BASE, variant, tmp_path), threads=1)
+    cache = PrefixCache(backend, 1 << 30)
+    stem = some_tokens(BASE, 500)
+    window = some_window(BASE)
+
+    def ask(cache: PrefixCache, tokens: NDArray[np.int64]) -> tuple[int, CanvasOutput]:
+        with cache.acquire(tokens.tolist(), 40) as lease:
+            lease.sequence.prefill(tokens[lease.reused :])
+            return lease.reused, lease.sequence.denoise(window)
+
+    ends: list[Any] = [stem, stem[:450], stem[:100], stem[:480], stem]
+    for seed, start in enumerate(ends):
+        tokens = np.concatenate([start, some_tokens(BASE, 20, seed + 50)])
+        reused, found = ask(cache, tokens)
+        _, expected = ask(PrefixCache(backend, 1 << 30), tokens)
+        assert reused > 0 or seed == 0
+        assert np.array_equal(found.token, expected.token)
+        assert np.allclose(found.confidence, expected.confidence, atol=1e-4)

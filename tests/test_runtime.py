@@ -1,0 +1,397 @@
+"""The onnxruntime backend: every shortcut equals computing afresh; bad folders are explained."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx_models import BASE, predictable, some_tokens, some_window, store
+from redraft.model import device
+from redraft.model.backend import CanvasOutput
+from redraft.model.device import check_onnxruntime, int8_is_exact, pick_device
+from redraft.model.errors import InstallError, InvalidRequest, SettingsError, WeightsError
+from redraft.model.memory import SIZE_CLASSES, DeviceMemory, Pool, size_class
+from redraft.model.rope import rope_tables, stretch
+
+ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+runtime = pytest.importorskip("redraft.model.runtime")
+
+TOKENS = some_tokens(BASE, 90)
+WINDOW = some_window(BASE, placed=2)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {
+        variant: store(BASE, variant, tmp_path_factory.mktemp(variant))
+        for variant in ("fp32", "q8", "int8", "fp16")
+    }
+
+
+@pytest.fixture(params=["fp32", "q8", "int8"])
+def backend(request: pytest.FixtureRequest, folders: dict[str, Path]) -> Any:
+    return runtime.OnnxBackend(folders[request.param], threads=1)
+
+
+def fresh(backend: Any, tokens: NDArray[np.int64]) -> Any:
+    """A sequence that computed ``tokens`` in one go."""
+    sequence = backend.new_sequence(200)
+    sequence.prefill(tokens)
+    return sequence
+
+
+def assert_same(found: Any, expected: Any, window: NDArray[np.int64] = WINDOW) -> None:
+    """Both hold the same tokens and write the same; numbers agree to rounding."""
+    assert found.tokens == expected.tokens
+    left, right = found.denoise(window, logits=True), expected.denoise(window, logits=True)
+    assert_same_output(left, right)
+
+
+def assert_same_output(left: CanvasOutput, right: CanvasOutput) -> None:
+    assert np.array_equal(left.token, right.token)
+    assert np.allclose(left.confidence, right.confidence, atol=2e-4)
+    assert np.allclose(left.entropy, right.entropy, atol=2e-3)
+    assert left.logits is not None and right.logits is not None
+    ids = predictable(BASE)
+    assert np.allclose(left.logits[..., ids], right.logits[..., ids], atol=2e-2)
+
+
+@pytest.mark.parametrize("chunks", [[1] * 90, [30, 30, 30], [89, 1], [1, 64, 25], [17, 73]])
+def test_cached_equals_fresh_however_it_was_chunked(backend: Any, chunks: list[int]) -> None:
+    sequence = backend.new_sequence(200)
+    start = 0
+    for size in chunks:
+        sequence.prefill(TOKENS[start : start + size])
+        start += size
+    assert_same(sequence, fresh(backend, TOKENS))
+
+
+def test_truncating_and_appending_equals_fresh(backend: Any) -> None:
+    sequence = fresh(backend, TOKENS)
+    sequence.truncate(40)
+    other = some_tokens(BASE, 30, seed=7)
+    sequence.prefill(other)
+    assert_same(sequence, fresh(backend, np.concatenate([TOKENS[:40], other])))
+
+
+@pytest.mark.parametrize("capacity", [100, 3_000])
+def test_a_fork_equals_fresh_and_leaves_its_source_alone(backend: Any, capacity: int) -> None:
+    source = fresh(backend, TOKENS)
+    before = source.denoise(WINDOW)
+    fork = backend.fork(source, 50, capacity)
+    assert fork.capacity >= capacity
+    other = some_tokens(BASE, 20, seed=9)
+    fork.prefill(other)
+    assert_same(fork, fresh(backend, np.concatenate([TOKENS[:50], other])))
+    after = source.denoise(WINDOW)
+    assert source.tokens == TOKENS.tolist()
+    assert np.array_equal(before.confidence, after.confidence)
+
+
+def test_denoising_leaves_the_cache_as_it_was(backend: Any) -> None:
+    sequence = fresh(backend, TOKENS)
+    first = sequence.denoise(WINDOW)
+    for placed in range(4):
+        sequence.denoise(some_window(BASE, placed, seed=placed))
+    again = sequence.denoise(WINDOW)
+    assert np.array_equal(first.token, again.token)
+    assert np.array_equal(first.confidence, again.confidence)
+    more = some_tokens(BASE, 12, seed=3)
+    sequence.prefill(more)
+    assert_same(sequence, fresh(backend, np.concatenate([TOKENS, more])))
+
+
+def test_a_result_is_not_overwritten_by_the_next_step(backend: Any) -> None:
+    sequence = fresh(backend, TOKENS)
+    first = sequence.denoise(WINDOW, logits=True)
+    kept = first.token.copy(), first.confidence.copy(), first.logits.copy()
+    sequence.denoise(some_window(BASE, 5, seed=11), logits=True)
+    assert np.array_equal(first.token, kept[0])
+    assert np.array_equal(first.confidence, kept[1])
+    assert np.array_equal(first.logits, kept[2])
+
+
+@pytest.mark.parametrize("cached", [0, 1, 90])
+def test_packed_windows_equal_single_ones(backend: Any, cached: int) -> None:
+    sequence = fresh(backend, TOKENS[:cached])
+    windows = np.stack([some_window(BASE, placed, seed=placed) for placed in (0, 2, 5)])
+    windows[:, 0] = windows[0, 0]
+    packed = sequence.denoise_packed(windows, logits=True)
+    assert packed.token.shape == windows.shape
+    for i, window in enumerate(windows):
+        alone = sequence.denoise(window, logits=True)
+        row = CanvasOutput(
+            packed.token[i], packed.confidence[i], packed.entropy[i], packed.logits[i]
+        )
+        assert_same_output(row, alone)
+
+
+def test_windows_of_several_widths_take_turns(backend: Any) -> None:
+    sequence = fresh(backend, TOKENS)
+    wide = np.concatenate([WINDOW, np.full(5, BASE.mask_token)])
+    first = sequence.denoise(WINDOW)
+    assert sequence.denoise(wide).token.shape == (len(wide),)
+    again = sequence.denoise(WINDOW)
+    assert np.array_equal(first.token, again.token)
+    assert again.logits is None
+
+
+def test_scores_do_not_depend_on_chunks(backend: Any) -> None:
+    tokens = some_tokens(BASE, 2 * runtime.SCORE_CHUNK + 44, seed=5)
+    whole = backend.new_sequence(400).prefill(tokens, score=True)
+    parts = backend.new_sequence(400)
+    parts.prefill(tokens[:100])
+    rest = parts.prefill(tokens[100:], score=True)
+    assert whole.shape == (len(tokens) - 1,)
+    assert np.allclose(whole[100:], rest, atol=2e-3)
+
+
+def test_scoring_and_not_scoring_leave_the_same_cache(backend: Any) -> None:
+    scored = backend.new_sequence(200)
+    scored.prefill(TOKENS, score=True)
+    assert_same(scored, fresh(backend, TOKENS))
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_nothing_to_score_gives_no_scores(backend: Any, count: int) -> None:
+    sequence = backend.new_sequence(50)
+    assert sequence.prefill(TOKENS[:count], score=True).shape == (0,)
+    assert sequence.tokens == TOKENS[:count].tolist()
+
+
+def test_a_reused_buffer_remembers_nothing(backend: Any) -> None:
+    first = fresh(backend, some_tokens(BASE, 150, seed=21))
+    block = first.buffer.block
+    backend.release(first)
+    second = fresh(backend, TOKENS)
+    assert second.buffer.block is block
+    assert_same(second, fresh(backend, TOKENS))
+
+
+def test_released_sequences_cannot_be_used(backend: Any) -> None:
+    sequence = fresh(backend, TOKENS)
+    backend.release(sequence)
+    with pytest.raises(AssertionError, match="released"):
+        sequence.prefill(TOKENS)
+
+
+def test_tokens_that_do_not_fit_are_refused_and_nothing_changes(backend: Any) -> None:
+    sequence = fresh(backend, TOKENS)
+    for call in (sequence.prefill, sequence.denoise):
+        with pytest.raises(InvalidRequest, match="do not fit"):
+            call(some_tokens(BASE, SIZE_CLASSES[0]))
+    assert_same(sequence, fresh(backend, TOKENS))
+
+
+def test_bytes_per_token_is_what_the_buffers_take(backend: Any) -> None:
+    sequence = backend.new_sequence(10)
+    assert sequence.buffer.block.nbytes == backend.bytes_per_token * sequence.capacity
+
+
+def test_int8_does_not_depend_on_which_tokens_share_a_chunk(folders: dict[str, Path]) -> None:
+    """One scale per row: an outlier elsewhere in the chunk must not move a token's result."""
+    backend = runtime.OnnxBackend(folders["int8"], threads=1)
+    together, apart = backend.new_sequence(200), backend.new_sequence(200)
+    together.prefill(TOKENS)
+    apart.prefill(TOKENS[:45])
+    apart.prefill(TOKENS[45:])
+    left = together.buffer.block[..., : len(TOKENS), :]
+    right = apart.buffer.block[..., : len(TOKENS), :]
+    assert np.abs(left - right).max() < 1e-4 * np.abs(left).max()
+
+
+# --- long contexts
+
+
+def test_a_fork_into_another_rotation_starts_empty(tmp_path: Path) -> None:
+    config = dataclasses.replace(BASE, max_positions=2_048)
+    backend = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1)
+    source = fresh(backend, TOKENS)
+    longer = backend.fork(source, 50, 3_000)
+    assert longer.tokens == []
+    longer.prefill(TOKENS)
+    expected = backend.new_sequence(3_000)
+    expected.prefill(TOKENS)
+    assert_same(longer, expected)
+
+
+@pytest.mark.parametrize("scaling", ["linear", "ntk", "yarn"])
+def test_positions_past_the_trained_ones_are_scaled(scaling: str) -> None:
+    config = dataclasses.replace(BASE, max_positions=64, rope_scaling=scaling)
+    cos, sin = rope_tables(config, 256)
+    assert cos.shape == sin.shape == (256, config.head_dim // 2)
+    assert stretch(config, 256) == 4.0
+    slowest = np.arccos(np.clip(cos[100, -1] / np.hypot(cos[100, -1], sin[100, -1]), -1, 1))
+    unscaled = 100 * config.rope_base ** (-(config.head_dim - 2) / config.head_dim)
+    assert slowest == pytest.approx(unscaled / 4, rel=0.05)
+
+
+def test_nothing_is_scaled_within_the_trained_positions_or_where_it_is_off() -> None:
+    config = dataclasses.replace(BASE, max_positions=64)
+    assert stretch(config, 64) == 1.0
+    off = dataclasses.replace(config, rope_scaling="none")
+    assert stretch(off, 4_096) == 1.0
+    assert np.array_equal(rope_tables(off, 256)[0][:64], rope_tables(config, 64)[0])
+
+
+def test_the_largest_size_class_shares_the_scaling_of_a_full_context() -> None:
+    assert stretch(BASE, SIZE_CLASSES[-1]) == stretch(BASE, 32_768) == 4.0
+
+
+# --- memory
+
+
+def test_size_classes_hold_what_is_asked_and_no_more_than_needed() -> None:
+    assert [size_class(n) for n in (1, 2_048, 2_049, 32_768 + 600)] == [2_048, 2_048, 4_096, 34_816]
+    with pytest.raises(InvalidRequest, match=r"40,000 tokens.*34,816"):
+        size_class(40_000)
+
+
+class CountingMemory:
+    """Hands out empty buffers and counts them."""
+
+    def __init__(self) -> None:
+        self.allocated = 0
+
+    def allocate(self, capacity: int) -> Any:
+        self.allocated += 1
+        return SimpleNamespace(capacity=capacity)
+
+
+def test_the_pool_keeps_freed_buffers_only_within_its_budget() -> None:
+    memory = CountingMemory()
+    pool = Pool(memory, budget_bytes=6_000, bytes_per_token=1)  # type: ignore[arg-type]
+    small, large = pool.take(2_048), pool.take(4_096)
+    pool.give_back(small)
+    assert pool.free == []  # 4,096 in use and 2,048 free would be over
+    pool.give_back(large)
+    assert pool.take(4_096) is large
+    assert memory.allocated == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_device_buffers_copy_the_tokens_kept(dtype: Callable[[], object]) -> None:
+    """The path that CUDA takes, on a device every machine has."""
+    memory = DeviceMemory(ort, BASE, np.dtype(dtype), "cpu", "CPUExecutionProvider")
+    source, target = memory.allocate(64), memory.allocate(128)
+    rng = np.random.default_rng(0)
+    for _, value in source.values():
+        value.update_inplace(rng.normal(size=value.shape()).astype(dtype))
+    memory.copy(source, target, 40)
+    for (_, old), (_, new) in zip(source.values(), target.values(), strict=True):
+        assert np.array_equal(old.numpy()[:, :, :40], new.numpy()[:, :, :40])
+
+
+# --- folders and installations
+
+
+def test_a_changed_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    from redraft.model.combine import write_manifest
+
+    store(BASE, "fp32", tmp_path)
+    write_manifest(tmp_path, "test")
+    runtime.OnnxBackend(tmp_path, threads=1).close()
+    data = bytearray((tmp_path / "weights.bin").read_bytes())
+    data[5_000] ^= 1
+    (tmp_path / "weights.bin").write_bytes(data)
+    with pytest.raises(WeightsError, match=r"weights\.bin.*redraft model pull"):
+        runtime.OnnxBackend(tmp_path)
+
+
+def test_a_truncated_data_file_without_manifest_is_refused(tmp_path: Path) -> None:
+    store(BASE, "fp32", tmp_path)
+    data = (tmp_path / "weights.bin").read_bytes()
+    (tmp_path / "weights.bin").write_bytes(data[: len(data) // 2])
+    with pytest.raises(WeightsError, match="redraft model pull"):
+        runtime.OnnxBackend(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"layout": 99, "variant": "fp32"}', "[1]"])
+def test_a_folder_of_another_layout_is_refused(tmp_path: Path, content: str) -> None:
+    store(BASE, "fp32", tmp_path)
+    (tmp_path / "graphs.json").write_text(content)
+    with pytest.raises(WeightsError, match=r"layout.*redraft model pull"):
+        runtime.OnnxBackend(tmp_path)
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match="redraft model pull"):
+        runtime.OnnxBackend(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("installed", "advice"),
+    [
+        ({}, r"not installed.*redraft\[cpu\]"),
+        ({"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.31.1"}, "overwrite.*pip uninstall -y"),
+        ({"onnxruntime": "1.29.2"}, r"1\.29\.2 is too old.*1\.30"),
+        ({"onnxruntime-gpu": "1.9.0"}, "too old"),
+    ],
+)
+def test_unusable_installations_say_what_to_do(installed: dict[str, str], advice: str) -> None:
+    with pytest.raises(InstallError, match=advice):
+        check_onnxruntime(installed.get)
+
+
+@pytest.mark.parametrize("version", ["1.30.0", "1.31.1", "2.0", "1.32.0.dev20260101"])
+def test_recent_installations_are_accepted(version: str) -> None:
+    assert check_onnxruntime({"onnxruntime": version}.get) == version
+
+
+def test_the_cpu_is_chosen_with_a_notice_where_cuda_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(device, "cuda_problem", lambda _: "there is no driver")
+    found = pick_device()
+    assert found.provider == "CPU" and "there is no driver" in found.notice
+    assert found.variant == ("int8" if int8_is_exact(ort) else "q8")
+    assert pick_device("cpu").notice == ""
+    with pytest.raises(InstallError, match="there is no driver"):
+        pick_device("cuda")
+
+
+def test_cuda_is_chosen_where_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "cuda_problem", lambda _: "")
+    assert pick_device() == device.Device("CUDA", "fp16")
+    assert pick_device("cpu").provider == "CPU"
+
+
+def test_a_cpu_that_saturates_gets_the_variant_that_does_not_care(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(device, "cuda_problem", lambda _: "there is none")
+    monkeypatch.setattr(device, "int8_is_exact", lambda _: False)
+    assert pick_device().variant == "q8"
+
+
+def test_impossible_wishes_are_refused(folders: dict[str, Path]) -> None:
+    with pytest.raises(SettingsError, match="tpu"):
+        pick_device("tpu")
+    with pytest.raises(SettingsError, match=r"fp16 does not run on CPU"):
+        pick_device("cpu", "fp16")
+    with pytest.raises(SettingsError, match="int8 does not run on CUDA"):
+        runtime.OnnxBackend(folders["int8"], provider="CUDA")
+
+
+def test_cuda_equals_the_cpu(folders: dict[str, Path]) -> None:
+    if problem := device.cuda_problem(ort):
+        pytest.skip(f"no CUDA here: {problem}")
+    on_cpu = fresh(runtime.OnnxBackend(folders["fp32"], threads=1), TOKENS)
+    backend = runtime.OnnxBackend(folders["fp16"], provider="CUDA")
+    on_gpu = fresh(backend, TOKENS)
+    found, expected = on_gpu.denoise(WINDOW, logits=True), on_cpu.denoise(WINDOW, logits=True)
+    ids = predictable(BASE)
+    scale = np.abs(expected.logits[:, ids]).max()
+    assert np.abs(found.logits[:, ids] - expected.logits[:, ids]).max() < 1e-2 * scale
+    fork = backend.fork(on_gpu, 50, 3_000)
+    fork.prefill(TOKENS[50:])
+    assert np.allclose(fork.denoise(WINDOW).confidence, found.confidence, atol=5e-3)
+    windows = np.stack([WINDOW, some_window(BASE, 4, seed=4)])
+    packed = on_gpu.denoise_packed(windows)
+    assert np.allclose(packed.confidence[0], found.confidence, atol=5e-3)
