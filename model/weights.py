@@ -51,6 +51,7 @@ __all__ = [
 #: them replaces a version number that somebody would forget to raise.
 _MAKERS = ("adapter.py", "gguf.py", "graph.py", "materialise.py", "quantize.py")
 _LOCK_PATIENCE_S = 1_800.0
+_LOCK_POLL_S = 1.0  # how often a waiting process reports
 
 
 def ready_variants(model: ModelInfo) -> list[str]:
@@ -192,23 +193,27 @@ def _locked(progress: ProgressCallback | None) -> Iterator[None]:
     make_folder(folder)
     lock = filelock.FileLock(folder / "pull.lock")
     deadline = time.monotonic() + _LOCK_PATIENCE_S
-    while True:
-        try:
-            with explaining("lock", folder / "pull.lock"):
-                lock.acquire(timeout=1)
-            break
-        except filelock.Timeout as error:
-            if time.monotonic() > deadline:
-                raise WeightsError(
-                    f"another Redraft has been fetching weights into {folder} for "
-                    f"{_LOCK_PATIENCE_S / 60:.0f} minutes. End it, then try again."
-                ) from error
-            if progress is not None:
-                progress(Progress("wait", 0, 0))
+    while not _acquired(lock, folder):
+        if time.monotonic() > deadline:
+            raise WeightsError(
+                f"another Redraft has been fetching weights into {folder} for "
+                f"{_LOCK_PATIENCE_S / 60:.0f} minutes. End it, then try again."
+            )
+        if progress is not None:
+            progress(Progress("wait", 0, 0))
     try:
         yield
     finally:
         lock.release()
+
+
+def _acquired(lock: filelock.BaseFileLock, folder: Path) -> bool:
+    with explaining("lock", folder):
+        try:
+            lock.acquire(timeout=_LOCK_POLL_S)
+        except filelock.Timeout:  # an OSError too, but not one of the disk
+            return False
+    return True
 
 
 def _provide_base(base: Base, source: Path | None, progress: ProgressCallback | None) -> Path:

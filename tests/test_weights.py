@@ -7,9 +7,8 @@ import json
 import os
 import shutil
 import threading
-import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -387,25 +386,39 @@ def test_a_config_that_contradicts_the_base_is_refused(world: World) -> None:
         weights.ensure("tiny")
 
 
-def test_two_at_once_make_it_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_at_once_make_it_once_and_the_second_says_it_waits(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[str] = []
-    inside = threading.Event()
+    inside, waiting = threading.Event(), threading.Event()
 
     def slow(*args: Any) -> None:
         made.append(args[3])
         inside.set()
-        time.sleep(0.2)
+        assert waiting.wait(20)
         store(*args)
 
+    def heard(progress: Progress) -> None:
+        if progress.stage == "wait":
+            waiting.set()
+
     monkeypatch.setattr(combine, "_materialise", slow)
-    results: list[Path] = []
-    ensure: Callable[[], None] = lambda: results.append(weights.ensure("tiny"))  # noqa: E731
-    first = threading.Thread(target=ensure)
+    monkeypatch.setattr(weights, "_LOCK_POLL_S", 0.05)
+    first = threading.Thread(target=weights.ensure, args=("tiny",))
     first.start()
     assert inside.wait(20)
-    ensure()
+    folder = weights.ensure("tiny", None, heard)
     first.join()
-    assert made == ["fp32"] and len(results) == 2
+    assert made == ["fp32"] and (folder / "canvas.npz").is_file()
+
+
+def test_a_process_that_never_ends_is_not_waited_for_forever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weights, "_LOCK_POLL_S", 0.01)
+    monkeypatch.setattr(weights, "_LOCK_PATIENCE_S", 0.0)
+    with weights._locked(None), pytest.raises(WeightsError, match="another Redraft"):
+        weights.ensure("tiny")
 
 
 def test_a_ready_model_needs_no_writable_cache(
