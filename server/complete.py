@@ -137,6 +137,8 @@ async def complete(predictor: Predictor, request: EditRequest, watch: bool, quie
     if not prediction.candidates:
         err.print(f"nothing to suggest: {prediction.reason}", style="yellow", markup=False)
         return
+    if watch and sys.stdout.isatty():
+        return  # it stands in its place above already
     # Bytes, so that neither the locale's encoding nor line end conversion touches the infill.
     sys.stdout.buffer.write(prediction.candidates[0].text.encode("utf-8") + b"\n")
     sys.stdout.buffer.flush()

@@ -151,5 +151,5 @@ def describe(prediction: Prediction) -> str:
     if prediction.candidates:
         parts.append(f"confidence {prediction.candidates[0].confidence.mean:.2f}")
     if stats.cut:
-        parts.append(f"left out: {stats.cut}")
+        parts.append(stats.cut)
     return " · ".join(parts)

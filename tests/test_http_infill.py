@@ -11,6 +11,9 @@ import pytest
 from fakes_http import READY, ScriptedPredictor, eventually, served
 from redraft.model.errors import EngineGone
 from redraft.model.records import ModelStatus
+from redraft.server.app import create_app
+from redraft.server.listen import listening
+from redraft.server.settings import Settings
 from redraft.server.wires.markers import Middle, Unknown, recognise
 
 
@@ -326,3 +329,40 @@ def test_a_dropped_connection_stops_the_computation() -> None:
 async def _read_all(client: aiohttp.ClientSession, path: str, body: dict[str, Any]) -> bytes:
     async with client.post(path, json=body) as answer:
         return await answer.read()
+
+
+def test_shutdown_lets_a_running_request_finish() -> None:
+    class Gated(ScriptedPredictor):
+        async def predict(self, request: Any, on_step: Any = None) -> Any:
+            started.set()
+            await gate.wait()
+            return await super().predict(request, on_step)
+
+    async def run() -> int:
+        app = create_app(Gated(), Settings())
+        async with aiohttp.ClientSession() as client:
+            async with listening(app, host="127.0.0.1", port=0, shutdown_s=20) as url:
+                ask = {"prompt": "a", "suffix": "b"}
+                asking = asyncio.create_task(client.post(f"{url}/v1/completions", json=ask))
+                await started.wait()
+                asyncio.get_running_loop().call_later(0.2, gate.set)  # while it shuts down
+            return (await asking).status
+
+    started, gate = asyncio.Event(), asyncio.Event()
+    assert asyncio.run(run()) == 200
+
+
+def test_shutdown_ends_what_does_not_finish() -> None:
+    async def run() -> ScriptedPredictor:
+        predictor = ScriptedPredictor(hold=True)
+        app = create_app(predictor, Settings())
+        async with aiohttp.ClientSession() as client:
+            async with listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
+                ask = {"prompt": "a", "suffix": "b"}
+                asking = asyncio.create_task(client.post(f"{url}/v1/completions", json=ask))
+                await eventually(lambda: predictor.running == 1)
+            with pytest.raises(aiohttp.ClientError):
+                await asking
+        return predictor
+
+    assert asyncio.run(run()).cancelled == 1
