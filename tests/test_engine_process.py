@@ -37,10 +37,12 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settin
         idle_exit_s=120,  # an engine that a failing test leaves behind goes by itself
     )
     yield chosen
-    endpoint = Rendezvous.of(chosen).read()
-    if endpoint is not None:
+    # All that were started, not only the engine: one that lost a race may still be on its way.
+    for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
-            psutil.Process(endpoint.pid).kill()
+            if str(tmp_path) in " ".join(child.cmdline()):
+                child.kill()
+                child.wait(10)
 
 
 @contextlib.asynccontextmanager
