@@ -77,6 +77,7 @@ class Document:
         self.revision = next(_revisions)
         self.out_of_step = ""
         self._text: str | None = None
+        self._line_end = ""  # "": to be counted
         self._lines, self._ends = split_lines(whole(text))
 
     # --- reading ---------------------------------------------------------------------------
@@ -101,8 +102,10 @@ class Document:
     @property
     def line_end(self) -> str:
         """The line end that most lines have; ``\\n`` where there is none."""
-        counted = {end: self._ends.count(end) for end in ("\n", "\r\n", "\r")}
-        return max(counted, key=lambda end: counted[end])
+        if not self._line_end:
+            counted = {end: self._ends.count(end) for end in ("\n", "\r\n", "\r")}
+            self._line_end = max(counted, key=lambda end: counted[end])
+        return self._line_end
 
     def index(self, position: Position) -> int:
         """The index into :attr:`text`; a place past the end of its line or the file is clamped."""
@@ -111,11 +114,12 @@ class Document:
         before = sum(map(len, self._lines[: position.line])) + position.line
         return before + index_at(self._lines[position.line], position.character)
 
-    def position(self, index: int) -> Position:
-        """The position of an index into :attr:`text`."""
-        line = self.text.count("\n", 0, index)
-        start = self.text.rfind("\n", 0, index) + 1
-        return Position(line, character_at(self._lines[line], index - start))
+    def clamped(self, position: Position) -> Position:
+        """The nearest place that exists: its line's or the file's end, the start of a pair."""
+        line = min(position.line, len(self._lines) - 1)
+        text = self._lines[line]
+        wanted = position.character if line == position.line else 2 * len(text)
+        return Position(line, character_at(text, index_at(text, wanted)))
 
     # --- changing --------------------------------------------------------------------------
 
@@ -166,7 +170,7 @@ class Document:
 
     def _resolve(self, range_: Range, text: str) -> tuple[int, int, str]:
         """A range as the lines [first, last) it touches and the text that takes their place."""
-        start, end = self._clamp(range_.start), self._clamp(range_.end)
+        start, end = self._inside(range_.start), self._inside(range_.end)
         if range_.end < range_.start:
             raise InvalidRequest(
                 f"the change of {self.uri} has a range that ends ({range_.end.line}:"
@@ -183,11 +187,9 @@ class Document:
             text = self._lines[first] + "\r" + text
         return first, end.line + 1, text
 
-    def _clamp(self, position: Position) -> Position:
-        if position.line < len(self._lines):
-            return position
-        last = len(self._lines) - 1
-        return Position(last, character_at(self._lines[last], len(self._lines[last])))
+    def _inside(self, position: Position) -> Position:
+        """As it is where its line exists: a change may well cut a surrogate pair in two."""
+        return position if position.line < len(self._lines) else self.clamped(position)
 
     def _replace(self, first: int, last: int, text: str) -> Extent:
         lines, ends = split_lines(text)
@@ -195,6 +197,8 @@ class Document:
             lines.pop()
             ends.pop()
         extent = _difference(self._lines[first:last], lines)
+        if self._ends[first:last] != ends:
+            self._line_end = ""
         self._lines[first:last] = lines
         self._ends[first:last] = ends
         self._touch()

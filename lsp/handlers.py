@@ -264,7 +264,7 @@ def _answer(
 
 def _item(document: Document, asked: InlineCompletionAsked, show: Show) -> dict[str, Any]:
     text = show.text.replace("\n", document.line_end)
-    at = document.position(document.index(asked.position))
+    at = document.clamped(asked.position)
     start, end = at, at
     item: dict[str, Any] = {}
     if asked.selected is not None:

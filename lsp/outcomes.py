@@ -49,8 +49,11 @@ class Suggestion:
 
     def rest(self, text: str, cursor: int) -> str:
         """What of it is left to offer at ``cursor`` of ``text``; "" when it no longer holds."""
+        size = len(text) - len(self.text)
+        if size > len(self.completion) or cursor != self.cursor + size:
+            return ""  # before anything is compared: most suggestions asked end here
         typed = self.typed(text)
-        if typed is None or cursor != self.cursor + len(typed):
+        if typed is None:
             return ""
         return self.completion[len(typed) :] if self.completion.startswith(typed) else ""
 

@@ -17,6 +17,10 @@ _SPECIAL = re.compile(
     r"|issue_(?:start|comment|closed)|jupyter_\w+)>"
 )
 
+#: Characters on either side of the cursor that show how dense a text is. Counting through all of a
+#: large file at each keystroke would be the most expensive thing the server does.
+_AROUND = 20_000
+
 _CLOSERS = frozenset(")]}>\"'`")
 
 
@@ -37,10 +41,11 @@ def refuse_text(text: str, cursor: int, settings: LspSettings) -> str:
     width = len(line_before(text, cursor)) + len(line_after(text, cursor))
     if width > settings.max_line_chars:
         return f"line too long: {width:,} characters > {settings.max_line_chars:,}"
-    lines = text.count("\n") + 1
-    mean, limit = len(text) // lines, settings.max_line_chars // 10
+    start, end = max(0, cursor - _AROUND), min(len(text), cursor + _AROUND)
+    mean = (end - start) // (text.count("\n", start, end) + 1)
+    limit = settings.max_line_chars // 10
     if mean > limit and len(text) > settings.max_line_chars:
-        return f"file looks minified: {mean:,} characters a line > {limit:,}"
+        return f"text looks minified: {mean:,} characters a line > {limit:,}"
     return ""
 
 
