@@ -26,7 +26,7 @@ DEFAULT_MODEL = "redraft-135m"
 #: Name of the file that makes a folder a model.
 DESCRIPTION = "model.json"
 
-_BUILT_IN = Path(__file__).parent / "weights"
+_BUILT_IN = Path(__file__).parent / "shipped"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _log = logging.getLogger(__name__)

@@ -311,7 +311,8 @@ def read_answer(
             raise InvalidAnswer(
                 f"The answer {answer[:40]!r} does not continue the unfinished {prompt.forced!r}."
             )
-        return request.cursor, request.cursor, answer[len(prompt.forced) :]
+        text = answer[len(prompt.forced) :]
+        return request.cursor, request.cursor, cut_overlap(text, request.text[request.cursor :])
     if prompt.revealed is None:
         if not answer:
             return None
@@ -330,6 +331,24 @@ def read_answer(
     if body and not body.endswith("\n"):
         body += "\n"
     return replace_lines(request.text, prompt.region[0] + first - 1, prompt.region[0] + last, body)
+
+
+def cut_overlap(text: str, after: str) -> str:
+    """``text`` without a tail that only writes again what follows the cursor anyway.
+
+    From its second line on, ``text`` is cut before the first line that equals the next non-blank
+    line of ``after`` when all further lines agree too. Short lines such as ``}`` do not count alone.
+    """
+    follows = [line.rstrip() for line in after.split("\n")[1:] if line.strip()]
+    lines = text.split("\n")
+    for i in range(1, len(lines)):
+        again = [line.rstrip() for line in lines[i:] if line.strip()]
+        if len("".join(again).strip()) < 4 or len(again) > len(follows):
+            continue
+        *whole, last = again  # the last line may be torn
+        if whole == follows[: len(whole)] and follows[len(whole)].startswith(last):
+            return "\n".join(lines[:i])
+    return text
 
 
 def replace_lines(text: str, first: int, last: int, body: str) -> tuple[int, int, str]:

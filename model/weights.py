@@ -1,7 +1,7 @@
 """The registry of models and the combine step: base weights + adapter → a folder ready to run.
 
 One model is built in; its adapter ships with the package, its base is fetched once. Further models
-are folders with a ``model.json`` like ``weights/redraft-135m.json``, below ``REDRAFT_MODELS`` or
+are folders with a ``model.json`` like ``shipped/redraft-135m.json``, below ``REDRAFT_MODELS`` or
 ``models`` in the cache. Knows nothing of running them. It blocks: call it in a thread.
 
 The cache (``REDRAFT_CACHE_DIR``, else the platform's)::

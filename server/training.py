@@ -139,8 +139,9 @@ def run(
 
     model = info(MODEL)
     chosen = TrainConfig.read(_config_file(config))
-    changes = {"minutes": minutes, "steps": steps}
-    chosen = dataclasses.replace(chosen, **{k: v for k, v in changes.items() if v is not None})
+    chosen = dataclasses.replace(
+        chosen, minutes=minutes or chosen.minutes, steps=steps or chosen.steps
+    )
     begin = {}
     if start != "fresh":
         path = model.adapter if start == "shipped" else Path(start)
@@ -178,7 +179,7 @@ def ship(
     adapter: Annotated[Path, typer.Argument(help="adapter.safetensors of a run.")],
     version: Annotated[str, typer.Option(help="Of the model, such as 0.2.0.")],
     to: Annotated[Path, typer.Option(help="The checkout's folder of shipped weights.")] = Path(
-        "model/weights"
+        "model/shipped"
     ),
 ) -> None:
     """Replace the shipped adapter in a checkout, with its checksum and version."""

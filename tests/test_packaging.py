@@ -47,7 +47,7 @@ def test_the_wheel_holds_every_module_and_data_file(wheel: zipfile.ZipFile) -> N
         for path in (ROOT / package).rglob("*.py"):
             assert f"redraft/{path.relative_to(ROOT).as_posix()}" in packed
         assert f"redraft/{package}/py.typed" in packed
-    for path in [*(ROOT / "model/weights").iterdir(), *(ROOT / "model/configs").glob("*.toml")]:
+    for path in [*(ROOT / "model/shipped").iterdir(), *(ROOT / "model/configs").glob("*.toml")]:
         assert f"redraft/{path.relative_to(ROOT).as_posix()}" in packed
 
 
@@ -65,7 +65,7 @@ def test_onnxruntime_and_torch_are_only_extras() -> None:
 
 
 def test_shipped_files_are_small_enough_for_git() -> None:
-    for path in (ROOT / "model/weights").iterdir():
+    for path in (ROOT / "model/shipped").iterdir():
         assert path.stat().st_size < 95_000_000, path
 
 

@@ -14,6 +14,7 @@ from redraft.model.prompt import (
     InvalidAnswer,
     Prompt,
     ValidRange,
+    cut_overlap,
     encode_edit,
     read_answer,
     render,
@@ -242,3 +243,18 @@ def test_deleting_the_last_line_takes_the_newline_before_it() -> None:
 def test_weights_of_another_prompt_format_are_refused() -> None:
     with pytest.raises(RedraftError, match="prompt format"):
         render(infill("x", 1), TOKENIZER, replace(CONFIG, prompt_format="other"), 512)
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "kept"),
+    [
+        ("a + b\nprint(add(1, 2))", "\n\nprint(add(1, 2))\n", "a + b"),
+        ("a + b\n\nprint(ad", "\n\nprint(add(1, 2))\n", "a + b"),
+        ("x\n    y = 1\n    return y", "\n    return z\n", "x\n    y = 1\n    return y"),
+        ("x)\n}", "\n}\n", "x)\n}"),
+        ("only one line", "\nonly one line", "only one line"),
+        ("a\nb", "", "a\nb"),
+    ],
+)
+def test_a_tail_that_repeats_what_follows_is_cut(text: str, after: str, kept: str) -> None:
+    assert cut_overlap(text, after) == kept
