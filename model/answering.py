@@ -15,6 +15,7 @@ import numpy as np
 from .backend import Backend, Sequence
 from .budget import CHUNK
 from .cache import PrefixCache
+from .config import ModelConfig
 from .denoise import (
     Brief,
     Cancelled,
@@ -65,7 +66,7 @@ def answer(
     prompt = render(request, model.tokenizer, model.backend.config, budget)
     rendered = clock()
     context = prompt.tokens[:-1]
-    with model.cache.acquire(context, room_for(request, model)) as lease:
+    with model.cache.acquire(context, room_for(request, model.backend.config)) as lease:
         prefill(lease.sequence, context[lease.reused :], cancelled)
         prefilled = clock()
         written = _write(model, lease.sequence, prompt, request, cancelled, on_step)
@@ -88,10 +89,11 @@ def answer(
     return Prediction(f"cmpl-{secrets.token_hex(12)}", model.label, candidates, reason, stats)
 
 
-def room_for(request: EditRequest, model: Model) -> int:
-    """Tokens needed behind the prompt: the answer, one more window, and its last canvas while a
-    causal pass judges it."""
-    return request.max_tokens + 2 * model.backend.config.canvas_width
+def room_for(request: EditRequest, config: ModelConfig) -> int:
+    """Tokens needed behind the prompt: the answer, its last canvas while a causal pass judges it,
+    and one more window; or the windows of all candidates side by side."""
+    width = config.canvas_width
+    return max(request.max_tokens + 2 * width, request.candidates * width)
 
 
 def prefill(sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[], bool]) -> None:

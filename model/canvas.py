@@ -10,18 +10,17 @@ the model's most likely token at a position, with its probability.
 
 from __future__ import annotations
 
-import codecs
 import math
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .backend import CanvasOutput, FloatArray, IntArray
-from .config import ModelConfig
-from .records import CanvasState, Confidence, Finish
+from .drawing import confidence, decode, pieces, sample, softmax
+from .plan import Brief, Draft
+from .records import CanvasState, Finish
 
 #: END is placed ahead of masked positions only when it is at least this sure: a wrong one squeezes
 #: the rest of the answer into the positions before it.
@@ -30,69 +29,10 @@ END_AHEAD = 0.9
 REPAIRS_PER_POSITION = 2
 
 
-class Constraint(Protocol):
-    """What an answer may begin with: the rest of an unfinished word, or a line range."""
-
-    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
-        """Mask [vocab] over the next token after ``written``; None: free from here on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How boldly a canvas is filled."""
-
-    threshold: float  # probability from which a position is placed without waiting
-    repair_above: float | None = 0.9  # a placed token gives way to one this sure; None: never
-    repair_steps: int = 0  # extra steps over a full canvas that only look for repairs
-    min_positions: int = 1  # placed in every step, however unsure
-    max_steps: int | None = None  # per canvas; None: as many as it has positions
-    leftmost: bool = False  # the control: one token a step, from left to right
-    verify_above: float = 0.05  # causal probability a drafted token needs, where weights verify
-    temperature: float = 0.0
-    top_p: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Where an answer ends besides END."""
-
-    max_tokens: int
-    max_lines: int | None = None
-    stop: tuple[str, ...] = ()
-    forced: str = ""  # what the answer begins with that is not part of the shown text
-
-
-@dataclass(frozen=True, slots=True)
-class Brief:
-    """All that stays the same while one answer is written."""
-
-    config: ModelConfig
-    vocab_bytes: Seq[bytes]
-    plan: Plan
-    limits: Limits
-    constraint: Constraint | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A finished answer."""
-
-    text: str  # the forced beginning included; cut at a stop or at the line limit
-    token_ids: tuple[int, ...]  # END included
-    confidence: Confidence
-    steps: int  # denoise steps this answer took part in
-    repaired: int
-    finish: Finish
-
-    @property
-    def ended(self) -> bool:
-        return self.finish == "end"
-
-
 @dataclass(frozen=True, slots=True)
 class Guess:
     token: int
-    probability: float  # -1 where the token may not be placed
+    probability: float
 
 
 class Answer:
@@ -137,20 +77,15 @@ class Answer:
         """Whether the next step must return whole distributions."""
         return self.brief.plan.temperature > 0 or self._allowed_now() is not None
 
-    def distrusts(self, out: CanvasOutput) -> bool:
-        """Whether a masked position shows a token that may not be placed, so that only the whole
-        distribution tells what to place instead."""
-        return out.logits is None and any(
-            self._forbidden(int(out.token[position])) for position in self._masked()
-        )
-
     # -- one denoise step -------------------------------------------------------------------
 
     def advance(self, out: CanvasOutput) -> None:
         """Take in the predictions [B] of one step: repair, place, and see what is finished."""
         self.steps += 1
         self._canvas_steps += 1
-        guesses = [self._guess(position, out) for position in range(self._room())]
+        guesses = [
+            Guess(int(out.token[i]), float(out.confidence[i])) for i in range(self._room())
+        ]
         was_full = not self._masked()
         repaired = self._repair(guesses)
         if was_full:
@@ -212,7 +147,7 @@ class Answer:
         if cut is not None:
             visible = [*self._written()]
         data = [None if token is None else self.brief.vocab_bytes[token] for token in visible]
-        return CanvasState(step=self.steps, pieces=tuple(_pieces(data, len(self._forced), cut)))
+        return CanvasState(step=self.steps, pieces=tuple(pieces(data, len(self._forced), cut)))
 
     def draft(self) -> Draft:
         """The finished answer."""
@@ -223,9 +158,9 @@ class Answer:
         cut, _ = self._cut(written)
         used = self._tokens_up_to(tokens, cut)
         return Draft(
-            text=_decode(written if cut is None else written[:cut]),
+            text=decode(written if cut is None else written[:cut]),
             token_ids=tuple(tokens[:used]),
-            confidence=_confidence(probabilities[:used]),
+            confidence=confidence(probabilities[:used]),
             steps=self.steps,
             repaired=self.repaired,
             finish=self.finish,
@@ -265,20 +200,6 @@ class Answer:
 
     # -- predictions ------------------------------------------------------------------------
 
-    def _forbidden(self, token: int) -> bool:
-        config = self.brief.config
-        return token < config.special_tokens and token != config.end_token
-
-    def _guess(self, position: int, out: CanvasOutput) -> Guess:
-        token = int(out.token[position])
-        if not self._forbidden(token):
-            return Guess(token, float(out.confidence[position]))
-        if out.logits is None:
-            return Guess(token, -1.0)
-        probabilities = self._distribution(position, out)
-        best = int(np.argmax(probabilities))
-        return Guess(best, float(probabilities[best]))
-
     def _distribution(
         self,
         position: int,
@@ -296,7 +217,7 @@ class Answer:
             logits[config.end_token] = end_logit
         if allowed is not None:
             logits[~allowed] = -np.inf
-        return _softmax(logits)
+        return softmax(logits)
 
     def _draw(self, position: int, guess: Guess, out: CanvasOutput) -> Guess:
         """What to place at an unconstrained position: the guess, or a sample."""
@@ -305,7 +226,7 @@ class Answer:
             return guess
         ends = guess.token == self.brief.config.end_token or position == self._masked()[0]
         probabilities = self._distribution(position, out, end=ends)
-        return _sample(probabilities, plan, self._rng)
+        return Guess(*sample(probabilities, plan, self._rng))
 
     # -- placing ----------------------------------------------------------------------------
 
@@ -358,7 +279,7 @@ class Answer:
         if not probabilities.any():  # nowhere to go on: whoever reads the answer judges it
             return Guess(self.brief.config.end_token, 0.0)
         if plan.temperature > 0:
-            return _sample(probabilities, plan, self._rng)
+            return Guess(*sample(probabilities, plan, self._rng))
         best = int(np.argmax(probabilities))
         return Guess(best, float(probabilities[best]))
 
@@ -501,64 +422,3 @@ def _best_open(
             best = i
         gap = True
     return best
-
-
-def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities; all zero where every logit is -inf."""
-    top = logits.max()
-    if not np.isfinite(top):
-        return np.zeros_like(logits)
-    weights = np.exp(logits - top)
-    result: NDArray[np.float64] = weights / weights.sum()
-    return result
-
-
-def _sample(
-    probabilities: NDArray[np.float64], plan: Plan, rng: np.random.Generator
-) -> Guess:
-    """Draw at the plan's temperature from its nucleus; the probability told is the untempered."""
-    order = np.argsort(-probabilities, kind="stable")
-    order = order[: int(np.count_nonzero(probabilities))]
-    with np.errstate(under="ignore"):
-        scaled = np.log(probabilities[order]) / plan.temperature
-        weights = _softmax(scaled)
-    before = np.cumsum(weights) - weights  # mass of the likelier tokens
-    nucleus = weights[: max(1, int(np.count_nonzero(before < plan.top_p)))]
-    pick = int(order[rng.choice(len(nucleus), p=nucleus / nucleus.sum())])
-    return Guess(pick, float(probabilities[pick]))
-
-
-def _confidence(probabilities: Seq[float]) -> Confidence:
-    if not probabilities:
-        return Confidence(mean=0.0, minimum=0.0, first=0.0)
-    clipped = np.clip(np.asarray(probabilities, dtype=np.float64), 0.0, 1.0)
-    with np.errstate(divide="ignore"):
-        mean = float(np.exp(np.mean(np.log(clipped))))
-    return Confidence(mean=mean, minimum=float(clipped.min()), first=float(clipped[0]))
-
-
-def _decode(data: bytes) -> str:
-    """Text of ``data``; a character cut off at its end is left out, other broken UTF-8 shows as
-    U+FFFD."""
-    return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
-
-
-def _pieces(tokens: Seq[bytes | None], skip: int, cut: int | None) -> list[str | None]:
-    """Text of each position; a character spread over several tokens shows with its last one.
-
-    Shown are the bytes from ``skip`` on, before ``cut``.
-    """
-    pieces: list[str | None] = []
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    at: int | None = 0  # bytes so far; None behind a mask
-    for data in tokens:
-        if data is None:
-            pieces.append(None)
-            decoder, at = codecs.getincrementaldecoder("utf-8")("ignore"), None
-        elif at is None:
-            pieces.append(decoder.decode(data))
-        elif cut is None or at < cut:
-            stop = len(data) if cut is None else cut - at
-            pieces.append(decoder.decode(data[max(0, skip - at) : max(0, stop)]))
-            at += len(data)
-    return pieces

@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .backend import CanvasOutput, Sequence
-from .canvas import Answer, Brief, Constraint, Draft, Limits, Plan
+from .canvas import Answer
+from .plan import Brief, Constraint, Draft, Limits, Plan
 from .records import Quality, StepCallback
 
 __all__ = [
@@ -150,17 +151,11 @@ class _Run:
                 self.commit(answer)
 
     def step(self, rows: list[Answer], logits: bool = False) -> list[CanvasOutput]:
-        """One denoise step for all ``rows``; twice where a row cannot use what it got."""
-        logits = logits or any(row.wants_logits() for row in rows)
-        outs = self._pass(rows, logits)
-        if any(row.distrusts(out) for row, out in zip(rows, outs, strict=True)):
-            outs = self._pass(rows, logits=True)
-        return outs
-
-    def _pass(self, rows: list[Answer], logits: bool) -> list[CanvasOutput]:
+        """One denoise step for all ``rows``."""
         if self.cancelled():
             raise Cancelled
         self.passes += 1
+        logits = logits or any(row.wants_logits() for row in rows)
         if len(rows) == 1:
             return [self.sequence.denoise(rows[0].window(), logits=logits)]
         windows = np.stack([row.window() for row in rows])  # [K, B]

@@ -87,12 +87,14 @@ class FakeSequence:
         return _output(self.predict(self.tokens, window.tolist()), logits)
 
     def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
+        assert len(self.tokens) + windows.size <= self.capacity, "over capacity"
         self.log.append(f"packed {len(windows)}")
         rows = [self.predict(self.tokens, window) for window in windows.tolist()]
         return _output(np.stack(rows), logits)
 
 
 def _output(logits: FloatArray, wanted: bool) -> CanvasOutput:
+    logits[..., [i for i in range(SPECIAL) if i != END]] = -1e9  # as every backend does
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     p = weights / weights.sum(axis=-1, keepdims=True)  # [..., B, vocab]
     entropy = -(p * np.log(np.maximum(p, 1e-30))).sum(axis=-1)

@@ -133,11 +133,11 @@ def test_medium_takes_as_many_steps_as_positions_when_unsure() -> None:
     assert (draft.text, draft.steps) == ("x" * 20, 21)
 
 
-def test_a_special_token_is_never_placed() -> None:
-    script = Script(ids("abcd"), slips=lambda position, window: 3 if position == 1 else None)
-    draft, _, _ = write(script)
-    assert all(token == END or token >= SPECIAL for token in draft.token_ids)
-    assert draft.finish == "end"
+def test_a_special_token_is_never_drawn() -> None:
+    plan = Plan(threshold=0.9, temperature=2.0)
+    for seed in range(10):
+        draft, _, _ = write(Noise(seed, scale=0.1), plan, limits=Limits(max_tokens=20), seed=seed)
+        assert all(token == END or token >= SPECIAL for token in draft.token_ids)
 
 
 # --- END --------------------------------------------------------------------------------------

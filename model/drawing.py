@@ -1,0 +1,73 @@
+"""Small sums over probabilities and bytes that ``canvas.py`` needs: sampling, confidence, text."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence as Seq
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .plan import Plan
+from .records import Confidence
+
+
+def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities; all zero where every logit is -inf."""
+    top = logits.max()
+    if not np.isfinite(top):
+        return np.zeros_like(logits)
+    weights = np.exp(logits - top)
+    result: NDArray[np.float64] = weights / weights.sum()
+    return result
+
+
+def sample(
+    probabilities: NDArray[np.float64], plan: Plan, rng: np.random.Generator
+) -> tuple[int, float]:
+    """A token drawn at the plan's temperature from its nucleus, and its untempered probability."""
+    order = np.argsort(-probabilities, kind="stable")
+    order = order[: int(np.count_nonzero(probabilities))]
+    with np.errstate(under="ignore"):
+        scaled = np.log(probabilities[order]) / plan.temperature
+        weights = softmax(scaled)
+    before = np.cumsum(weights) - weights  # mass of the likelier tokens
+    nucleus = weights[: max(1, int(np.count_nonzero(before < plan.top_p)))]
+    pick = int(order[rng.choice(len(nucleus), p=nucleus / nucleus.sum())])
+    return pick, float(probabilities[pick])
+
+
+def confidence(probabilities: Seq[float]) -> Confidence:
+    if not probabilities:
+        return Confidence(mean=0.0, minimum=0.0, first=0.0)
+    clipped = np.clip(np.asarray(probabilities, dtype=np.float64), 0.0, 1.0)
+    with np.errstate(divide="ignore"):
+        mean = float(np.exp(np.mean(np.log(clipped))))
+    return Confidence(mean=mean, minimum=float(clipped.min()), first=float(clipped[0]))
+
+
+def decode(data: bytes) -> str:
+    """Text of ``data``; a character cut off at its end is left out, other broken UTF-8 shows as
+    U+FFFD."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
+
+
+def pieces(tokens: Seq[bytes | None], skip: int, cut: int | None) -> list[str | None]:
+    """Text of each position; a character spread over several tokens shows with its last one.
+
+    Shown are the bytes from ``skip`` on, before ``cut``.
+    """
+    pieces: list[str | None] = []
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    at: int | None = 0  # bytes so far; None behind a mask
+    for data in tokens:
+        if data is None:
+            pieces.append(None)
+            decoder, at = codecs.getincrementaldecoder("utf-8")("ignore"), None
+        elif at is None:
+            pieces.append(decoder.decode(data))
+        elif cut is None or at < cut:
+            stop = len(data) if cut is None else cut - at
+            pieces.append(decoder.decode(data[max(0, skip - at) : max(0, stop)]))
+            at += len(data)
+    return pieces

@@ -1,0 +1,75 @@
+"""How boldly to denoise, where to end, and what comes out: the records of ``canvas.py``.
+
+Knows nothing of how a plan is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import ModelConfig
+from .records import Confidence, Finish
+
+
+class Constraint(Protocol):
+    """What an answer may begin with: the rest of an unfinished word, or a line range."""
+
+    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
+        """Mask [vocab] over the next token after ``written``; None: free from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How boldly a canvas is filled."""
+
+    threshold: float  # probability from which a position is placed without waiting
+    repair_above: float | None = 0.9  # a placed token gives way to one this sure; None: never
+    repair_steps: int = 0  # extra steps over a full canvas that only look for repairs
+    min_positions: int = 1  # placed in every step, however unsure
+    max_steps: int | None = None  # per canvas; None: as many as it has positions
+    leftmost: bool = False  # the control: one token a step, from left to right
+    verify_above: float = 0.05  # causal probability a drafted token needs, where weights verify
+    temperature: float = 0.0
+    top_p: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where an answer ends besides END."""
+
+    max_tokens: int
+    max_lines: int | None = None
+    stop: tuple[str, ...] = ()
+    forced: str = ""  # what the answer begins with that is not part of the shown text
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """All that stays the same while one answer is written."""
+
+    config: ModelConfig
+    vocab_bytes: Seq[bytes]
+    plan: Plan
+    limits: Limits
+    constraint: Constraint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A finished answer."""
+
+    text: str  # the forced beginning included; cut at a stop or at the line limit
+    token_ids: tuple[int, ...]  # END included
+    confidence: Confidence
+    steps: int  # denoise steps this answer took part in
+    repaired: int
+    finish: Finish
+
+    @property
+    def ended(self) -> bool:
+        return self.finish == "end"
