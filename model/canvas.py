@@ -11,6 +11,7 @@ the model's most likely token at a position, with its probability.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
@@ -142,7 +143,7 @@ class Answer:
 
     def state(self) -> CanvasState:
         """The answer as people may see it: without the forced beginning and without END."""
-        visible: list[int | None] = [*self._settled, *self._tokens[: self._end()]]
+        visible: list[int | None] = [*self._settled, *self._tokens[: self._horizon()]]
         cut, _ = self._cut(self._bytes(self._written()))
         if cut is not None:
             visible = [*self._written()]
@@ -189,9 +190,25 @@ class Answer:
         end = self.brief.config.end_token
         return next((i for i, token in enumerate(self._tokens[:room]) if token == end), room)
 
+    def _horizon(self) -> int:
+        """From here on nothing can show: the first END, or what a placed line end cuts off."""
+        end = self._end()
+        return next((i + 1 for i in self._cutting(self._tokens[:end])), end)
+
+    def _cutting(self, tokens: Seq[int | None]) -> Iterator[int]:
+        """Positions at which these tokens of the canvas reach the line limit or lie beyond it."""
+        limit = self.brief.limits.max_lines
+        if limit is None:
+            return
+        lines = self._bytes(self._settled).count(b"\n")
+        for i, token in enumerate(tokens):
+            lines += 0 if token is None else self.brief.vocab_bytes[token].count(b"\n")
+            if lines >= limit:
+                yield i
+
     def _masked(self) -> list[int]:
-        """Positions still to be placed; what follows END does not matter."""
-        return [i for i in range(self._end()) if self._tokens[i] is None]
+        """Positions still to be placed."""
+        return [i for i in range(self._horizon()) if self._tokens[i] is None]
 
     def _set(self, position: int, token: int, probability: float, fixed: bool = False) -> None:
         self._tokens[position] = token
@@ -235,6 +252,8 @@ class Answer:
         if not free:
             return
         for position in self._choose(guesses, placed):
+            if position >= self._horizon():
+                return  # what was placed just now ends the answer before it
             drawn = self._draw(position, guesses[position], out)
             self._set(position, drawn.token, drawn.probability)
             if drawn.token != guesses[position].token:
@@ -303,12 +322,13 @@ class Answer:
             i for i in masked
             if guesses[i].token != end and guesses[i].probability >= plan.threshold
         }
-        while (best := _best_open(masked, chosen, guesses, end)) is not None:
+        open_ = [i for i in masked if i <= self._reach(guesses)]
+        while (best := _best_open(open_, chosen, guesses, end)) is not None:
             if guesses[best].probability < plan.threshold and len(chosen) >= quota:
                 break
             chosen.add(best)
             if guesses[best].token == end:
-                return sorted(chosen)  # all before it are chosen; nothing after it matters
+                return sorted(chosen)  # all before it are chosen
         return sorted(chosen) if ahead is None else [*sorted(chosen), ahead]
 
     def _end_ahead(self, masked: list[int], guesses: list[Guess]) -> int | None:
@@ -319,6 +339,16 @@ class Answer:
             if guesses[i].token == self.brief.config.end_token and guesses[i].probability >= sure:
                 return i if i > last_text else None
         return None
+
+    def _reach(self, guesses: list[Guess]) -> int:
+        """Where the answer would end if every guess were right: what lies beyond is placed when it
+        is sure, but is not worth a step."""
+        tokens = [
+            guess.token if token is None else token
+            for token, guess in zip(self._tokens, guesses, strict=False)
+        ]
+        ends = [i for i, token in enumerate(tokens) if token == self.brief.config.end_token]
+        return min([*ends[:1], *self._cutting(tokens)], default=len(tokens))
 
     def _quota(self, masked: int) -> int:
         """How many to place in this step so that the canvas is full after ``max_steps``."""

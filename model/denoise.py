@@ -50,7 +50,7 @@ _PLANS: dict[Quality, Plan] = {
 }
 
 
-class Cancelled(Exception):  # noqa: N818  (a signal between modules, never shown to anyone)
+class Cancelled(Exception):
     """Nobody waits for the answer any more."""
 
 

@@ -233,6 +233,20 @@ def test_max_lines_needs_no_further_step_once_the_lines_are_there() -> None:
     assert (draft.text, draft.steps) == ("ab", 3)
 
 
+def test_what_a_placed_line_end_cuts_off_costs_no_step() -> None:
+    script = Script(ids("ab\ncdef"), lambda p, w: 0.95 if p == 2 else 0.5)
+    draft, _, states = write(script, limits=Limits(max_tokens=64, max_lines=1))
+    assert (draft.text, draft.steps) == ("ab", 3)
+    assert states[0].show(".") == "..\n"
+
+
+def test_a_step_is_not_spent_behind_where_the_answer_will_end() -> None:
+    script = Script(ids("ab\ncdef"), lambda p, w: 0.8 if p > 2 else 0.5)
+    draft, _, states = write(script, limits=Limits(max_tokens=64, max_lines=1))
+    assert (draft.text, draft.steps) == ("ab", 3)
+    assert all(piece is None for state in states for piece in state.pieces[3:])
+
+
 def test_the_earliest_stop_string_cuts_across_canvases() -> None:
     limits = Limits(max_tokens=64, stop=("zz", "hij", "ij"))
     draft, _, _ = write(Script(ids("abcdefghijklmn")), limits=limits)
@@ -591,11 +605,15 @@ def test_a_cancel_stops_before_the_next_pass(after: int) -> None:
 @pytest.mark.parametrize("scale", [0.5, 4.0, 30.0])
 def test_noise_always_terminates_within_the_limits(seed: int, scale: float) -> None:
     plan = plan_for(("low", "medium", "high")[seed % 3])  # type: ignore[arg-type]
-    draft, _, states = write(Noise(seed, scale), plan, limits=Limits(max_tokens=21))
+    lines, temperature = ((None, 0.0), (1, 0.0), (3, 1.0), (None, 0.7))[seed % 4]
+    plan = replace(plan, temperature=temperature)
+    limits = Limits(max_tokens=21, max_lines=lines)
+    draft, _, states = write(Noise(seed, scale), plan, limits=limits, seed=seed)
     assert 1 <= len(draft.token_ids) <= 21
     assert MASK not in draft.token_ids
     assert 0 <= draft.confidence.minimum <= draft.confidence.mean <= 1
     assert draft.finish == ("end" if draft.token_ids[-1] == END else "length")
+    assert lines is None or draft.text.count("\n") < lines
     assert all(piece is not None for piece in states[-1].pieces)
     if draft.ended:
         assert states[-1].show() == draft.text
