@@ -28,7 +28,6 @@ from types import ModuleType
 from typing import Any
 
 import psutil
-
 from redraft.lsp.bench import keystroke_overhead
 from redraft.model.answering import Model, answer
 from redraft.model.budget import processor
@@ -228,7 +227,7 @@ def recomputed(stats: Stats) -> int:
 def places(context: int, quality: Quality, count: int) -> list[EditRequest]:
     """Requests whose line is cut at a natural place; the same ones every time."""
     rng = random.Random(20_26)
-    found = []
+    found: list[EditRequest] = []
     while len(found) < count:
         module = SAMPLES[len(found) % len(SAMPLES)]
         text = _sample_text(module)

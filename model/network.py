@@ -26,7 +26,7 @@ KeyValues = list[tuple[Tensor, Tensor]]
 
 
 class AdaptedLinear(nn.Module):
-    """y = W x + b, plus scale · B(A x) where the adapter is active. W never trains with rank > 0."""
+    """y = W x + b, plus scale · B(A x) where the adapter is active; W trains only at rank 0."""
 
     def __init__(self, inputs: int, outputs: int, bias: bool, rank: int, scale: float) -> None:
         super().__init__()
@@ -41,7 +41,9 @@ class AdaptedLinear(nn.Module):
             nn.init.kaiming_uniform_(self.lora_a, a=5**0.5)
 
     def forward(self, x: Tensor, adapted: bool) -> Tensor:
-        y = F.linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
+        y = F.linear(
+            x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype)
+        )
         if adapted and self.lora_a is not None and self.lora_b is not None:
             low = F.linear(x, self.lora_a.to(x.dtype))  # [..., rank]
             y = y + F.linear(low, (self.lora_b * self.scale).to(x.dtype))
@@ -61,7 +63,7 @@ class RMSNorm(nn.Module):
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate halves. x [batch, heads, length, head_dim]; cos, sin [batch, 1, length, head_dim/2]."""
+    """Rotate halves of x [batch, heads, length, head_dim] by cos, sin [batch, 1, length, half]."""
     first, second = x.float().chunk(2, dim=-1)
     turned = torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
     return turned.to(x.dtype)
@@ -259,7 +261,9 @@ class Network(nn.Module):
         """
         own = dict(self.named_parameters())
         for name, parameter in own.items():
-            key = name if name.endswith(("weight", "bias", "lora_a", "lora_b")) else f"{name}.weight"
+            key = (
+                name if name.endswith(("weight", "bias", "lora_a", "lora_b")) else f"{name}.weight"
+            )
             if name == "mask_embedding":
                 if name in weights:
                     parameter.data.copy_(torch.from_numpy(np.ascontiguousarray(weights[name])))
@@ -291,6 +295,3 @@ def canvas_mask(starts: Tensor, past: int, width: int) -> Tensor:
 def trainable(network: Network) -> Iterable[nn.Parameter]:
     """The parameters an optimiser should see."""
     return (p for p in network.parameters() if p.requires_grad)
-
-
-

@@ -111,9 +111,7 @@ def canvases_of(
     wanted = count - continued
     hidden_all = [0, *(b for b in pool if b)][: max(1, wanted * 2 // 5)]
     for offset in hidden_all:
-        laid.append(
-            lay_canvas(tokens, prompt, answer, offset, full_mask(width), mask_token)
-        )
+        laid.append(lay_canvas(tokens, prompt, answer, offset, full_mask(width), mask_token))
     while len(laid) < wanted:
         offset = int(rng.choice(blocks))
         draw = rng.random()

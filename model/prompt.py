@@ -51,7 +51,7 @@ class Constraint(Protocol):
     """What an answer may begin with."""
 
     def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
-        """Tokens [vocab] that may follow ``written``, the answer so far; None: any, from here on."""
+        """Tokens [vocab] that may follow ``written``, the answer so far; None: any from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +210,7 @@ def _far_lines(
     return [tokenizer.mark(mark), *_encode(tokenizer, text)], len(lines) - taken
 
 
-def _edits(
-    edits: tuple[RecentEdit, ...], tokenizer: Tokenizer, room: int
-) -> tuple[list[int], int]:
+def _edits(edits: tuple[RecentEdit, ...], tokenizer: Tokenizer, room: int) -> tuple[list[int], int]:
     """The newest edits that fit, each whole."""
     kept: list[tuple[int, ...]] = []
     room -= 1
@@ -337,7 +335,7 @@ def cut_overlap(text: str, after: str) -> str:
     """``text`` without a tail that only writes again what follows the cursor anyway.
 
     From its second line on, ``text`` is cut before the first line that equals the next non-blank
-    line of ``after`` when all further lines agree too. Short lines such as ``}`` do not count alone.
+    line of ``after`` when all further lines agree too. A lone ``}`` and its like do not count.
     """
     follows = [line.rstrip() for line in after.split("\n")[1:] if line.strip()]
     lines = text.split("\n")

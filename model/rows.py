@@ -99,9 +99,7 @@ def choose_middle(
     if draw < 0.65:
         return "line", *_whole_lines(starts, text, line, line + 1, indent, rng)
     if draw < 0.80:
-        return "lines", *_whole_lines(
-            starts, text, line, line + rng.randint(2, 5), indent, rng
-        )
+        return "lines", *_whole_lines(starts, text, line, line + rng.randint(2, 5), indent, rng)
     if draw < 0.92:
         inside = _bracket(text, start, end, rng)
         if inside:
@@ -134,7 +132,9 @@ def _cut_in_line(text: str, indent: int, end: int, rng: random.Random) -> int:
 
 def _bracket(text: str, start: int, end: int, rng: random.Random) -> tuple[int, int] | None:
     """The contents of a bracket or string that opens and closes on this line."""
-    found = [m.span(1) for m in re.finditer(r"[(\[{\"']([^()\[\]{}\"'\n]+)[)\]}\"']", text[start:end])]
+    found = [
+        m.span(1) for m in re.finditer(r"[(\[{\"']([^()\[\]{}\"'\n]+)[)\]}\"']", text[start:end])
+    ]
     if not found:
         return None
     low, high = rng.choice(found)
@@ -198,9 +198,7 @@ def edit_row(
     )
     body = "".join(f"{line}\n" for line in hunk.new)
     answer = (
-        tokenizer.encode(body)
-        if reveal
-        else encode_edit(first, last, list(hunk.new), tokenizer)
+        tokenizer.encode(body) if reveal else encode_edit(first, last, list(hunk.new), tokenizer)
     )
     if len(answer) > MAX_ANSWER:
         return None
@@ -266,9 +264,7 @@ def _begin_typing(hunk: Hunk, rng: random.Random) -> list[str] | None:
     return [line[: _cut_in_line(line, indent, len(line), rng)]]
 
 
-def _cursor_line(
-    hunk: Hunk, last_edit: int | None, total: int, rng: random.Random
-) -> int:
+def _cursor_line(hunk: Hunk, last_edit: int | None, total: int, rng: random.Random) -> int:
     """Where the person is: at the last edit when it is near, else around the target."""
     if last_edit is not None and abs(last_edit - hunk.first) <= 14 and rng.random() < 0.6:
         return min(last_edit, total - 1)
@@ -276,9 +272,7 @@ def _cursor_line(
     return min(max(around, 0), total - 1)
 
 
-def _region(
-    cursor_line: int, hunk: Hunk, total: int, rng: random.Random
-) -> tuple[int, int] | None:
+def _region(cursor_line: int, hunk: Hunk, total: int, rng: random.Random) -> tuple[int, int] | None:
     """12 to 36 lines around the cursor that hold the hunk."""
     half = rng.randint(6, 18)
     first = max(0, min(cursor_line - half, hunk.first))
@@ -339,9 +333,7 @@ def rows_of_commit(
         if row:
             yield row
         if rng.random() < 0.4:
-            row = _infill_of_change(
-                file["path"], before, after, tokenizer, config, rng, related
-            )
+            row = _infill_of_change(file["path"], before, after, tokenizer, config, rng, related)
             if row:
                 yield row
 
@@ -379,9 +371,7 @@ def _infill_of_change(
     )
 
 
-def _related(
-    path: str, files: list[dict[str, Any]], rng: random.Random
-) -> tuple[RelatedFile, ...]:
+def _related(path: str, files: list[dict[str, Any]], rng: random.Random) -> tuple[RelatedFile, ...]:
     """Sometimes an excerpt of another file of the commit."""
     others = [f for f in files if f["path"] != path]
     if not others or rng.random() > 0.4:
@@ -402,7 +392,8 @@ def show_row(row: Row, tokenizer: Tokenizer) -> str:
     names = {tokenizer.mark(m): f"\n{m}" for m in _MARK_NAMES}
 
     def text(ids: tuple[int, ...]) -> str:
-        parts, run = [], []
+        parts: list[str] = []
+        run: list[int] = []
         for i in ids:
             if i in names:
                 parts.append(tokenizer.decode(run))
@@ -426,4 +417,3 @@ _MARK_NAMES = (
     "<jupyter_script>",
     "<issue_start>",
 )
-

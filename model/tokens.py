@@ -13,9 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken
+from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as BpeTokenizer
-from tokenizers import decoders, models, pre_tokenizers
 
 from .errors import WeightsError
 
@@ -162,5 +161,3 @@ def unfinished_word(text: str) -> str:
 
 def _is_letter(char: str) -> bool:
     return unicodedata.category(char).startswith(("L", "M"))
-
-

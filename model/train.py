@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -30,9 +30,8 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
 
-from .canvas import Brief, Limits
 from .config import ModelConfig
-from .denoise import denoise, plan_for
+from .denoise import Brief, Limits, denoise, plan_for
 from .errors import SettingsError
 from .network import Network, trainable
 from .noise import Canvas, canvases_of
@@ -44,7 +43,7 @@ from .torch_backend import TorchBackend
 class TrainConfig:
     """One run. A TOML file under ``model/configs/`` sets what differs from these defaults."""
 
-    adapter: str = "canvas"  # where the adapter is active: "canvas" | "all"
+    adapter: Literal["canvas", "all"] = "canvas"  # where the adapter is active
     rank: int = 64
     learning_rate: float = 6e-4
     warmup_steps: int = 40
@@ -333,6 +332,19 @@ def _evaluate_average(
         _put(network, own)
 
 
+def judge(
+    config: TrainConfig,
+    model: ModelConfig,
+    base: dict[str, NDArray[np.float32]],
+    adapter: dict[str, NDArray[np.float32]],
+    rows: Rows,
+    device: str = "auto",
+) -> dict[str, Any]:
+    """Figures of a finished adapter; see :func:`evaluate`."""
+    device = _pick_device(device)
+    return evaluate(_build(config, model, base, adapter, device), rows, config, device)
+
+
 @torch.no_grad()
 def evaluate(network: Network, rows: Rows, config: TrainConfig, device: str) -> dict[str, Any]:
     """Loss and accuracy with everything hidden, exact match and tokens per step, per task."""
@@ -392,9 +404,9 @@ def _decode(
         )
         sequence = backend.new_sequence(len(tokens) + 128)
         sequence.prefill(tokens[: prompt - 1])
-        draft = denoise(
-            sequence, int(tokens[prompt - 1]), brief, np.random.default_rng(0)
-        ).drafts[0]
+        draft = denoise(sequence, int(tokens[prompt - 1]), brief, np.random.default_rng(0)).drafts[
+            0
+        ]
         exact += [*draft.token_ids] == [*tokens[prompt:].tolist(), network.config.end_token]
         placed += len(draft.token_ids)
         steps += draft.steps
@@ -541,7 +553,11 @@ def plot(out: Path) -> None:
     axes.plot([e["step"] for e in steps], [e["loss"] for e in steps], alpha=0.3, label="training")
     for task in ("infill", "edit"):
         points = [(e["step"], e[f"{task}_loss"]) for e in judged]
-        axes.plot(*zip(*points, strict=True) if points else ([], []), marker="o", label=f"{task}, held out")
+        axes.plot(
+            *zip(*points, strict=True) if points else ([], []),
+            marker="o",
+            label=f"{task}, held out",
+        )
     axes.set_xlabel("step")
     axes.set_ylabel("cross-entropy per hidden token, nats")
     axes.legend()

@@ -38,11 +38,11 @@ _AGENT = "redraft-pull"
 T = TypeVar("T")
 
 
-class FetchFailed(WeightsError):  # noqa: N818 - reads as a fact, like the other errors
+class FetchFailed(WeightsError):
     """One source could not deliver; another may."""
 
 
-class _Interrupted(Exception):  # noqa: N818 - not an error yet
+class _Interrupted(Exception):
     """Worth another attempt."""
 
     def __init__(self, message: str, pause_s: float | None = None) -> None:

@@ -10,7 +10,8 @@ import json
 import random
 import shutil
 from pathlib import Path
-from typing import Annotated, Literal
+from types import ModuleType
+from typing import Annotated, Any, Literal
 
 import typer
 from redraft.model.errors import InstallError, SettingsError
@@ -120,46 +121,23 @@ def run(
     steps: Annotated[int | None, typer.Option(min=1, help="Overrides the config.")] = None,
 ) -> None:
     """Train the adapter on a CPU or a CUDA device; Ctrl-C saves and stops."""
-    try:
-        from redraft.model.train import TrainConfig
-        from redraft.model.train import run as train
-    except ModuleNotFoundError as error:
-        raise InstallError(
-            f"Training needs {error.name}, which is not installed. Run: "
-            "pip install 'redraft[train]'"
-        ) from error
+    train = _torch_side()
     import dataclasses
 
-    from redraft.model.adapter import load_adapter
-    from redraft.model.gguf import read_checkpoint
     from redraft.model.models import info
-    from redraft.model.weights import base_path
 
     from .console import out as console
 
     model = info(MODEL)
-    chosen = TrainConfig.read(_config_file(config))
+    chosen = train.TrainConfig.read(_config_file(config))
     chosen = dataclasses.replace(
         chosen, minutes=minutes or chosen.minutes, steps=steps or chosen.steps
     )
-    begin = {}
-    if start != "fresh":
-        path = model.adapter if start == "shipped" else Path(start)
-        if path is None or not path.is_file():
-            raise SettingsError(f"No adapter at {path}. Give its file, 'shipped' or 'fresh'.")
-        adapter = load_adapter(path)
-        if adapter.metadata.get("adapter", "canvas") != chosen.adapter and start == "shipped":
-            console.print("the shipped adapter acts elsewhere than this config's: starting fresh")
-        else:
-            begin = dict(adapter.lora)
-            if adapter.mask_embedding is not None:
-                begin["mask_embedding"] = adapter.mask_embedding
-    base = base_path(MODEL)
-    _, tensors = read_checkpoint(base)
-    written = train(
+    begin = {} if start == "fresh" else _adapter_tensors(start, chosen.adapter)
+    written = train.run(
         chosen,
         model.config,
-        dict(tensors),
+        _base_tensors(),
         begin,
         shards,
         held_out,
@@ -172,6 +150,35 @@ def run(
         },
     )
     console.print(f"wrote {written}")
+
+
+@app.command()
+def judge(
+    held_out: Annotated[Path, typer.Option(help="Packed rows of repositories not trained on.")],
+    adapter: Annotated[str, typer.Argument(help="'shipped' or a .safetensors file.")] = "shipped",
+    rows: Annotated[int, typer.Option(min=2, help="Rows for loss and accuracy.")] = 400,
+    exact: Annotated[int, typer.Option(min=2, help="Of them decoded for exact match.")] = 100,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+) -> None:
+    """Loss, accuracy, exact match at threshold 0.9 and tokens per step on held-out rows."""
+    train = _torch_side()
+    import dataclasses
+
+    from redraft.model.models import info
+    from redraft.model.shards import read_shards
+
+    from .console import out as console
+
+    tensors = _adapter_tensors(adapter, "")
+    model = info(MODEL).config
+    rank = next(t.shape[0] for name, t in tensors.items() if name.endswith("lora_a"))
+    config = dataclasses.replace(
+        train.TrainConfig(), rank=rank, adapter=model.adapter, evaluate_rows=rows, exact_rows=exact
+    )
+    figures = train.judge(
+        config, model, _base_tensors(), tensors, read_shards(held_out, model), device
+    )
+    console.print_json(json.dumps({"adapter": adapter, "rows": rows, "decoded": exact, **figures}))
 
 
 @app.command()
@@ -200,6 +207,42 @@ def ship(
     facts["config"]["verifier"] = found.metadata.get("verifier", facts["config"]["verifier"])
     description.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     console.print(f"{target} is now {MODEL} {version}")
+
+
+def _torch_side() -> ModuleType:
+    """``redraft.model.train``, or what to do where torch is missing."""
+    try:
+        from redraft.model import train
+    except ModuleNotFoundError as error:
+        raise InstallError(
+            f"Training needs {error.name}, which is not installed. Run: "
+            "pip install 'redraft[train]'"
+        ) from error
+    return train
+
+
+def _adapter_tensors(name: str, wanted: str) -> dict[str, Any]:
+    """Tensors to start from; none where the shipped adapter acts elsewhere than ``wanted``."""
+    from redraft.model.adapter import load_adapter
+    from redraft.model.models import info
+
+    path = info(MODEL).adapter if name == "shipped" else Path(name)
+    if path is None or not path.is_file():
+        raise SettingsError(f"No adapter at {path}. Give its file, 'shipped' or 'fresh'.")
+    adapter = load_adapter(path)
+    if wanted and name == "shipped" and adapter.metadata.get("adapter", "canvas") != wanted:
+        return {}
+    tensors = dict(adapter.lora)
+    if adapter.mask_embedding is not None:
+        tensors["mask_embedding"] = adapter.mask_embedding
+    return tensors
+
+
+def _base_tensors() -> dict[str, Any]:
+    from redraft.model.gguf import read_checkpoint
+    from redraft.model.weights import base_path
+
+    return dict(read_checkpoint(base_path(MODEL))[1])
 
 
 def _config_file(name: str) -> Path:

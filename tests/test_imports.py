@@ -11,9 +11,14 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("model", "lsp", "server", "evals")
-MAY_IMPORT = {"model": set(), "lsp": {"model"}, "server": {"model", "lsp", "evals"}, "evals": {"model", "lsp"}}
+MAY_IMPORT = {
+    "model": set(),
+    "lsp": {"model"},
+    "server": {"model", "lsp", "evals"},
+    "evals": {"model", "lsp"},
+}
 #: The command is the one place of ``server`` that may reach into the language server and the bench.
-COMMAND = {"cli.py", "training.py", "benching.py"}
+COMMAND = {"cli.py", "training.py", "bench.py"}
 USES_TORCH = {"network.py", "torch_backend.py", "train.py"}
 
 

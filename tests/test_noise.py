@@ -74,9 +74,7 @@ def test_every_row_gets_as_many_canvases_as_asked_and_one_as_serving_begins(
     tokens = np.concatenate(
         [np.arange(100, 100 + prompt), np.arange(500, 500 + answer), np.zeros(2 * width + 1, int)]
     )
-    laid = canvases_of(
-        tokens, prompt, answer, 20, count, width, MASK, np.random.default_rng(seed)
-    )
+    laid = canvases_of(tokens, prompt, answer, 20, count, width, MASK, np.random.default_rng(seed))
     assert len(laid) == count
     assert any(c.start == prompt - 1 and (c.window[1:] == MASK).all() for c in laid)
     for canvas in laid:

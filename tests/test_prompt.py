@@ -47,7 +47,9 @@ def draw(request: EditRequest, budget: int = 4096) -> Prompt:
 
 
 def common(a: tuple[int, ...], b: tuple[int, ...]) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
 
 
 def test_infill_puts_what_follows_before_what_precedes_the_cursor() -> None:
@@ -63,7 +65,12 @@ def test_infill_puts_what_follows_before_what_precedes_the_cursor() -> None:
 def test_next_edit_numbers_the_region_and_states_the_cursor_last() -> None:
     prompt = draw(next_edit("a\nb\nc\nd", 4, region=(1, 3)))
     marks = TOKENIZER.mark
-    near = [marks(REGION), *TOKENIZER.encode("1|b\n2|c\n"), *TOKENIZER.encode("@2:1\n"), marks(EDIT)]
+    near = [
+        marks(REGION),
+        *TOKENIZER.encode("1|b\n2|c\n"),
+        *TOKENIZER.encode("@2:1\n"),
+        marks(EDIT),
+    ]
     assert list(prompt.tokens[-len(near) :]) == near
     assert prompt.region == (1, 3)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.rows import (
     Row,
@@ -31,7 +30,9 @@ OLD = [f"value_{i} = compute({i})" for i in range(40)]
 
 
 def changed(*places: int) -> list[str]:
-    return [line.replace("compute", "measure") if i in places else line for i, line in enumerate(OLD)]
+    return [
+        line.replace("compute", "measure") if i in places else line for i, line in enumerate(OLD)
+    ]
 
 
 def test_hunks_applied_in_order_give_the_new_text() -> None:
@@ -97,25 +98,6 @@ def test_rows_are_the_same_for_the_same_seed() -> None:
         return list(rows_of_file(record, TOKENIZER, CONFIG, random.Random(5)))
 
     assert make() == make()
-
-
-def write_lines(path: Path, records: list[dict[str, object]]) -> Path:
-    text = "".join(json.dumps(record) + "\n" for record in records)
-    path.write_bytes(zstandard.ZstdCompressor().compress(text.encode()))
-    return path
-
-
-@pytest.fixture
-def packed(tmp_path: Path) -> Path:
-    before, after = "\n".join(OLD), "\n".join(changed(4, 8, 12))
-    files = [{"path": "a.py", "language": "python", "before": before, "after": after}]
-    commit = {"repo": "r", "commit": "c", "time": 0, "files": files}
-    commits = write_lines(tmp_path / "x-commits.jsonl.zst", [commit] * 30)
-    source = {"repo": "r", "path": "b.py", "language": "python", "text": after}
-    plain = write_lines(tmp_path / "x-files.jsonl.zst", [source] * 30)
-    TOKENIZER.save(tmp_path / "tokenizer.json")
-    pack([commits, plain], tmp_path / "shards", tmp_path / "tokenizer.json", CONFIG, rows=60, jobs=1)
-    return tmp_path / "shards"
 
 
 def test_shards_bring_back_rows_of_both_tasks(packed: Path) -> None:

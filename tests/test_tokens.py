@@ -33,7 +33,9 @@ def test_a_mark_in_ordinary_text_is_only_text(mark: str) -> None:
 
 
 def test_special_tokens_decode_to_nothing() -> None:
-    assert TOKENIZER.decode([TOKENIZER.mark(END), *TOKENIZER.encode("x"), TOKENIZER.mark(MASK)]) == "x"
+    assert (
+        TOKENIZER.decode([TOKENIZER.mark(END), *TOKENIZER.encode("x"), TOKENIZER.mark(MASK)]) == "x"
+    )
 
 
 def test_digits_are_single_tokens() -> None:

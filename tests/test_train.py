@@ -22,9 +22,9 @@ from redraft.model.train import (  # noqa: E402
     plan_batches,
     run,
 )
-from test_rows import packed  # noqa: E402, F401
 from tiny import tiny_config  # noqa: E402
 
+torch.set_num_threads(1)  # tiny matrices: more threads only wait for each other
 MODEL = tiny_config()
 QUICK = TrainConfig(
     rank=4, learning_rate=1e-2, warmup_steps=2, batch_tokens=2_000, canvases=3, steps=6,
@@ -119,7 +119,7 @@ def test_every_row_is_in_exactly_one_batch_of_an_epoch() -> None:
     assert len(planned) > 3
 
 
-def test_loss_falls_on_rows_it_can_learn(packed: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_loss_falls_on_rows_it_can_learn(packed: Path, tmp_path: Path) -> None:
     config = replace(QUICK, steps=60, evaluate_every=1_000)
     run(config, MODEL, random_weights(), {}, packed, None, tmp_path / "run", "cpu", lambda _: None)
     lines = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
@@ -128,7 +128,8 @@ def test_loss_falls_on_rows_it_can_learn(packed: Path, tmp_path: Path) -> None: 
 
 
 def test_an_interrupted_run_continues_at_its_step_and_ends_the_same(
-    packed: Path, tmp_path: Path  # noqa: F811
+    packed: Path,
+    tmp_path: Path,
 ) -> None:
     def adapter(name: str, *stops: int) -> dict[str, torch.Tensor]:
         from safetensors.torch import load_file
@@ -145,10 +146,8 @@ def test_an_interrupted_run_continues_at_its_step_and_ends_the_same(
         assert torch.allclose(tensor.float(), in_two[name].float(), atol=1e-2), name
 
 
-def test_evaluation_reports_both_tasks(packed: Path, tmp_path: Path) -> None:  # noqa: F811
-    run(
-        QUICK, MODEL, random_weights(), {}, packed, packed, tmp_path / "run", "cpu", lambda _: None
-    )
+def test_evaluation_reports_both_tasks(packed: Path, tmp_path: Path) -> None:
+    run(QUICK, MODEL, random_weights(), {}, packed, packed, tmp_path / "run", "cpu", lambda _: None)
     entries = [json.loads(x) for x in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     judged = [e for e in entries if e["kind"] == "evaluation"]
     assert len(judged) == 2

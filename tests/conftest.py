@@ -1,0 +1,35 @@
+"""Fixtures that more than one file uses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import zstandard
+from redraft.model.shards import pack
+from tiny import tiny_config, tiny_tokenizer
+
+OLD = [f"value_{i} = compute({i})" for i in range(40)]
+NEW = [s.replace("compute", "measure") if i in (4, 8, 12) else s for i, s in enumerate(OLD)]
+
+
+def write_lines(path: Path, records: list[dict[str, object]]) -> Path:
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    path.write_bytes(zstandard.ZstdCompressor().compress(text.encode()))
+    return path
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    before, after = "\n".join(OLD), "\n".join(NEW)
+    files = [{"path": "a.py", "language": "python", "before": before, "after": after}]
+    commit = {"repo": "r", "commit": "c", "time": 0, "files": files}
+    commits = write_lines(tmp_path / "x-commits.jsonl.zst", [commit] * 30)
+    source = {"repo": "r", "path": "b.py", "language": "python", "text": after}
+    plain = write_lines(tmp_path / "x-files.jsonl.zst", [source] * 30)
+    tokenizer = tmp_path / "tokenizer.json"
+    tokenizer = tmp_path / "tokenizer.json"
+    tiny_tokenizer().save(tokenizer)
+    pack([commits, plain], tmp_path / "shards", tokenizer, tiny_config(), rows=60, jobs=1)
+    return tmp_path / "shards"
