@@ -22,6 +22,7 @@ from .denoise import (
     Denoised,
     Draft,
     Limits,
+    Plan,
     denoise,
     denoise_packed,
     plan_for,
@@ -55,8 +56,12 @@ def answer(
     cancelled: Callable[[], bool] = lambda: False,
     on_step: StepCallback | None = None,
     queue_ms: float = 0.0,
+    plan: Plan | None = None,
 ) -> Prediction:
     """Predict.
+
+    Args:
+        plan: how boldly to fill canvases; None: as the request's quality says. Benchmarks set it.
 
     Raises:
         Cancelled: ``cancelled`` said so, between two chunks of prefill or two denoise steps.
@@ -69,7 +74,7 @@ def answer(
     with model.cache.acquire(context, room_for(request, model.backend.config)) as lease:
         prefill(lease.sequence, context[lease.reused :], cancelled)
         prefilled = clock()
-        written = _write(model, lease.sequence, prompt, request, cancelled, on_step)
+        written = _write(model, lease.sequence, prompt, request, plan, cancelled, on_step)
     end = clock()
     candidates, reason = read_candidates(prompt, request, written.drafts)
     stats = Stats(
@@ -109,6 +114,7 @@ def _write(
     sequence: Sequence,
     prompt: Prompt,
     request: EditRequest,
+    plan: Plan | None,
     cancelled: Callable[[], bool],
     on_step: StepCallback | None,
 ) -> Denoised:
@@ -116,7 +122,7 @@ def _write(
     brief = Brief(
         config=model.backend.config,
         vocab_bytes=model.tokenizer.vocab_bytes,
-        plan=plan_for(request.quality, request.temperature, request.top_p),
+        plan=plan or plan_for(request.quality, request.temperature, request.top_p),
         limits=Limits(
             max_tokens=request.max_tokens,
             max_lines=request.max_lines if infill else None,
