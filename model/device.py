@@ -148,14 +148,13 @@ def int8_is_exact(runtime: ModuleType) -> bool:
     Without VNNI, x86 adds pairs of products in 16 bits: 2 · 255 · 127 overflows, and the variant
     int8 would be quietly wrong.
     """
-    columns = 64
     session = runtime.InferenceSession(
         _probe_model(), _quiet(runtime), providers=["CPUExecutionProvider"]
     )
-    left = np.full((1, columns), 255, np.uint8)
-    right = np.full((columns, 1), 127, np.int8)
+    # Large enough for the kernel that the model uses, not the one for single vectors.
+    left, right = np.full((8, 64), 255, np.uint8), np.full((64, 32), 127, np.int8)
     (product,) = session.run(None, {"left": left, "right": right})
-    return int(product[0, 0]) == columns * 255 * 127
+    return bool(np.all(product == 64 * 255 * 127))
 
 
 def _probe_model() -> bytes:
@@ -166,8 +165,8 @@ def _probe_model() -> bytes:
     graph = helper.make_graph(
         [node],
         "probe",
-        [info("left", TensorProto.UINT8, [1, 64]), info("right", TensorProto.INT8, [64, 1])],
-        [info("product", TensorProto.INT32, [1, 1])],
+        [info("left", TensorProto.UINT8, [8, 64]), info("right", TensorProto.INT8, [64, 32])],
+        [info("product", TensorProto.INT32, [8, 32])],
     )
     opsets = [helper.make_opsetid("", 23)]
     data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=11).SerializeToString()

@@ -10,6 +10,7 @@ One backend, its sequences included, serves one thread at a time.
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ from .combine import MANIFEST, problem_of, read_json
 from .config import ModelConfig
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
 from .errors import InstallError, InvalidRequest, SettingsError, WeightsError
-from .memory import Buffer, Pool, memory_on, size_class
+from .memory import SIZE_CLASSES, Buffer, Pool, memory_on, size_class
 from .quantize import float_type
 from .rope import rope_tables, stretch
 
@@ -113,6 +114,7 @@ class OnnxBackend:
         self._pool = Pool(self._memory, kv_bytes, self.bytes_per_token)
         self.session("prefill")
         self.session("denoise")
+        self._pool.prepare(SIZE_CLASSES[0])
 
     @property
     def config(self) -> ModelConfig:
@@ -125,6 +127,16 @@ class OnnxBackend:
     @property
     def provider(self) -> str:
         return self._provider
+
+    @cached_property
+    def notice(self) -> str:
+        """Why this does not run on CUDA, for people, to be said once; "" when it does."""
+        if self._provider == "CUDA":
+            return ""
+        problem = cuda_problem(self._runtime)
+        if not problem:
+            return f"Running on the CPU: the variant {self._variant} is for it; fp16 uses CUDA."
+        return f"Running on the CPU: {problem}."
 
     @property
     def bytes_per_token(self) -> int:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -263,6 +263,9 @@ class CountingMemory:
         self.allocated += 1
         return SimpleNamespace(capacity=capacity)
 
+    def touch(self, buffer: Any) -> None:
+        buffer.touched = True
+
 
 def test_the_pool_keeps_freed_buffers_only_within_its_budget() -> None:
     memory = CountingMemory()
@@ -273,6 +276,16 @@ def test_the_pool_keeps_freed_buffers_only_within_its_budget() -> None:
     pool.give_back(large)
     assert pool.take(4_096) is large
     assert memory.allocated == 2
+
+
+def test_a_prepared_buffer_is_the_first_one_taken() -> None:
+    memory = CountingMemory()
+    pool = Pool(memory, budget_bytes=3_000, bytes_per_token=1)  # type: ignore[arg-type]
+    pool.prepare(2_048)
+    assert pool.take(2_048).touched  # type: ignore[attr-defined]
+    assert memory.allocated == 1
+    pool.prepare(4_096)  # over the budget: not made
+    assert memory.allocated == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
@@ -289,6 +302,14 @@ def test_device_buffers_copy_the_tokens_kept(dtype: Callable[[], object]) -> Non
 
 
 # --- folders and installations
+
+
+def test_writer_and_runner_of_folders_agree() -> None:
+    """The runner repeats two constants so that serving does not import onnx."""
+    from redraft.model import graph, materialise
+
+    assert runtime.LAYOUT == materialise.LAYOUT
+    assert get_args(runtime.Form) == graph.FORMS
 
 
 def test_a_changed_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -354,6 +375,15 @@ def test_the_cpu_is_chosen_with_a_notice_where_cuda_is_missing(
     assert pick_device("cpu").notice == ""
     with pytest.raises(InstallError, match="there is no driver"):
         pick_device("cuda")
+
+
+def test_a_backend_on_the_cpu_says_why(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "cuda_problem", lambda _: "there is no driver")
+    assert "there is no driver" in runtime.OnnxBackend(folders["q8"], threads=1).notice
+    monkeypatch.setattr(runtime, "cuda_problem", lambda _: "")
+    assert "fp16" in runtime.OnnxBackend(folders["q8"], threads=1).notice
 
 
 def test_cuda_is_chosen_where_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
