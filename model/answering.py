@@ -43,6 +43,7 @@ class Model:
     tokenizer: Tokenizer
     cache: PrefixCache
     context_tokens: int  # the budget of requests that name none
+    notice: str = ""  # for people, said once: why it runs where it runs
 
     @property
     def label(self) -> str:

@@ -243,6 +243,7 @@ class Engine:
                     state="ready",
                     model=model.label,
                     provider=model.backend.provider,
+                    message=model.notice,
                     context_tokens=model.context_tokens,
                 )
             return model

@@ -11,10 +11,11 @@ import time
 from .answering import Model, warm_up
 from .budget import measured_once, pick_budget
 from .cache import PrefixCache
+from .device import Device, pick_device
 from .engine import Loader, LoadProgress
 from .errors import WeightsError
 from .fetch import Progress
-from .models import cache_dir
+from .models import cache_dir, info
 from .tokens import Tokenizer
 from .weights import ensure
 
@@ -38,9 +39,10 @@ def onnx_loader(
             fetches = progress.stage in ("wait", "download")
             report("downloading" if fetches else "loading", progress.fraction, progress.stage)
 
-        folder = ensure(model, variant, fetching)
+        device = pick_device((provider or "auto").lower(), variant or "auto")
+        folder = ensure(model, variant or _variant_for(model, device), fetching)
         report("loading", None, "")
-        backend = OnnxBackend(folder, provider=provider, threads=threads)
+        backend = OnnxBackend(folder, device.provider, threads, KV_BYTES)
         try:
             if not backend.config.logit_shift:
                 raise WeightsError(
@@ -57,9 +59,16 @@ def onnx_loader(
                 tokenizer=Tokenizer.from_file(folder / "tokenizer.json"),
                 cache=PrefixCache(backend, KV_BYTES),
                 context_tokens=pick_budget(speed, KV_BYTES // backend.bytes_per_token),
+                notice=device.notice,
             )
         except BaseException:
             backend.close()
             raise
 
     return load
+
+
+def _variant_for(model: str, device: Device) -> str:
+    """What suits the device, or the finer variant that the model's description asks for."""
+    wanted = info(model).default_variant
+    return wanted if device.provider == "CPU" and wanted in ("q8", "fp32") else device.variant

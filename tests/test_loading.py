@@ -1,0 +1,150 @@
+"""The engine over onnxruntime, with a random model small enough for a test."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from onnx_models import store
+from redraft.model import loading
+from redraft.model.answering import Model, answer
+from redraft.model.cache import PrefixCache
+from redraft.model.engine import Engine, LoadProgress
+from redraft.model.errors import SettingsError, UnknownModel, WeightsError
+from redraft.model.records import EditRequest, ModelStatus, Prediction
+from tiny import tiny_config, tiny_tokenizer
+
+TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" * 4
+CURSOR = TEXT.index("= ") + 2
+REQUEST = EditRequest("infill", "area.py", TEXT, CURSOR, context_tokens=400, max_tokens=20)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = store(tiny_config(head_dim=16), "fp32", tmp_path_factory.mktemp("models") / "fp32")
+    tiny_tokenizer().save(path / "tokenizer.json")
+    return path
+
+
+@pytest.fixture
+def wired(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The registry knows one model, which lies ready."""
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(loading, "ensure", lambda name, variant, progress: folder)
+    return tmp_path
+
+
+@pytest.fixture
+def model(wired: Path) -> Iterator[Model]:
+    loaded = loading.onnx_loader("redraft-135m", "fp32", "CPU", 1)(ignore)
+    yield loaded
+    loaded.backend.close()
+
+
+def ignore(state: str, progress: float | None, message: str) -> None:
+    """A report nobody reads."""
+
+
+def fresh(model: Model, request: EditRequest) -> Prediction:
+    """The slow twin: nothing is in the cache."""
+    empty = replace(model, cache=PrefixCache(model.backend, 1 << 30))
+    return answer(empty, request, time.monotonic)
+
+
+def test_an_engine_loads_and_answers(wired: Path) -> None:
+    async def work() -> tuple[ModelStatus, Prediction]:
+        engine = Engine.start(variant="fp32", provider="CPU", threads=1)
+        try:
+            while (status := await engine.status()).state == "loading":
+                await asyncio.sleep(0.01)
+            return status, await engine.predict(REQUEST)
+        finally:
+            await engine.close()
+
+    status, prediction = asyncio.run(asyncio.wait_for(work(), 60))
+    assert (status.state, status.model, status.provider) == ("ready", "redraft-135m fp32", "CPU")
+    assert status.context_tokens >= 1_024
+    assert prediction.model == "redraft-135m fp32"
+    assert prediction.stats.denoise_steps > 0
+    assert (wired / "speed.json").exists()
+
+
+@pytest.mark.parametrize("task", ["infill", "next_edit"])
+def test_typing_into_the_cache_equals_fresh_answers(model: Model, task: str) -> None:
+    for count in range(8):
+        typed = "[x] + y"[:count]
+        request = replace(
+            REQUEST,
+            task="infill" if task == "infill" else "next_edit",
+            text=TEXT[:CURSOR] + typed + TEXT[CURSOR:],
+            cursor=CURSOR + count,
+        )
+        warm, cold = answer(model, request, time.monotonic), fresh(model, request)
+        assert [c.text for c in warm.candidates] == [c.text for c in cold.candidates]
+        assert warm.reason == cold.reason
+        assert cold.stats.reused_tokens == 0
+        if count and task == "infill":
+            assert warm.stats.reused_tokens > 0.8 * warm.stats.prompt_tokens
+
+
+def test_one_of_several_candidates_is_the_single_answer(model: Model) -> None:
+    single = fresh(model, REQUEST)
+    several = fresh(model, replace(REQUEST, candidates=4))
+    assert single.candidates[0].text in [candidate.text for candidate in several.candidates]
+    assert len(several.candidates) > 1
+
+
+def test_a_closed_engine_interrupts_the_download(
+    wired: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from redraft.model.fetch import Progress
+
+    def ensure(name: str, variant: str | None, progress: LoadProgress) -> Path:
+        for done in range(100_000):
+            progress(Progress("download", done, 100_000))  # type: ignore[call-arg, arg-type]
+            time.sleep(0.001)
+        raise AssertionError("was not interrupted")
+
+    monkeypatch.setattr(loading, "ensure", ensure)
+
+    async def work() -> ModelStatus:
+        engine = Engine.start(variant="fp32", provider="CPU")
+        while (status := await engine.status()).state != "downloading":
+            assert status.state == "loading"
+            await asyncio.sleep(0.001)
+        await engine.close()
+        return status
+
+    status = asyncio.run(asyncio.wait_for(work(), 30))
+    assert status.progress is not None
+
+
+def test_weights_without_the_shift_are_refused(
+    wired: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = store(tiny_config(head_dim=16, logit_shift=False), "fp32", tmp_path / "unshifted")
+    tiny_tokenizer().save(path / "tokenizer.json")
+    monkeypatch.setattr(loading, "ensure", lambda name, variant, progress: path)
+    with pytest.raises(WeightsError, match="shift"):
+        loading.onnx_loader("redraft-135m", "fp32", "CPU", 1)(ignore)
+
+
+def test_unknown_models_and_providers_are_refused() -> None:
+    with pytest.raises(UnknownModel, match="nonesuch"):
+        loading.onnx_loader("nonesuch", None, "CPU", 1)(ignore)
+    with pytest.raises(SettingsError, match="tpu"):
+        loading.onnx_loader("redraft-135m", None, "TPU", 1)(ignore)
+
+
+def test_the_engine_never_imports_torch() -> None:
+    code = (
+        "import sys, redraft.model.engine, redraft.model.loading, redraft.model.runtime; "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
