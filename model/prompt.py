@@ -38,7 +38,7 @@ from .tokens import EDIT, FILE, HISTORY, PREFIX, REGION, SUFFIX, Tokenizer, unfi
 FORMAT = "redraft-1"
 STEP = 16  # lines by which the window moves
 MARGIN = 12  # lines it keeps at least above and below the cursor
-QUANTUM = 256  # tokens to which the window's cost is rounded, so that typing moves no other cut
+QUANTUM = 128  # tokens to which the window's cost is rounded, so that typing moves no other cut
 
 
 class InvalidAnswer(RedraftError):
@@ -171,12 +171,13 @@ def _far(
     edits, dropped = _edits(request.edits, tokenizer, room * 3 // 10)
     _note(cut, dropped, len(request.edits), "recent edits")
     room -= len(edits)
-    prefix, dropped = _far_lines(lines[:first], tokenizer, room * 6 // 10, PREFIX, from_end=True)
+    below = lines[last:]
+    share = room if not request.related else room * 7 // 10
+    wanted = min(_spent(tokenizer, below, share), share * 4 // 10)  # what is above matters more
+    prefix, dropped = _far_lines(lines[:first], tokenizer, share - wanted, PREFIX, from_end=True)
     _note(cut, dropped, first, "lines above")
     room -= len(prefix)
-    below = lines[last:]
-    share = room if not request.related else room // 2
-    suffix, dropped = _far_lines(below, tokenizer, share, SUFFIX, from_end=False)
+    suffix, dropped = _far_lines(below, tokenizer, share - len(prefix), SUFFIX, from_end=False)
     _note(cut, dropped, len(below), "lines below")
     room -= len(suffix)
     related, dropped = _related(request.related, tokenizer, room)
@@ -208,6 +209,16 @@ def _far_lines(
     kept = lines[-taken:] if from_end else lines[:taken]
     text = "\n".join(kept) + ("\n" if from_end or taken < len(lines) else "")
     return [tokenizer.mark(mark), *_encode(tokenizer, text)], len(lines) - taken
+
+
+def _spent(tokenizer: Tokenizer, lines: list[str], room: int) -> int:
+    """Tokens the lines would take, counted no further than ``room``."""
+    spent = 1 if lines else 0
+    for line in lines:
+        if spent >= room:
+            break
+        spent += _cost(tokenizer, line)
+    return spent
 
 
 def _edits(edits: tuple[RecentEdit, ...], tokenizer: Tokenizer, room: int) -> tuple[list[int], int]:
