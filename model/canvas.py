@@ -84,9 +84,7 @@ class Answer:
         """Take in the predictions [B] of one step: repair, place, and see what is finished."""
         self.steps += 1
         self._canvas_steps += 1
-        guesses = [
-            Guess(int(out.token[i]), float(out.confidence[i])) for i in range(self._room())
-        ]
+        guesses = [Guess(int(out.token[i]), float(out.confidence[i])) for i in range(self._room())]
         was_full = not self._masked()
         repaired = self._repair(guesses)
         if was_full:
@@ -290,9 +288,7 @@ class Answer:
         self._constrained = allowed is not None
         return allowed
 
-    def _draw_allowed(
-        self, position: int, allowed: NDArray[np.bool_], out: CanvasOutput
-    ) -> Guess:
+    def _draw_allowed(self, position: int, allowed: NDArray[np.bool_], out: CanvasOutput) -> Guess:
         plan = self.brief.plan
         probabilities = self._distribution(position, out, allowed)
         if not probabilities.any():  # nowhere to go on: whoever reads the answer judges it
@@ -319,7 +315,8 @@ class Answer:
             masked = [i for i in masked if i < ahead]
         quota = self._quota(len(masked)) - placed
         chosen = {
-            i for i in masked
+            i
+            for i in masked
             if guesses[i].token != end and guesses[i].probability >= plan.threshold
         }
         open_ = [i for i in masked if i <= self._reach(guesses)]
@@ -437,9 +434,7 @@ class Answer:
         return len(tokens)
 
 
-def _best_open(
-    masked: list[int], chosen: set[int], guesses: list[Guess], end: int
-) -> int | None:
+def _best_open(masked: list[int], chosen: set[int], guesses: list[Guess], end: int) -> int | None:
     """The surest masked position not chosen yet; END only once all before it are chosen."""
     best: int | None = None
     gap = False

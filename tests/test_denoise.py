@@ -228,8 +228,11 @@ def test_max_lines_cuts_before_the_newline_that_is_too_many() -> None:
 
 def test_max_lines_needs_no_further_step_once_the_lines_are_there() -> None:
     sure = 0.5
-    draft, _, _ = write(Script(ids("ab\ncd"), always(sure)), LEFTMOST_FIRST,
-                        limits=Limits(max_tokens=64, max_lines=1))
+    draft, _, _ = write(
+        Script(ids("ab\ncd"), always(sure)),
+        LEFTMOST_FIRST,
+        limits=Limits(max_tokens=64, max_lines=1),
+    )
     assert (draft.text, draft.steps) == ("ab", 3)
 
 
@@ -539,8 +542,11 @@ def test_each_row_writes_what_it_would_write_alone(seed: int) -> None:
     sequence, brief = sequence_over(noise)
     slow_sequence = OneByOne(noise, lambda c, t: 0.0, 1_000, list(sequence.tokens))
     slow = denoise_packed(
-        slow_sequence, PROMPT[-1], replace(brief, plan=plan_for("medium")),
-        np.random.default_rng(0), 3,
+        slow_sequence,
+        PROMPT[-1],
+        replace(brief, plan=plan_for("medium")),
+        np.random.default_rng(0),
+        3,
     )
     assert [d.token_ids for d in fast.drafts] == [d.token_ids for d in slow.drafts]
     assert "denoise" in slow_sequence.log
