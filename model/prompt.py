@@ -25,13 +25,13 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .config import ModelConfig
 from .errors import RedraftError
+from .plan import Constraint
 from .records import EditRequest, RecentEdit, RelatedFile
 from .tokens import EDIT, FILE, HISTORY, PREFIX, REGION, SUFFIX, Tokenizer, unfinished_word
 
@@ -45,13 +45,6 @@ class InvalidAnswer(RedraftError):
     """The model's answer does not follow the format."""
 
     code = "invalid_answer"
-
-
-class Constraint(Protocol):
-    """What an answer may begin with."""
-
-    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
-        """Tokens [vocab] that may follow ``written``, the answer so far; None: any from here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,7 @@ def run(
     )
     average = {n: p.detach().clone().float() for n, p in network.adapter().items()}
     done = _resume(out / "state.pt", network, optimiser, average, say)
+    _forget_after(out / "log.jsonl", done.step)
     rows = read_shards(shards, model)
     judge = read_shards(held_out, model) if held_out else None
     interrupted = Interrupted()
@@ -153,7 +154,8 @@ def run(
                 f"{done.positions / done.seconds:.0f} positions/s {done.seconds / 60:.1f} min"
             )
         finished = done.step >= config.steps or done.seconds > config.minutes * 60
-        if judge and (done.step % config.evaluate_every == 0 or finished):
+        due = done.step % config.evaluate_every == 0 or finished
+        if judge and due and not interrupted.asked:
             figures = _evaluate_average(network, average, judge, config, device)
             _log(out, {"kind": "evaluation", **figures, **asdict(done)})
             say(" ".join(f"{k} {v}" for k, v in figures.items()))
@@ -530,6 +532,14 @@ def _resume(
     optimiser.load_state_dict(state["optimiser"])
     say(f"resuming from {path}")
     return Progress(**state["progress"])
+
+
+def _forget_after(log: Path, step: int) -> None:
+    """Drop entries of steps that a cut-off run took after its last checkpoint."""
+    if log.is_file():
+        lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if line.endswith("}\n") and json.loads(line)["step"] <= step]
+        log.write_text("".join(kept), encoding="utf-8")
 
 
 def _log(out: Path, entry: dict[str, Any]) -> None:

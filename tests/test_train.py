@@ -146,6 +146,20 @@ def test_an_interrupted_run_continues_at_its_step_and_ends_the_same(
         assert torch.allclose(tensor.float(), in_two[name].float(), atol=1e-2), name
 
 
+def test_a_resumed_log_tells_each_step_once(
+    packed: Path,
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "run"
+    run(QUICK, MODEL, random_weights(), {}, packed, None, out, "cpu", lambda _: None)
+    log = out / "log.jsonl"
+    log.write_text(log.read_text() + '{"kind": "step", "loss": 1, "step": 7}\n{"kind": "st')
+    config = replace(QUICK, steps=8)
+    run(config, MODEL, random_weights(), {}, packed, None, out, "cpu", lambda _: None)
+    steps = [json.loads(line)["step"] for line in log.read_text().splitlines()]
+    assert steps == list(range(1, 9))
+
+
 def test_evaluation_reports_both_tasks(packed: Path, tmp_path: Path) -> None:
     run(QUICK, MODEL, random_weights(), {}, packed, packed, tmp_path / "run", "cpu", lambda _: None)
     entries = [json.loads(x) for x in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
