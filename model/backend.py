@@ -21,7 +21,10 @@ FloatArray = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class CanvasOutput:
-    """What one denoise step says about each of the B predictions (K rows where packed)."""
+    """What one denoise step says about each of the B predictions (K rows where packed).
+
+    Special tokens other than END are never predicted: every backend suppresses them.
+    """
 
     token: IntArray  # [..., B] most likely token
     confidence: FloatArray  # [..., B] its probability
@@ -67,11 +70,11 @@ class Backend(Protocol):
 
     @property
     def variant(self) -> str:
-        """"fp32", "int8", "q8" or "fp16"."""
+        """One of fp32, q8, int8 and fp16."""
 
     @property
     def provider(self) -> str:
-        """"CPU" or "CUDA"."""
+        """CPU or CUDA."""
 
     @property
     def bytes_per_token(self) -> int:
