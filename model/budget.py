@@ -2,7 +2,9 @@
 
 A short calibration at load measures how long a chunk of prefill takes and how much slower it gets
 as the cache grows; the result is kept in a small file, one entry per model, variant, provider and
-processor. Knows nothing of prompts, and imports no runtime.
+processor. Other programs can only make a machine look slower than it is, so the fastest measurement
+counts: each start runs a single chunk to see whether the noted one was taken under load. Knows
+nothing of prompts, and imports no runtime.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import numpy as np
 from .backend import Backend
 from .errors import RedraftError
 from .files import make_folder, write_atomically
+from .memory import SIZE_CLASSES, size_class
 
 #: The budgets to choose from, in tokens.
 CHOICES = (1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
@@ -30,6 +33,9 @@ COLD_PREFILL_S = 1.5
 CHUNK = 256
 
 _MEASURED_CHUNKS = 3  # the fewest that tell growth from noise; under a second on two cores
+#: A chunk that takes less than this share of the time noted shows that the note is pessimistic.
+_CLEARLY_FASTER = 0.9
+_TYPICAL = 2_048  # tokens at which two measurements are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +50,36 @@ class PrefillSpeed:
         return self.token_s * tokens + self.growth_s * tokens * tokens / 2
 
 
-def pick_budget(speed: PrefillSpeed, memory_tokens: int = CHOICES[-1]) -> int:
-    """The largest choice that is read in time and fits into ``memory_tokens``, or the smallest."""
+def pick_budget(speed: PrefillSpeed, memory_tokens: int = SIZE_CLASSES[-1]) -> int:
+    """The largest choice that is read in time and whose buffer, with room for the answer, holds no
+    more than ``memory_tokens``; else the smallest."""
     fitting = (
         choice
         for choice in CHOICES
-        if choice <= memory_tokens and speed.cold_seconds(choice) <= COLD_PREFILL_S
+        if size_class(choice + 1) <= memory_tokens and speed.cold_seconds(choice) <= COLD_PREFILL_S
     )
     return max(fitting, default=CHOICES[0])
 
 
 def measure(backend: Backend, clock: Callable[[], float]) -> PrefillSpeed:
     """Time a few chunks of prefill; the backend must have run before, so that nothing is cold."""
+    return fit(_time_chunks(backend, clock, _MEASURED_CHUNKS))
+
+
+def _time_chunks(backend: Backend, clock: Callable[[], float], count: int) -> list[float]:
+    """Seconds per token of each of ``count`` chunks, one behind the other."""
     sequence = backend.new_sequence(_MEASURED_CHUNKS * CHUNK + backend.config.canvas_width)
     first = backend.config.special_tokens
     tokens = first + np.arange(CHUNK, dtype=np.int64) % (backend.config.vocab - first)
     times = []
     try:
-        for _ in range(_MEASURED_CHUNKS):
+        for _ in range(count):
             begin = clock()
             sequence.prefill(tokens)
             times.append((clock() - begin) / CHUNK)
     finally:
         backend.release(sequence)
-    return fit(times)
+    return times
 
 
 def fit(seconds_per_token: list[float]) -> PrefillSpeed:
@@ -79,18 +91,25 @@ def fit(seconds_per_token: list[float]) -> PrefillSpeed:
     return PrefillSpeed(max(0.0, float(times.mean() - growth * middles.mean())), growth)
 
 
-def measured_once(
+def best_known(
     backend: Backend, model: str, file: Path, threads: int, clock: Callable[[], float]
 ) -> PrefillSpeed:
-    """The speed noted in ``file`` for this combination, else measured now and noted.
+    """The fastest speed seen for this combination, noted in ``file``.
 
+    Without a note it is measured now. With one, a single chunk is timed (a third of the work), and
+    all of it measured again only where that chunk was clearly faster than the note says.
     A file that cannot be read or written only means that the next start measures again.
     """
     key = f"{model} {backend.variant} {backend.provider} {threads} {processor()}"
     known = _read(file)
-    if key in known:
-        return known[key]
+    noted_speed = known.get(key)
+    if noted_speed is not None:
+        (now_s,) = _time_chunks(backend, clock, 1)
+        if now_s * CHUNK >= _CLEARLY_FASTER * noted_speed.cold_seconds(CHUNK):
+            return noted_speed
     speed = measure(backend, clock)
+    if noted_speed is not None:
+        speed = min(speed, noted_speed, key=lambda each: each.cold_seconds(_TYPICAL))
     known[key] = speed
     noted = {name: asdict(value) for name, value in known.items()}
     with contextlib.suppress(RedraftError, OSError):

@@ -3,7 +3,8 @@
 A few sequences are kept, least recently used first to go. A prompt takes the one that shares the
 longest prefix with it: in place when little is lost by cutting its tail, as a copy when a long
 tail would be lost. The decision is a pure function; what it costs to be wrong is only time, since
-every path yields the same keys and values. Knows nothing of prompts or of devices.
+every path yields the same keys and values: a sequence that rotates positions otherwise than a fresh
+one would (see ``rope.stretch``) is never continued. Knows nothing of prompts or of devices.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Literal
 
 import numpy as np
 
 from .backend import Backend, Sequence
+from .errors import InvalidRequest
+from .memory import size_class
+from .rope import stretch
 
 #: A sequence is copied rather than cut when more cached tokens than this would be lost. On two
 #: cores a token costs 0.6 ms to compute again and 0.01 ms to copy, but a copy takes a buffer (a new
@@ -36,6 +41,7 @@ class Held:
     common: int  # tokens shared with the prompt
     length: int  # tokens cached
     capacity: int  # tokens its buffer holds
+    stretch: float = 1.0  # by how much it compresses positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +64,16 @@ class Fresh:
     """Start an empty sequence."""
 
 
-def decide(held: Seq[Held], needed: int) -> Continue | Fork | Fresh:
-    """What a prompt that needs a capacity of ``needed`` tokens should continue."""
-    best = max(range(len(held)), key=lambda i: (held[i].common, -held[i].length), default=None)
+def decide(held: Seq[Held], needed: int, stretch: float = 1.0) -> Continue | Fork | Fresh:
+    """What a prompt that needs a capacity of ``needed`` tokens should continue.
+
+    Args:
+        stretch: of a fresh sequence for it. Keys that were rotated otherwise would give another
+            answer than a fresh run, so a sequence that outgrew a rotation, or a large one that a
+            short prompt comes back to, is of no use however much it shares.
+    """
+    alike = [i for i, each in enumerate(held) if each.stretch == stretch]
+    best = max(alike, key=lambda i: (held[i].common, -held[i].length), default=None)
     if best is None or held[best].common == 0:
         return Fresh()
     chosen = held[best]
@@ -68,6 +81,35 @@ def decide(held: Seq[Held], needed: int) -> Continue | Fork | Fresh:
     if lost > LONG_TAIL:
         return Fork(best, replace=False) if chosen.common >= SHORT_PREFIX else Fresh()
     return Continue(best) if needed <= chosen.capacity else Fork(best, replace=True)
+
+
+def excess(sizes: Seq[int], budget: int) -> Literal["oversized", "bytes", "count"] | None:
+    """What keeps sequences of these sizes in bytes from being held together; None: nothing does."""
+    within = [size for size in sizes if size <= budget]
+    if len(sizes) - len(within) > 1:
+        return "oversized"
+    if sum(within) > budget:
+        return "bytes"
+    return "count" if len(sizes) > MOST_SEQUENCES else None
+
+
+def victims(idle: Seq[int], others: Seq[int], budget: int) -> list[int]:
+    """Which of ``idle`` to give up so that the rest fits together with ``others``.
+
+    Args:
+        idle: sizes in bytes, least recently used first.
+        others: sizes of those that stay, and of the one that is to come.
+    """
+    left = dict(enumerate(idle))
+    while (over := excess([*left.values(), *others], budget)) is not None:
+        helpful = (
+            i for i in left if over == "count" or (left[i] > budget) == (over == "oversized")
+        )
+        victim = next(helpful, None)
+        if victim is None:
+            break
+        del left[victim]
+    return [i for i in range(len(idle)) if i not in left]
 
 
 def common_prefix(left: Seq[int], right: Seq[int]) -> int:
@@ -109,9 +151,10 @@ class PrefixCache:
     """Sequences of one backend by what they hold.
 
     Args:
-        budget_bytes: of KV memory over all sequences. A single sequence may exceed it, since
-            refusing a long prompt would be worse; it then is the only one. While a request runs,
-            rounding up to a size class may exceed it too.
+        budget_bytes: of KV memory over all sequences but one: a sequence larger than the whole
+            budget is kept beside the others, since refusing a long prompt would be worse, and so
+            would computing it for minutes whenever a short one came between. There is never a
+            second. While a request runs, rounding up to a size class may exceed the budget too.
     """
 
     def __init__(self, backend: Backend, budget_bytes: int) -> None:
@@ -127,14 +170,21 @@ class PrefixCache:
             room: tokens that will be needed behind ``tokens``, windows included.
 
         Raises:
-            InvalidRequest: so many tokens fit in no sequence.
+            InvalidRequest: so many tokens fit in no sequence, or there is no memory for them.
         """
         needed = len(tokens) + room
+        config = self._backend.config
         held = [
-            Held(common_prefix(each.tokens, tokens), len(each.tokens), each.capacity)
+            Held(
+                common_prefix(each.tokens, tokens),
+                len(each.tokens),
+                each.capacity,
+                stretch(config, each.capacity),
+            )
             for each in self._idle
         ]
-        sequence = self._provide(decide(held, needed), held, needed)
+        decision = decide(held, needed, stretch(config, size_class(needed)))
+        sequence = self._provide(decision, held, needed)
         reused = len(sequence.tokens)
         self._lent.append(sequence)
         return Lease(self, sequence, reused)
@@ -167,29 +217,42 @@ class PrefixCache:
             if needed <= source.capacity:  # no memory for both: the tail is lost after all
                 source.truncate(common)
                 return source
-        fork = self._backend.fork(source, common, needed)
+        try:
+            fork = self._backend.fork(source, common, needed)
+        except InvalidRequest:  # no memory for the copy
+            if not keep_both:
+                self._idle.append(source)
+            raise
         if not keep_both:
             self._backend.release(source)
         return fork
 
     def _fresh(self, needed: int) -> Sequence:
         self._evict(needed, None)
-        return self._backend.new_sequence(needed)
+        try:
+            return self._backend.new_sequence(needed)
+        except InvalidRequest:
+            if not self._idle:
+                raise
+            self.clear()  # memory is short: what is asked for now goes before what was
+            return self._backend.new_sequence(needed)
 
     def _evict(self, needed: int, keep: Sequence | None) -> None:
         """Release the least recently used until ``needed`` more tokens fit, but never ``keep``."""
         old = [each for each in self._idle if each is not keep]
-        while old and not self._fits(needed):
-            victim = old.pop(0)
-            self._drop(victim)
-            self._backend.release(victim)
+        stay = self._sizes([*self._lent, *([] if keep is None else [keep])], needed)
+        for index in victims(self._sizes(old), stay, self._budget_bytes):
+            self._drop(old[index])
+            self._backend.release(old[index])
 
     def _drop(self, sequence: Sequence) -> None:
         self._idle = [each for each in self._idle if each is not sequence]
 
     def _fits(self, needed: int) -> bool:
-        everyone = [*self._idle, *self._lent]
-        tokens = needed + sum(each.capacity for each in everyone)
-        count = len(everyone) + (1 if needed else 0)
-        in_budget = tokens * self._backend.bytes_per_token <= self._budget_bytes
-        return in_budget and count <= MOST_SEQUENCES
+        sizes = self._sizes([*self._idle, *self._lent], needed)
+        return excess(sizes, self._budget_bytes) is None
+
+    def _sizes(self, sequences: Seq[Sequence], needed: int = 0) -> list[int]:
+        """Bytes of each, and of a further one of ``needed`` tokens unless that is 0."""
+        tokens = [each.capacity for each in sequences] + ([needed] if needed else [])
+        return [count * self._backend.bytes_per_token for count in tokens]

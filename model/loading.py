@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from .answering import Model, warm_up
-from .budget import measured_once, pick_budget
+from .budget import best_known, pick_budget
 from .cache import PrefixCache
 from .device import Device, pick_device
 from .engine import Loader, LoadProgress
@@ -50,15 +50,17 @@ def onnx_loader(
                     "Redraft does not run. Convert it with logit_shift, or choose another model."
                 )
             warm_up(backend)
-            speed = measured_once(
+            speed = best_known(
                 backend, model, cache_dir() / "speed.json", threads or 0, time.perf_counter
             )
+            budget = pick_budget(speed, KV_BYTES // backend.bytes_per_token)
+            backend.prepare(budget + 1)
             return Model(
                 name=model,
                 backend=backend,
                 tokenizer=Tokenizer.from_file(folder / "tokenizer.json"),
                 cache=PrefixCache(backend, KV_BYTES),
-                context_tokens=pick_budget(speed, KV_BYTES // backend.bytes_per_token),
+                context_tokens=budget,
                 notice=device.notice,
             )
         except BaseException:

@@ -10,14 +10,20 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from .config import ModelConfig
 from .device import Provider
 from .errors import InvalidRequest
 
-#: Tokens a buffer holds. The last has room for canvases behind a full context of 32,768.
-SIZE_CLASSES = (2_048, 4_096, 8_192, 16_384, 34_816)
+#: Tokens a buffer holds: each holds one of the context budgets (``budget.CHOICES``) and the answer
+#: and canvases behind it, 256 tokens at least. Without that room a full context would take a buffer
+#: of twice its size, and one of 8,192 tokens would be rotated as if it were twice as long.
+SIZE_CLASSES = (1_280, 2_304, 4_352, 8_448, 16_896, 34_816)
+
+#: Bytes left free beside a new buffer: for the passes over it, and for the rest of the machine.
+RESERVE = 256 << 20
 
 
 def size_class(tokens: int) -> int:
@@ -31,7 +37,14 @@ def size_class(tokens: int) -> int:
             return capacity
     raise InvalidRequest(
         f"{tokens:,} tokens are asked for; a sequence holds at most {SIZE_CLASSES[-1]:,}. "
-        "Send less context."
+        "Send less context, or ask for a shorter answer."
+    )
+
+
+def _no_memory(capacity: int, size: int, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"A context of up to {capacity:,} tokens needs {size / 2**20:,.0f} MB of memory for keys "
+        f"and values: {why}. Set a smaller context_tokens, or close other programs."
     )
 
 
@@ -50,7 +63,11 @@ class Buffer:
 
 
 class Memory(Protocol):
-    def allocate(self, capacity: int) -> Buffer: ...
+    def allocate(self, capacity: int) -> Buffer:
+        """
+        Raises:
+            InvalidRequest: there is not so much memory; says what to set.
+        """
 
     def touch(self, buffer: Buffer) -> None:
         """Have the system back the whole buffer with memory now."""
@@ -69,8 +86,15 @@ class CpuMemory:
     def allocate(self, capacity: int) -> Buffer:
         c = self._config
         shape = (c.layers, 2, 1, c.kv_heads, capacity, c.head_dim)
+        self._check_free(int(np.prod(shape)) * self._dtype.itemsize, capacity)
         block = np.zeros(shape, self._dtype)  # pages cost nothing until they are touched
         return Buffer(capacity, [(self.hold(kv[0]), self.hold(kv[1])) for kv in block], block)
+
+    def _check_free(self, size: int, capacity: int) -> None:
+        """Systems hand out memory they do not have and end the process once it is used."""
+        free = psutil.virtual_memory().available
+        if size + RESERVE > free:
+            raise _no_memory(capacity, size, f"{free / 2**20:,.0f} MB are free")
 
     def touch(self, buffer: Buffer) -> None:
         assert buffer.block is not None
@@ -103,7 +127,11 @@ class DeviceMemory:
                 shape, self._dtype.type, self._device, 0
             )
 
-        return Buffer(capacity, [(fresh(), fresh()) for _ in range(c.layers)])
+        try:
+            return Buffer(capacity, [(fresh(), fresh()) for _ in range(c.layers)])
+        except Exception as error:  # onnxruntime raises many kinds, none of them documented
+            size = 2 * c.layers * c.kv_heads * c.head_dim * capacity * self._dtype.itemsize
+            raise _no_memory(capacity, size, str(error).strip().splitlines()[0]) from error
 
     def touch(self, buffer: Buffer) -> None:
         """A device backs its memory when it allocates."""
@@ -163,34 +191,50 @@ def _copy_model(dtype: np.dtype[Any]) -> bytes:
 
 @dataclass
 class Pool:
-    """Released buffers, kept for reuse while they and the buffers in use fit in the budget."""
+    """Released buffers, kept for reuse while they and the buffers in use fit in the budget.
+
+    Buffers larger than the whole budget are outside it: they are never kept.
+    """
 
     memory: Memory
     budget_bytes: int
     bytes_per_token: int
     free: list[Buffer] = field(default_factory=list)  # oldest first
-    in_use: int = 0  # tokens of capacity
+    in_use: int = 0  # tokens of capacity, within the budget
 
     def prepare(self, capacity: int) -> None:
         """Have one buffer ready: the first touch of a new one of 2,048 tokens costs 0.1 to 0.2 s,
         which the first prompt would wait for."""
-        if capacity * self.bytes_per_token <= self.budget_bytes:
+        if not self._oversized(capacity) and all(b.capacity != capacity for b in self.free):
             buffer = self.memory.allocate(capacity)
             self.memory.touch(buffer)
             self.free.append(buffer)
 
     def take(self, capacity: int) -> Buffer:
-        self.in_use += capacity
+        """
+        Raises:
+            InvalidRequest: there is not so much memory; says what to set.
+        """
         for i, buffer in enumerate(self.free):
             if buffer.capacity == capacity:
+                self.in_use += capacity
                 return self.free.pop(i)
+        if self._oversized(capacity):
+            self.free.clear()  # every bit of memory may be needed
+            return self.memory.allocate(capacity)
+        self.in_use += capacity
         self._shrink()
-        return self.memory.allocate(capacity)
+        try:
+            return self.memory.allocate(capacity)
+        except BaseException:
+            self.in_use -= capacity
+            raise
 
     def give_back(self, buffer: Buffer) -> None:
-        self.in_use -= buffer.capacity
-        self.free.append(buffer)
-        self._shrink()
+        if not self._oversized(buffer.capacity):
+            self.in_use -= buffer.capacity
+            self.free.append(buffer)
+            self._shrink()
 
     def clear(self) -> None:
         self.free.clear()
@@ -198,6 +242,9 @@ class Pool:
     def _shrink(self) -> None:
         while self.free and self._held() > self.budget_bytes:
             self.free.pop(0)
+
+    def _oversized(self, capacity: int) -> bool:
+        return capacity * self.bytes_per_token > self.budget_bytes
 
     def _held(self) -> int:
         tokens = self.in_use + sum(buffer.capacity for buffer in self.free)

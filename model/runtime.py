@@ -23,7 +23,7 @@ from .combine import MANIFEST, problem_of, read_json
 from .config import ModelConfig
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
 from .errors import InstallError, InvalidRequest, SettingsError, WeightsError
-from .memory import SIZE_CLASSES, Buffer, Pool, memory_on, size_class
+from .memory import Buffer, Pool, memory_on, size_class
 from .quantize import float_type
 from .rope import rope_tables, stretch
 
@@ -114,7 +114,6 @@ class OnnxBackend:
         self._pool = Pool(self._memory, kv_bytes, self.bytes_per_token)
         self.session("prefill")
         self.session("denoise")
-        self._pool.prepare(SIZE_CLASSES[0])
 
     @property
     def config(self) -> ModelConfig:
@@ -143,11 +142,15 @@ class OnnxBackend:
         c = self._config
         return 2 * c.layers * c.kv_heads * c.head_dim * self._dtype.itemsize
 
+    def prepare(self, capacity: int) -> None:
+        """Have the memory for a sequence of ``capacity`` tokens ready before the first request."""
+        self._pool.prepare(size_class(capacity))
+
     def new_sequence(self, capacity: int) -> OnnxSequence:
         """An empty sequence of the smallest size class that holds ``capacity`` tokens.
 
         Raises:
-            InvalidRequest: no size class is that large.
+            InvalidRequest: no size class is that large, or there is no memory for it.
         """
         return OnnxSequence(self, self._pool.take(size_class(capacity)))
 

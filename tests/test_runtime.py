@@ -13,10 +13,11 @@ import pytest
 from numpy.typing import NDArray
 from onnx_models import BASE, predictable, some_tokens, some_window, store
 from redraft.model import device
+from redraft.model import memory as memory_module
 from redraft.model.backend import CanvasOutput
 from redraft.model.device import check_onnxruntime, int8_is_exact, pick_device
 from redraft.model.errors import InstallError, InvalidRequest, SettingsError, WeightsError
-from redraft.model.memory import SIZE_CLASSES, DeviceMemory, Pool, size_class
+from redraft.model.memory import RESERVE, SIZE_CLASSES, DeviceMemory, Pool, size_class
 from redraft.model.rope import rope_tables, stretch
 
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
@@ -248,7 +249,8 @@ def test_the_largest_size_class_shares_the_scaling_of_a_full_context() -> None:
 
 
 def test_size_classes_hold_what_is_asked_and_no_more_than_needed() -> None:
-    assert [size_class(n) for n in (1, 2_048, 2_049, 32_768 + 600)] == [2_048, 2_048, 4_096, 34_816]
+    found = [size_class(n) for n in (1, 1_280, 1_281, 2_048, 32_768 + 600)]
+    assert found == [1_280, 1_280, 2_304, 2_304, 34_816]
     with pytest.raises(InvalidRequest, match=r"40,000 tokens.*34,816"):
         size_class(40_000)
 
@@ -276,6 +278,29 @@ def test_the_pool_keeps_freed_buffers_only_within_its_budget() -> None:
     pool.give_back(large)
     assert pool.take(4_096) is large
     assert memory.allocated == 2
+
+
+def test_a_buffer_larger_than_the_budget_is_given_but_never_kept() -> None:
+    memory = CountingMemory()
+    pool = Pool(memory, budget_bytes=6_000, bytes_per_token=1)  # type: ignore[arg-type]
+    huge, small = pool.take(34_816), pool.take(2_048)
+    pool.give_back(small)
+    assert pool.free == [small], "the huge one is outside the budget"
+    pool.give_back(huge)
+    assert pool.free == [small]
+    assert pool.in_use == 0
+
+
+def test_a_context_there_is_no_memory_for_is_refused_with_what_to_set(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = runtime.OnnxBackend(folders["fp32"], threads=1)
+    free = SimpleNamespace(available=RESERVE + 1_280 * backend.bytes_per_token)
+    monkeypatch.setattr(memory_module.psutil, "virtual_memory", lambda: free)
+    with pytest.raises(InvalidRequest, match=r"34,816 tokens.*context_tokens"):
+        backend.new_sequence(32_768)
+    small = fresh(backend, TOKENS)
+    assert small.capacity == 1_280, "what fits is served all the same"
 
 
 def test_a_prepared_buffer_is_the_first_one_taken() -> None:
