@@ -548,12 +548,10 @@ def _log(out: Path, entry: dict[str, Any]) -> None:
 
 
 def plot(out: Path) -> None:
-    """``loss.png`` from ``log.jsonl``; skipped where matplotlib is not installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        return
-    matplotlib.use("Agg")
+    """``loss.png`` from ``log.jsonl``."""
+    import matplotlib
+
+    matplotlib.use("Agg")  # no screen needed
     from matplotlib import pyplot
 
     entries = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
