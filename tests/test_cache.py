@@ -77,6 +77,7 @@ def test_a_second_oversized_sequence_displaces_the_first_and_nothing_else() -> N
     assert victims([300, 50, 60], [120], budget=200) == [1]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(1, 300), max_size=12),
     st.lists(st.integers(1, 300), max_size=3),
@@ -93,6 +94,7 @@ def test_what_is_left_after_the_victims_fits_and_no_victim_was_needless(
         assert excess([*left, idle[gone[-1]], *others], budget) is not None or len(gone) > 1
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 2), max_size=30), st.lists(st.integers(0, 2), max_size=30))
 def test_common_prefix_counts_equal_leading_tokens(left: list[int], right: list[int]) -> None:
     count = common_prefix(left, right)

@@ -195,6 +195,25 @@ def test_bytes_per_token_is_what_the_buffers_take(backend: Any) -> None:
     assert sequence.buffer.block.nbytes == backend.bytes_per_token * sequence.capacity
 
 
+@pytest.mark.parametrize("chunks", [[1] * 90, [2] * 45, [1, 64, 25], [89, 1]])
+def test_keys_and_values_are_the_same_bits_however_they_were_chunked(
+    backend: Any, chunks: list[int]
+) -> None:
+    whole, parts = fresh(backend, TOKENS), backend.new_sequence(200)
+    for start, size in zip(np.cumsum([0, *chunks]), chunks, strict=False):
+        parts.prefill(TOKENS[start : start + size])
+    assert parts.tokens == whole.tokens
+    left = whole.buffer.block[..., : len(TOKENS), :]
+    assert np.array_equal(left, parts.buffer.block[..., : len(TOKENS), :])
+
+
+def test_a_single_token_fills_the_last_place_of_a_sequence(backend: Any) -> None:
+    sequence = backend.new_sequence(10)
+    sequence.prefill(some_tokens(BASE, sequence.capacity - 1))
+    sequence.prefill(TOKENS[:1])
+    assert len(sequence.tokens) == sequence.capacity
+
+
 def test_int8_does_not_depend_on_which_tokens_share_a_chunk(folders: dict[str, Path]) -> None:
     """One scale per row: an outlier elsewhere in the chunk must not move a token's result."""
     backend = runtime.OnnxBackend(folders["int8"], threads=1)
