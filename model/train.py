@@ -31,7 +31,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from .config import ModelConfig
-from .denoise import Brief, Limits, denoise, plan_for
+from .denoise import LEFTMOST_FIRST, Brief, Limits, Plan, denoise, plan_for
 from .errors import SettingsError
 from .network import Network, trainable
 from .noise import Canvas, canvases_of
@@ -342,14 +342,21 @@ def judge(
     rows: Rows,
     device: str = "auto",
 ) -> dict[str, Any]:
-    """Figures of a finished adapter; see :func:`evaluate`."""
+    """Figures of a finished adapter and of its control; see :func:`evaluate`."""
     device = _pick_device(device)
-    return evaluate(_build(config, model, base, adapter, device), rows, config, device)
+    network = _build(config, model, base, adapter, device)
+    return evaluate(network, rows, config, device, control=True)
 
 
 @torch.no_grad()
-def evaluate(network: Network, rows: Rows, config: TrainConfig, device: str) -> dict[str, Any]:
-    """Loss and accuracy with everything hidden, exact match and tokens per step, per task."""
+def evaluate(
+    network: Network, rows: Rows, config: TrainConfig, device: str, control: bool = False
+) -> dict[str, Any]:
+    """Loss and accuracy with everything hidden, exact match and tokens per step, per task.
+
+    Args:
+        control: also decode leftmost-first, one token a step.
+    """
     network.eval()
     figures: dict[str, Any] = {}
     for task, wanted in (("infill", False), ("edit", True)):
@@ -368,7 +375,10 @@ def evaluate(network: Network, rows: Rows, config: TrainConfig, device: str) -> 
             count += len(target)
         figures[f"{task}_loss"] = round(loss / max(count, 1), 4)
         figures[f"{task}_accuracy"] = round(right / max(count, 1), 4)
-        figures |= _decode(network, rows, members[: config.exact_rows // 2], task)
+        decoded = members[: config.exact_rows // 2]
+        figures |= _decode(network, rows, decoded, task, plan_for("medium"))
+        if control:
+            figures |= _decode(network, rows, decoded, f"{task}_control", LEFTMOST_FIRST)
     return figures
 
 
@@ -391,9 +401,9 @@ def _hidden_batch(rows: Rows, member: int, model: ModelConfig) -> Batch:
 
 
 def _decode(
-    network: Network, rows: Rows, members: NDArray[np.int64], task: str
+    network: Network, rows: Rows, members: NDArray[np.int64], name: str, plan: Plan
 ) -> dict[str, float]:
-    """Exact match at threshold 0.9 and tokens placed per denoise step."""
+    """Exact match under ``plan`` and tokens placed per denoise step."""
     backend = TorchBackend(network)
     exact, placed, steps = 0, 0, 0
     for member in members:
@@ -401,7 +411,7 @@ def _decode(
         brief = Brief(
             network.config,
             [b"."] * network.config.vocab,  # texts do not matter here, token ids do
-            plan_for("medium"),
+            plan,
             Limits(max_tokens=80),
         )
         sequence = backend.new_sequence(len(tokens) + 128)
@@ -413,8 +423,8 @@ def _decode(
         placed += len(draft.token_ids)
         steps += draft.steps
     return {
-        f"{task}_exact": round(exact / max(len(members), 1), 4),
-        f"{task}_tokens_per_step": round(placed / max(steps, 1), 3),
+        f"{name}_exact": round(exact / max(len(members), 1), 4),
+        f"{name}_tokens_per_step": round(placed / max(steps, 1), 3),
     }
 
 

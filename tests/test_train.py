@@ -13,12 +13,13 @@ torch = pytest.importorskip("torch", reason="training needs the 'train' extra (t
 
 from redraft.model.errors import SettingsError  # noqa: E402
 from redraft.model.network import Network, canvas_mask  # noqa: E402
-from redraft.model.shards import Rows  # noqa: E402
+from redraft.model.shards import Rows, read_shards  # noqa: E402
 from redraft.model.torch_backend import TorchBackend  # noqa: E402
 from redraft.model.train import (  # noqa: E402
     TrainConfig,
     batch_loss,
     batches,
+    judge,
     plan_batches,
     run,
 )
@@ -169,6 +170,15 @@ def test_evaluation_reports_both_tasks(packed: Path, tmp_path: Path) -> None:
         assert judged[0][f"{task}_loss"] > 0
         assert 0 <= judged[0][f"{task}_exact"] <= 1
         assert judged[0][f"{task}_tokens_per_step"] > 0
+
+
+def test_a_judged_adapter_has_its_control_beside_it(packed: Path) -> None:
+    network = Network(MODEL, rank=4)
+    adapter = {n: t.detach().numpy() for n, t in network.adapter().items()}
+    figures = judge(QUICK, MODEL, random_weights(), adapter, read_shards(packed, MODEL), "cpu")
+    for task in ("infill", "edit"):
+        assert figures[f"{task}_control_tokens_per_step"] <= 1.0
+        assert 0 <= figures[f"{task}_control_exact"] <= 1
 
 
 def test_shipped_configs_are_readable() -> None:
