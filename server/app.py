@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-import aiohttp
 from aiohttp import web
 from redraft.model.errors import ModelNotReady, Overloaded, RedraftError, Unauthorized
 from redraft.model.records import Predictor
@@ -107,8 +106,14 @@ async def _translate_errors(request: web.Request, handler: Handler) -> web.Strea
         return _http_error(request, error)
     except (ConnectionResetError, asyncio.CancelledError):
         raise  # the client went away: there is nobody to tell
-    except aiohttp.ClientPayloadError as error:
-        return error_response(400, "invalid_body", f"The body could not be read: {error}.")
+    except web.RequestPayloadError as error:
+        log.info("%s: %s", request.path, error)
+        return error_response(
+            400,
+            "invalid_body",
+            "The body is not what its headers say: it is cut off, or its encoding is broken. "
+            "Send it again, best without Content-Encoding.",
+        )
     except Exception as error:
         log.exception("a fault of ours while answering %s", request.path)
         return error_response(

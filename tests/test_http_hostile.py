@@ -171,6 +171,13 @@ def test_a_small_body_that_unpacks_huge_is_refused() -> None:
     assert status == 413
 
 
+def test_a_body_that_does_not_unpack_is_the_clients_fault() -> None:
+    status, _, error = send(
+        "/v1/completions", b"no gzip at all", headers={"Content-Encoding": "gzip"}
+    )
+    assert (status, error["code"]) == (400, "invalid_body")
+
+
 def test_one_line_of_five_megabytes_is_taken() -> None:
     predictor = ScriptedPredictor()
     send("/v1/completions", {"prompt": "x" * 5_000_000, "suffix": ""}, predictor=predictor)
