@@ -210,10 +210,10 @@ def run_stdio(predictor: Predictor, settings: LspSettings | None = None) -> int:
 
 
 def run_tcp(
-    predictor: Predictor, host: str, port: int, settings: LspSettings | None = None
+    predictor: Predictor, host: str, port: int, listening: Callable[[str, int], None]
 ) -> None:
     """:func:`serve_tcp` in an event loop of its own."""
-    asyncio.run(serve_tcp(predictor, host, port, settings))
+    asyncio.run(serve_tcp(predictor, host, port, listening=listening))
 
 
 def _check_loopback(host: str) -> None:

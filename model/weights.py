@@ -43,8 +43,8 @@ from .models import DEFAULT_MODEL, DESCRIPTION, ModelInfo, cache_dir, info, list
 from .quantize import VARIANTS
 
 __all__ = [
-    "DEFAULT_MODEL", "ModelInfo", "Progress", "base_path", "cache_dir", "ensure", "export", "info",
-    "list_models", "pull", "ready_variants",
+    "DEFAULT_MODEL", "ModelInfo", "Progress", "base_path", "cache_dir", "check_known", "ensure",
+    "export", "info", "list_models", "pull", "ready_variants",
 ]  # fmt: skip
 
 #: The modules that decide what a ready folder holds: when one changes, it is made anew. Hashing
@@ -52,6 +52,18 @@ __all__ = [
 _MAKERS = ("adapter.py", "gguf.py", "graph.py", "materialise.py", "quantize.py")
 _LOCK_PATIENCE_S = 1_800.0
 _LOCK_POLL_S = 1.0  # how often a waiting process reports
+
+
+def check_known(name: str, variant: str | None) -> None:
+    """Refuse names that no waiting and no download would make right.
+
+    Raises:
+        UnknownModel: there is no model of this name.
+        SettingsError: there is no such variant.
+    """
+    info(name)
+    if variant is not None and variant not in VARIANTS:
+        raise SettingsError(f"Unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}.")
 
 
 def ready_variants(model: ModelInfo) -> list[str]:
@@ -163,9 +175,8 @@ def _provide(
     progress: ProgressCallback | None,
     thorough: bool,
 ) -> Path:
+    check_known(model.name, variant)
     variant = variant or model.default_variant
-    if variant not in VARIANTS:
-        raise SettingsError(f"Unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}.")
     folder, recipe = _place(model, variant)
     problem = problem_of(folder, recipe, thorough)
     if recipe is None and problem:

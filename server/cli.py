@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -232,24 +233,33 @@ def complete(
     request = completing.request_for(parsed, max_tokens, max_lines, quality, temperature, seed)
     settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
 
-    async def run() -> None:
-        predictor = await _predictor_for_once(settings, server)
+    async def ask(predictor: Predictor) -> None:
         await completing.complete(predictor, request, watch, quiet)
 
-    asyncio.run(run())
+    asyncio.run(_ask_once(settings, server, ask))
 
 
-async def _predictor_for_once(settings: Settings, server: str | None) -> Predictor:
-    """The named server; else the engine process if one runs; else an engine in this process.
+async def _ask_once(
+    settings: Settings, server: str | None, ask: Callable[[Predictor], Awaitable[None]]
+) -> None:
+    """Of the named server; else of the engine process if one runs; else of an engine right here.
 
     A command that ends at once starts no process that stays.
     """
+    from redraft.model.errors import EngineGone
+
     from .engines import open_engine
     from .join import join_running
 
     if server is not None:
-        return _remote(settings, server)
-    return await join_running(settings) or open_engine(settings)
+        return await ask(_remote(settings, server))
+    joined = await join_running(settings)
+    if joined is not None:
+        try:
+            return await ask(joined)
+        except EngineGone:  # it died over this, or was just leaving
+            pass
+    await ask(open_engine(settings))
 
 
 def _remote(settings: Settings, server: str) -> Predictor:
@@ -328,7 +338,13 @@ def lsp(
     predictor = _remote(settings, server) if server is not None else EngineClient(settings)
     if address is None:
         raise typer.Exit(run_stdio(predictor))
-    run_tcp(predictor, *address)
+    run_tcp(predictor, *address, _tell_listening)
+
+
+def _tell_listening(host: str, port: int) -> None:
+    from .console import err
+
+    err.print(f"the language server listens at {host}:{port} (Ctrl-C stops it)", markup=False)
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

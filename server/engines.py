@@ -10,9 +10,8 @@ from .settings import Settings
 def open_engine(settings: Settings) -> Predictor:
     """The engine in this process; its weights are fetched and loaded in the background.
 
-    Raises:
-        InstallError: onnxruntime is missing, or two flavours of it exclude each other.
-        UnknownModel: there are no weights of that name.
+    Whatever goes wrong there, an unknown model or a missing onnxruntime included, is what its
+    status says.
     """
     from redraft.model.engine import Engine
 

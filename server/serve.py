@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from redraft.model.records import Predictor
+from redraft.model.weights import check_known
 
 from .app import create_app
 from .console import err
@@ -20,9 +21,12 @@ async def run_server(settings: Settings) -> None:
     """Serves until SIGINT or SIGTERM.
 
     Raises:
-        SettingsError: the address demands a key, is in use, or is not this machine's.
+        SettingsError: the address demands a key, is in use, or is not this machine's; or there is
+            no such variant.
+        UnknownModel: there is no such model.
     """
     settings.check_exposure()
+    check_known(settings.model, settings.variant)
     check_free(settings.host, settings.port)
     predictor = open_engine(settings)
     try:

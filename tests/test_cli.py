@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from fakes_http import ScriptedPredictor, served
 from redraft.model import device
-from redraft.model.errors import InvalidRequest, SettingsError
-from redraft.model.records import ModelStatus
+from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
+from redraft.model.records import ModelStatus, Predictor
+from redraft.server import engines, join
+from redraft.server.cli import _ask_once
 from redraft.server.complete import Place, cursor_at, read_text
 from redraft.server.console import Scene, canvas_text
 from redraft.server.doctor import cache_findings, examine, runtime_findings
@@ -118,6 +120,8 @@ def test_wrong_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
         (("serve", "--host", "0.0.0.0"), {}, "REDRAFT_API_KEY"),
         (("serve",), {"REDRAFT_PORT": "many"}, "'port' is 'many'"),
         (("serve", "--port", "0", "--model", "nope"), {"REDRAFT_LOG_LEVEL": "LOUD"}, "LOUD"),
+        (("serve", "--port", "0", "--model", "nope"), {}, "There is no model 'nope'"),
+        (("serve", "--port", "0", "--variant", "fp99"), {}, "Unknown variant 'fp99'"),
         (("model", "info", "nope"), {}, "There is no model 'nope'"),
         (("complete", "no/such/file.py:1:1"), {}, "cannot be read"),
         (("complete", f"{__file__}:1:1", "--server", "nope"), {}, "'nope'"),
@@ -142,6 +146,29 @@ def test_serve_names_a_port_in_use_and_the_way_out() -> None:
     assert is_one_red_line(err)
     assert str(port) in err
     assert "--port" in err
+
+
+def test_the_language_server_says_which_port_it_got() -> None:
+    async def run() -> tuple[str, int]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", RUN, "lsp", "--tcp", "127.0.0.1:0",
+            stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            assert process.stderr is not None
+            async with asyncio.timeout(60):
+                said = (await process.stderr.readline()).decode()
+            port = int(said.split("127.0.0.1:")[1].split()[0])
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+        finally:
+            process.kill()
+            await process.wait()
+        return said, port
+
+    said, port = asyncio.run(run())
+    assert said.startswith("the language server listens at")
+    assert port > 0
 
 
 # --- complete -------------------------------------------------------------------------------------
@@ -189,6 +216,26 @@ def test_options_reach_the_request(source: Path) -> None:
     [request] = predictor.requests
     assert (request.max_tokens, request.quality, request.temperature) == (9, "high", 0.5)
     assert (request.seed, request.max_lines) == (3, 2)
+
+
+def test_an_engine_that_dies_over_the_request_is_done_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dying, own = ScriptedPredictor(), ScriptedPredictor()
+    asked: list[Predictor] = []
+
+    async def join_running(settings: Settings) -> Predictor:
+        return dying
+
+    async def ask(predictor: Predictor) -> None:
+        asked.append(predictor)
+        if predictor is dying:
+            raise EngineGone("it was killed")
+
+    monkeypatch.setattr(join, "join_running", join_running)
+    monkeypatch.setattr(engines, "open_engine", lambda settings: own)
+    asyncio.run(_ask_once(Settings(), None, ask))
+    assert asked == [dying, own]
 
 
 def test_nothing_to_suggest_is_said_and_no_failure(source: Path) -> None:
