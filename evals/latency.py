@@ -3,13 +3,14 @@
 Real code (modules of Python's own library) is cut at real places, and single-line infills are
 asked for with an empty and with a warm prefix cache, stage by stage; the control decodes the same
 prompts with the same weights leftmost-first, one token a step. Then fifty characters are typed into
-a real file to see what a keystroke recomputes. Medians and ratios, no verdicts. Loads the model in
-this process; knows nothing of editors and HTTP.
+a real file to see what a keystroke recomputes, and whether the cache ever changes an answer.
+Medians and ratios, no verdicts. Loads the model in this process; knows nothing of editors and HTTP.
 """
 
 from __future__ import annotations
 
 import argparse as _sample_1
+import contextlib
 import importlib.metadata
 import json.decoder as _sample_2
 import os
@@ -21,12 +22,13 @@ import statistics
 import subprocess
 import tarfile as _sample_4
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import psutil
 from redraft.lsp.bench import keystroke_overhead
 from redraft.model.answering import Model, answer
@@ -40,6 +42,7 @@ CONTEXTS = (256, 1_024, 2_048, 4_096)  # prompt budgets, tokens
 SAMPLES: tuple[ModuleType, ...] = (_sample_1, _sample_2, _sample_3, _sample_4)
 STAGES = ("prompt_ms", "prefill_ms", "denoise_ms", "total_ms")
 TYPED = 50  # characters
+COMPARED_EVERY = 5  # keystrokes: these answers are computed with an empty cache as well
 
 Say = Callable[[str], None]
 
@@ -55,9 +58,8 @@ class Spread:
     def of(cls, values: Sequence[float]) -> Spread:
         if not values:
             return cls(0.0, 0.0)
-        ordered = sorted(values)
-        place = min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))
-        return cls(round(statistics.median(ordered), 3), round(ordered[place], 3))
+        p50, p95 = np.quantile(values, (0.5, 0.95))  # between the two nearest values
+        return cls(round(float(p50), 3), round(float(p95), 3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,9 @@ class Typing:
     total_ms: Spread
     recomputed_tokens: Spread
     recomputed_share: Spread  # of the prompt, 0 … 1
+    compared: int  # keystrokes whose answer was also computed with an empty cache
+    same_answer: float  # share of them at which both were the same, 0 … 1
+    kv_mb: float  # keys and values held by the prefix cache afterwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,7 @@ def run(
                 "before": round(before / 2**20),
                 "model loaded": round(after_load / 2**20),
                 "after the bench": round(process.memory_info().rss / 2**20),
+                "keys and values while typing": max(one.kv_mb for one in typing),
             },
             machine=machine(),
         )
@@ -161,17 +167,21 @@ def run(
 def measure(model: Model, context: int, quality: Quality, runs: int) -> list[Cell]:
     """Cold, warm and the control at one context size, in turn for each place."""
     found: dict[str, list[Stats]] = {"cold": [], "warm": [], "warm, leftmost-first": []}
-    for request in places(context, quality, runs):
+    requests = places(context, quality, runs)
+    with emptied(model) as fresh:
+        ask(fresh, requests[0])  # not counted: memory of this size is touched for the first time
+    for request in requests:
         earlier = replace(
             request,
             text=request.text[: request.cursor - 1] + request.text[request.cursor :],
             cursor=request.cursor - 1,
         )
-        found["cold"].append(ask(emptied(model), request).stats)
+        with emptied(model) as fresh:
+            found["cold"].append(ask(fresh, request).stats)
         for way, plan in (("warm", None), ("warm, leftmost-first", LEFTMOST_FIRST)):
-            fresh = emptied(model)
-            ask(fresh, replace(earlier, max_tokens=1))  # the keystroke before
-            found[way].append(ask(fresh, request, plan).stats)
+            with emptied(model) as fresh:
+                ask(fresh, replace(earlier, max_tokens=1))  # the keystroke before
+                found[way].append(ask(fresh, request, plan).stats)
     return [cell(context, way, stats) for way, stats in found.items()]
 
 
@@ -191,32 +201,43 @@ def cell(context: int, way: str, stats: Sequence[Stats]) -> Cell:
 
 def type_into(model: Model, context: int, quality: Quality) -> Typing:
     """Type the text that was cut out of a real file back into it, asking at every character."""
-    fresh = emptied(model)
-    text, start = _sample_text(SAMPLES[0]), 0
+    text = _sample_text(SAMPLES[0])
     start = text.index("def parse_known_args")
-    begin, typed = text[:start], text[start : start + TYPED]
-    rest = text[start + TYPED :]
-    stats = []
-    for count in range(TYPED + 1):
-        request = EditRequest(
-            "infill",
-            "argparse.py",
-            begin + typed[:count] + rest,
-            start + count,
-            language="python",
-            context_tokens=context,
-            max_tokens=16,
-            max_lines=1,
-            quality=quality,
-        )
-        stats.append(ask(fresh, request).stats)
+    begin, typed, rest = text[:start], text[start : start + TYPED], text[start + TYPED :]
+    stats, same = [], []
+    with emptied(model) as warm:
+        for count in range(TYPED + 1):
+            request = EditRequest(
+                "infill",
+                "argparse.py",
+                begin + typed[:count] + rest,
+                start + count,
+                language="python",
+                context_tokens=context,
+                max_tokens=16,
+                max_lines=1,
+                quality=quality,
+            )
+            found = ask(warm, request)
+            stats.append(found.stats)
+            if count and count % COMPARED_EVERY == 0:
+                with emptied(model) as fresh:
+                    same.append(_texts(found) == _texts(ask(fresh, request)))
+        kv_bytes = warm.cache.bytes_held
     stats = stats[1:]  # the first one fills the cache
     return Typing(
         context=context,
         total_ms=Spread.of([s.total_ms for s in stats]),
         recomputed_tokens=Spread.of([float(recomputed(s)) for s in stats]),
         recomputed_share=Spread.of([recomputed(s) / max(s.prompt_tokens, 1) for s in stats]),
+        compared=len(same),
+        same_answer=round(sum(same) / len(same), 3),
+        kv_mb=round(kv_bytes / 2**20, 1),
     )
+
+
+def _texts(prediction: Prediction) -> list[tuple[int, int, str]]:
+    return [(each.start, each.end, each.text) for each in prediction.candidates]
 
 
 def recomputed(stats: Stats) -> int:
@@ -254,10 +275,15 @@ def ask(model: Model, request: EditRequest, plan: Plan | None = None) -> Predict
     return answer(model, request, time.perf_counter, plan=plan)
 
 
-def emptied(model: Model) -> Model:
-    """The same model with nothing in its prefix cache."""
-    model.cache.clear()
-    return replace(model, cache=PrefixCache(model.backend, KV_BYTES))
+@contextlib.contextmanager
+def emptied(model: Model) -> Iterator[Model]:
+    """The same model with a prefix cache of its own, empty at first; its memory is given back, so
+    that the next one need not wait for the system to find new pages."""
+    cache = PrefixCache(model.backend, KV_BYTES)
+    try:
+        yield replace(model, cache=cache)
+    finally:
+        cache.clear()
 
 
 def _sample_text(module: ModuleType) -> str:

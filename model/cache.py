@@ -196,6 +196,11 @@ class PrefixCache:
             self._idle.append(sequence)
             self._evict(0, self._idle[-1])
 
+    @property
+    def bytes_held(self) -> int:
+        """Memory of the keys and values of all sequences, lent ones included."""
+        return sum(self._sizes([*self._idle, *self._lent]))
+
     def clear(self) -> None:
         """Forget every sequence that is not lent."""
         while self._idle:
