@@ -201,7 +201,11 @@ async def _predict(ls: RedraftServer, lane: Lane, ask: Ask) -> Show | Abstain:
         ls.line.idle()
         raise
     except TimeoutError:
-        return _failed(ls, f"the model took longer than {settings.timeout_ms / 1000:g} s")
+        return _failed(
+            ls,
+            f"the model took longer than {settings.timeout_ms / 1000:g} s: this machine is busy or "
+            "slow ('redraft bench' measures it)",
+        )
     except (ModelNotReady, EngineGone) as error:
         ls.watch.start()
         return _failed(ls, *(ls.watch.waiting or (str(error), "Warning")))
@@ -269,7 +273,7 @@ def _item(document: Document, asked: InlineCompletionAsked, show: Show) -> dict[
     item: dict[str, Any] = {}
     if asked.selected is not None:
         text = asked.selected.text + text
-        start, end = _ends(asked.selected.range)
+        start, end = (document.clamped(place) for place in _ends(asked.selected.range))
         item["filterText"] = asked.selected.text
     return item | {
         "insertText": text,

@@ -102,10 +102,13 @@ def inline_completion(params: Any) -> InlineCompletionAsked:
 
 def _selected(value: Any) -> SelectedCompletion:
     where = "context.selectedCompletionInfo"
-    return SelectedCompletion(
-        text=_text(_field(value, "text", where), f"{where}.text"),
-        range=_range(_field(value, "range", where), f"{where}.range"),
-    )
+    range_ = _range(_field(value, "range", where), f"{where}.range")
+    if range_.start.line != range_.end.line or range_.end < range_.start:
+        raise InvalidRequest(
+            f"{where}.range must begin and end on one line, got {range_.start.line}:"
+            f"{range_.start.character} to {range_.end.line}:{range_.end.character}"
+        )
+    return SelectedCompletion(_text(_field(value, "text", where), f"{where}.text"), range_)
 
 
 def notebook_opened(params: Any) -> tuple[Opened, ...]:

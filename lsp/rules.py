@@ -21,6 +21,13 @@ _SPECIAL = re.compile(
 #: large file at each keystroke would be the most expensive thing the server does.
 _AROUND = 20_000
 
+#: Something said three times running, or a short thing four times: weights that have lost their way
+#: go round in circles until the tokens run out.
+_CIRCLE = re.compile(
+    r"(?P<long>.{16,80}?)(?P=long){2,}|(?P<short>.{1,15}?)(?P=short){3,}", re.DOTALL
+)
+_CIRCLE_CHARS = 40  # shorter ones, such as "0, 0, 0, 0", may be meant
+
 _CLOSERS = frozenset(")]}>\"'`")
 
 
@@ -35,9 +42,12 @@ def refuse_file(path: str, settings: LspSettings) -> str:
 
 
 def refuse_text(text: str, cursor: int, settings: LspSettings) -> str:
-    """Why a document is too large or too dense to be read."""
+    """Why a document is too large or too dense to be read, or no text at all."""
     if len(text) > settings.max_file_chars:
         return f"file too large: {len(text):,} characters > {settings.max_file_chars:,}"
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        return f"line {line} holds a NUL character: this looks like a binary file"
     width = len(line_before(text, cursor)) + len(line_after(text, cursor))
     if width > settings.max_line_chars:
         return f"line too long: {width:,} characters > {settings.max_line_chars:,}"
@@ -76,7 +86,28 @@ def refuse_completion(completion: str, text: str, cursor: int) -> str:
     leaked = _SPECIAL.search(completion)
     if leaked is not None and leaked[0] not in text:
         return f"the answer held the special token {leaked[0]}"
+    if "\ufffd" in completion and "\ufffd" not in text:
+        return "the answer held half a character"
+    if _goes_round(completion, text):
+        return "the answer went round in circles"
     return ""
+
+
+def tidied(completion: str, text: str, cursor: int) -> str:
+    """``completion`` without blank space at its end, where the line ends there anyway: a line end
+    that nobody sees in a ghost would be in the file after Tab.
+    """
+    return completion if line_after(text, cursor).strip() else completion.rstrip()
+
+
+def _goes_round(completion: str, text: str) -> bool:
+    """Does it say the same again and again, where the file itself does not?"""
+    for circle in _CIRCLE.finditer(completion):
+        said = circle["long"] or circle["short"]
+        telling = any(char.isalnum() for char in said)  # a ruler of dashes is no circle
+        if len(circle[0]) >= _CIRCLE_CHARS and telling and 2 * said not in text:
+            return True
+    return False
 
 
 def _repeats(completion: str, text: str, cursor: int) -> bool:

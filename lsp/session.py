@@ -211,7 +211,8 @@ class Session:
         for candidate in prediction.candidates:
             objection = self._objection(query, candidate)
             if not objection:
-                return Show(self._suggestion(query, candidate, prediction), candidate.text, reason)
+                suggestion = self._suggestion(query, candidate, prediction)
+                return Show(suggestion, suggestion.completion, reason)
             objections.append(objection)
         nothing = prediction.reason or "the model had nothing to add here"
         return Abstain(objections[0] if objections else nothing)
@@ -231,7 +232,7 @@ class Session:
             uri=query.uri,
             text=query.text,
             cursor=query.cursor,
-            completion=candidate.text,
+            completion=rules.tidied(candidate.text, query.text, query.cursor),
             confidence=candidate.confidence.mean,
             model=prediction.model,
         )

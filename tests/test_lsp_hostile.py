@@ -98,6 +98,22 @@ def test_wrong_types_are_named_in_the_error(tmp_path: Path) -> None:
             },
             "context.selectedCompletionInfo.range is missing",
         ),
+        (
+            {
+                "textDocument": document,
+                "position": position,
+                "context": {
+                    "selectedCompletionInfo": {
+                        "text": "x",
+                        "range": {
+                            "start": {"line": 5, "character": 3},
+                            "end": {"line": 0, "character": 1},
+                        },
+                    }
+                },
+            },
+            "must begin and end on one line, got 5:3 to 0:1",
+        ),
     ]
     with lsp_process(tmp_path, "return r") as client:
         client.initialize()
@@ -334,7 +350,6 @@ def test_requests_for_documents_never_opened_say_so(tmp_path: Path) -> None:
 
 
 ODD_TEXTS = [
-    "a\0b\n\0",
     "\ud83d alone \ude00\n",
     "\u2028\u2029\x0b\x0c\x85\n",
     "\r\r\n\n\r",
@@ -350,6 +365,16 @@ def test_odd_texts_are_served(tmp_path: Path) -> None:
             client.open(text, uri=f"{URI}{number}")
             answer = client.complete(9, 9, uri=f"{URI}{number}")
             assert insert_texts(answer) == ["return r"], text
+        survives(client)
+
+
+def test_a_binary_file_gets_a_reason_and_never_reaches_the_model(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open("a\0b\n\0")
+        assert insert_texts(client.complete(0, 0)) == []
+        assert client.status("NUL")["kind"] == "Inactive"
+        assert client.asked() == []
         survives(client)
 
 

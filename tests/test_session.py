@@ -270,6 +270,10 @@ def test_minified_text_is_left_alone() -> None:
     assert "minified" in reason(Desk(dense).consider())
 
 
+def test_a_binary_file_is_not_read() -> None:
+    assert "line 2 holds a NUL" in reason(Desk("a = 1\nb\0c\n").consider(invoked=True))
+
+
 def test_a_long_line_elsewhere_does_no_harm() -> None:
     desk = Desk("data = '" + "x" * 9000 + "'\n" + "y = 1\n" * 500)
     assert isinstance(desk.consider(), Ask)
@@ -305,8 +309,9 @@ def test_many_lines_at_once_are_a_bulk_change() -> None:
 
 def test_taking_a_long_suggestion_is_no_bulk_change() -> None:
     desk = Desk()
-    desk.answer("y = 1\n" * 60)
-    desk.type("y = 1\n" * 60)
+    long = "\n    ".join(f"y{number} = {number**3}" for number in range(60))
+    assert shown(desk.answer(long)) == long
+    desk.type(long)
     assert isinstance(desk.consider(), Ask)
 
 
@@ -324,6 +329,10 @@ def test_taking_a_long_suggestion_is_no_bulk_change() -> None:
         ("x<|endoftext|>", "", "<|endoftext|>"),
         ("<empty_output>", "", "<empty_output>"),
         ("a <fim_middle> b", "", "<fim_middle>"),
+        ("name = '\ufffd\ufffd'", "", "half a character"),
+        ("x = 1" + "0" * 50, "", "in circles"),
+        ("x[" + "text.rfind('a', 0) + 1: " * 3 + "text", "", "in circles"),
+        ("the 'E' in " * 5, "", "in circles"),
     ],
 )
 def test_useless_answers_are_never_shown(completion: str, after: str, expected: str) -> None:
@@ -339,10 +348,42 @@ def test_a_special_token_that_the_file_itself_speaks_of_is_no_leak() -> None:
     assert shown(desk.answer("<|endoftext|>'")) == "<|endoftext|>'"
 
 
+@pytest.mark.parametrize(
+    "completion",
+    ["[0, 0, 0, 0, 0, 0]", "# " + "-" * 70, "a.append(1)\n    b.append(2)\n    c.append(3)"],
+)
+def test_repetition_that_people_write_is_shown(completion: str) -> None:
+    assert shown(Desk().answer(completion)) == completion
+
+
+def test_repetition_that_the_file_has_already_is_shown() -> None:
+    desk = Desk("T = [\n" + "    (0, 0, 0, 0),\n" * 3 + "    ")
+    assert "(0, 0, 0, 0),\n" in shown(desk.answer("(0, 0, 0, 0),\n" + "    (0, 0, 0, 0),\n" * 3))
+
+
+@pytest.mark.parametrize(
+    ("completion", "after", "expected"),
+    [
+        ("return x\n", "", "return x"),
+        ("return x\n    ", "\nnext", "return x"),
+        ("x = 1\n\n    return x  \n", "   \nnext", "x = 1\n\n    return x"),
+        ("a, ", "b)\n", "a, "),
+    ],
+)
+def test_blank_space_at_the_end_of_a_line_is_not_part_of_a_suggestion(
+    completion: str, after: str, expected: str
+) -> None:
+    desk = Desk()
+    ask = desk.session.consider(desk.query(text=desk.text + after, invoked=True))
+    assert isinstance(ask, Ask)
+    prediction = infill(ask.request, completion)
+    assert shown(desk.session.settle(ask, prediction, desk.revision, 0)) == expected
+
+
 def test_below_the_threshold_says_both_numbers() -> None:
-    assert reason(Desk().answer("x", confidence=0.12)) == "below threshold 0.12 < 0.15"
+    assert reason(Desk().answer("x", confidence=0.12)) == "below threshold 0.12 < 0.40"
     assert shown(Desk(eagerness="high").answer("x", confidence=0.12)) == "x"
-    assert "0.20 < 0.30" in reason(Desk(eagerness="low").answer("x", confidence=0.20))
+    assert "0.50 < 0.60" in reason(Desk(eagerness="low").answer("x", confidence=0.50))
 
 
 def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:
