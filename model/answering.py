@@ -151,20 +151,22 @@ def read_candidates(
             reason = reason or str(error)
             continue
         if change is None or request.text[change[0] : change[1]] == change[2]:
-            reason = reason or _nothing(request, draft)
+            reason = reason or _nothing(request, draft, draft.text[len(prompt.forced) :])
         elif change not in found:
             found[change] = _candidate(change, draft)
     return tuple(found.values()), "" if found else reason
 
 
-def _nothing(request: EditRequest, draft: Draft) -> str:
+def _nothing(request: EditRequest, draft: Draft, written: str) -> str:
+    if request.task == "next_edit":
+        return "The model would change nothing here."
     if draft.finish == "stop":
         return "The answer begins with a stop string."
-    if draft.finish == "length":
-        return "The answer is empty up to where its length was limited."
-    if request.task == "infill":
-        return "The model would write nothing here."
-    return "The model would change nothing here."
+    if written.strip():
+        return "The model would only write what follows the cursor anyway."
+    if written or draft.finish == "length":
+        return "The model would only begin a new line here."
+    return "The model would write nothing here."
 
 
 def _candidate(change: tuple[int, int, str], draft: Draft) -> Candidate:

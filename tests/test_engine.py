@@ -152,6 +152,19 @@ def test_an_infill_of_nothing_is_told_with_its_reason() -> None:
     assert (prediction.candidates, prediction.reason) == ((), "The model would write nothing here.")
 
 
+@pytest.mark.parametrize(
+    ("written", "max_lines", "says"),
+    [("\n\nprint(area(2, 3))\n", 2, "follows the cursor"), ("\n\n", 1, "new line")],
+)
+def test_an_infill_that_adds_nothing_says_what_it_was(
+    written: str, max_lines: int, says: str
+) -> None:
+    request = dataclasses.replace(REQUEST, cursor=TEXT.index("\nprint"), max_lines=max_lines)
+    prediction = predicted(Script(ids(written)), request)
+    assert prediction.candidates == ()
+    assert says in prediction.reason
+
+
 def test_statistics_count_prompt_cache_and_canvas() -> None:
     model = make_model(Script(ids(ANSWER)))
     first = answer(model, REQUEST, Clock()).stats
