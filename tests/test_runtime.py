@@ -159,6 +159,16 @@ def test_scoring_and_not_scoring_leave_the_same_cache(backend: Any) -> None:
     assert_same(scored, fresh(backend, TOKENS))
 
 
+def test_a_row_scored_for_nobody_changes_nothing(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CUDA scores one row in every chunk."""
+    expected = fresh(backend, TOKENS)
+    monkeypatch.setattr(runtime.OnnxBackend, "idle_rows", 1)
+    assert_same(fresh(backend, TOKENS), expected)
+    assert backend.new_sequence(50).prefill(TOKENS[:0], score=True).shape == (0,)
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_nothing_to_score_gives_no_scores(backend: Any, count: int) -> None:
     sequence = backend.new_sequence(50)
@@ -451,6 +461,18 @@ def test_impossible_wishes_are_refused(folders: dict[str, Path]) -> None:
         pick_device("cpu", "fp16")
     with pytest.raises(SettingsError, match="int8 does not run on CUDA"):
         runtime.OnnxBackend(folders["int8"], provider="CUDA")
+
+
+@pytest.mark.filterwarnings("ignore:Specified provider")
+def test_a_session_that_silently_left_cuda_is_not_used(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not device.cuda_problem(ort):
+        pytest.skip("CUDA works here")
+    backend = runtime.OnnxBackend(folders["fp32"], threads=1)
+    monkeypatch.setattr(backend, "_provider", "CUDA")
+    with pytest.raises(InstallError, match="CUDA stopped working"):
+        backend.session("packed")
 
 
 def test_cuda_equals_the_cpu(folders: dict[str, Path]) -> None:
