@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -239,9 +239,6 @@ class Documents:
 
     def __init__(self) -> None:
         self._open: dict[str, Document] = {}
-
-    def __iter__(self) -> Iterator[Document]:
-        return iter(self._open.values())
 
     def get(self, uri: str) -> Document | None:
         return self._open.get(uri)

@@ -163,11 +163,6 @@ class Engine:
             self._changed.notify_all()
         await asyncio.to_thread(self._thread.join, CLOSE_TIMEOUT_S)
 
-    async def retry(self) -> None:
-        """Load again after a failure; without one, nothing happens."""
-        with self._changed:
-            self._demand_retry()
-
     # -- the queue --------------------------------------------------------------------------
 
     def _enqueue(self, job: _Job) -> None:
@@ -175,8 +170,7 @@ class Engine:
             if self._closing:
                 raise _gone()
             if self._status.state != "ready":
-                if self._clock() - self._failed_s >= RETRY_AFTER_S:
-                    self._demand_retry()
+                self._demand_retry()
                 raise ModelNotReady(_not_ready(self._status))
             if len(self._waiting) >= self._queue_length:
                 raise Overloaded(
@@ -194,7 +188,8 @@ class Engine:
             self._waiting.remove(job)
 
     def _demand_retry(self) -> None:
-        if self._status.state == "failed":
+        """Load again, where loading failed long enough ago."""
+        if self._status.state == "failed" and self._clock() - self._failed_s >= RETRY_AFTER_S:
             self._retry = True
             self._changed.notify_all()
 

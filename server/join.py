@@ -41,22 +41,6 @@ PATIENCE_S = 2.0
 POLL_S = 0.05
 
 
-async def connect_or_start(settings: Settings, engine: str = DEFAULT_ENGINE) -> EngineClient:
-    """A predictor joined to the engine process, which answers (its weights may still load).
-
-    Raises:
-        EngineGone: the process does not start; carries what it said.
-        SettingsError: there is no safe folder for its socket.
-    """
-    client = EngineClient(settings, engine)
-    try:
-        await client.status()
-    except BaseException:
-        await client.close()
-        raise
-    return client
-
-
 async def join_running(settings: Settings) -> RemotePredictor | None:
     """The engine process as it is now, without starting, replacing or keeping it."""
     endpoint = Rendezvous.of(settings).read()

@@ -379,8 +379,10 @@ def failing_once() -> Callable[[LoadProgress], Model]:
 
 
 def test_a_failed_load_says_why_and_can_be_tried_again() -> None:
+    clock = Clock()
+
     async def work() -> None:
-        engine = Engine(failing_once(), "fake")
+        engine = Engine(failing_once(), "fake", clock=clock)
         try:
             failed = await ready(engine)
             assert (failed.state, failed.message) == (
@@ -389,28 +391,15 @@ def test_a_failed_load_says_why_and_can_be_tried_again() -> None:
             )
             with pytest.raises(ModelNotReady, match="disk is full"):
                 await engine.predict(REQUEST)
-            await engine.retry()
+            clock.now += RETRY_AFTER_S / 2
+            with pytest.raises(ModelNotReady):
+                await engine.predict(REQUEST)
+            assert (await engine.status()).state == "failed"  # too soon for another try
+            clock.now += RETRY_AFTER_S / 2
+            with pytest.raises(ModelNotReady):
+                await engine.predict(REQUEST)
             await until(engine, lambda status: status.state == "ready")
             assert (await engine.predict(REQUEST)).candidates
-        finally:
-            await engine.close()
-
-    run(work())
-
-
-def test_a_request_long_after_a_failed_load_starts_another_try() -> None:
-    clock = Clock()
-
-    async def work() -> None:
-        engine = Engine(failing_once(), "fake", clock=clock)
-        try:
-            await ready(engine)
-            with pytest.raises(ModelNotReady):
-                await engine.predict(REQUEST)
-            clock.now += RETRY_AFTER_S
-            with pytest.raises(ModelNotReady):
-                await engine.predict(REQUEST)
-            await until(engine, lambda status: status.state == "ready")
         finally:
             await engine.close()
 

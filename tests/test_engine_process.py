@@ -15,7 +15,7 @@ import pytest
 from fakes_http import eventually
 from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import EditRequest
-from redraft.server.join import EngineClient, connect_or_start
+from redraft.server.join import EngineClient
 from redraft.server.rendezvous import Endpoint, Rendezvous
 from redraft.server.settings import Settings
 
@@ -97,17 +97,6 @@ def test_another_model_gets_an_engine_of_its_own(settings: Settings) -> None:
             kill(second_pid)
 
     asyncio.run(run())
-
-
-def test_connect_or_start_answers_when_the_engine_does(settings: Settings) -> None:
-    async def run() -> str:
-        joined = await connect_or_start(settings, ENGINE)
-        try:
-            return (await joined.status()).state
-        finally:
-            await joined.close()
-
-    assert asyncio.run(run()) == "ready"
 
 
 def test_an_engine_killed_between_requests_is_started_again(settings: Settings) -> None:
