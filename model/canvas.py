@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backend import CanvasOutput, FloatArray, IntArray
-from .drawing import confidence, decode, pieces, sample, softmax
+from .drawing import confidence, decode, goes_round, pieces, sample, softmax
 from .plan import Brief, Draft
 from .records import CanvasState, Finish
 
@@ -395,6 +395,8 @@ class Answer:
             return reason
         if written and written[-1] == self.brief.config.end_token:
             return "end"
+        if goes_round(written, self.brief.vocab_bytes):
+            return "length"
         return "length" if len(written) >= self.brief.limits.max_tokens else None
 
     def _written(self) -> list[int]:

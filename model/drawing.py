@@ -71,3 +71,20 @@ def pieces(tokens: Seq[bytes | None], skip: int, cut: int | None) -> list[str | 
             pieces.append(decoder.decode(data[max(0, skip - at) : max(0, stop)]))
             at += len(data)
     return pieces
+
+
+#: The same tokens so often in a row, and so many of them: the model has lost its way and would go
+#: on until the limit. Lists of zeros and the like stay below.
+_TURNS, _CIRCLE_TOKENS, _LONGEST_TURN = 3, 24, 16
+
+
+def goes_round(tokens: Seq[int], vocab_bytes: Seq[bytes]) -> bool:
+    """Whether ``tokens`` end in the same few tokens again and again, rulers of dashes left out."""
+    for period in range(1, _LONGEST_TURN + 1):
+        tail = tokens[-max(_TURNS * period, _CIRCLE_TOKENS) :]
+        if len(tail) < max(_TURNS * period, _CIRCLE_TOKENS):
+            return False
+        if tail[period:] == tail[:-period]:
+            turn = b"".join(vocab_bytes[token] for token in tail[:period])
+            return any(char.isalnum() for char in turn.decode("utf-8", "ignore"))
+    return False

@@ -123,8 +123,9 @@ def test_leftmost_first_places_one_token_a_step_from_the_left() -> None:
 
 
 def test_low_quality_fills_a_canvas_in_few_steps_however_unsure() -> None:
-    draft, _, _ = write(Script(ids("x" * 40), sure=always(0.4)), plan_for("low"), width=16)
-    assert draft.text == "x" * 40
+    text = "the quick brown fox jumps over a lazy dog"[:40]
+    draft, _, _ = write(Script(ids(text), sure=always(0.4)), plan_for("low"), width=16)
+    assert draft.text == text
     assert draft.steps <= 3 * 4
 
 
@@ -217,6 +218,20 @@ def test_max_tokens_ends_an_answer(limit: int) -> None:
 def test_positions_beyond_max_tokens_cost_no_steps() -> None:
     draft, _, _ = write(Script(ids("x" * 30), always(0.5)), limits=Limits(max_tokens=3))
     assert draft.steps == 3
+
+
+def test_an_answer_that_goes_round_in_circles_is_ended_early() -> None:
+    draft, _, _ = write(Script(ids("y = " + "x + 1, " * 20)))
+    assert draft.finish == "length"
+    assert (
+        len(draft.token_ids) == 32
+    )  # of 64: the end of the first canvas with enough turns behind it
+
+
+@pytest.mark.parametrize("text", ["-" * 60, "[0, 0, 0, 0, 0]", "a1b2c3d4e5f6g7h8i9j0" * 2])
+def test_repetition_that_people_write_is_written(text: str) -> None:
+    draft, _, _ = write(Script(ids(text)))
+    assert (draft.text, draft.finish) == (text, "end")
 
 
 def test_max_lines_cuts_before_the_newline_that_is_too_many() -> None:
