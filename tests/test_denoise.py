@@ -223,9 +223,7 @@ def test_positions_beyond_max_tokens_cost_no_steps() -> None:
 def test_an_answer_that_goes_round_in_circles_is_ended_early() -> None:
     draft, _, _ = write(Script(ids("y = " + "x + 1, " * 20)))
     assert draft.finish == "length"
-    assert (
-        len(draft.token_ids) == 32
-    )  # of 64: the end of the first canvas with enough turns behind it
+    assert len(draft.token_ids) == 32  # of 64
 
 
 @pytest.mark.parametrize("text", ["-" * 60, "[0, 0, 0, 0, 0]", "a1b2c3d4e5f6g7h8i9j0" * 2])
