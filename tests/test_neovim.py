@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -108,3 +109,85 @@ def test_neovim_keeps_dos_line_ends(tmp_path: Path) -> None:
     [item] = log["first"]["result"]["items"]
     assert item["insertText"] == "str(r)\r\n    return s"
     assert log["text"] == ["def area(r):", "    s = '😀' + str(r)", "    return s", "x = 1"]
+
+
+#: Types with the plugin loaded and no server to be found.
+WITHOUT_SERVER = """
+local client, out = arg[1], arg[2]
+vim.opt.runtimepath:append(client)
+vim.cmd("runtime plugin/redraft.lua")
+vim.lsp.config("redraft", { cmd = { "no-such-redraft", "lsp" } })
+local notices = {}
+vim.notify = function(message) table.insert(notices, message) end
+vim.bo.filetype = "python"
+require("redraft").ask()
+require("redraft").ask()
+vim.fn.writefile({ vim.json.encode({
+  notices = notices, status = require("redraft").status,
+}) }, out)
+"""
+
+
+def test_a_server_that_is_not_installed_is_said_once(tmp_path: Path) -> None:
+    script, out = tmp_path / "script.lua", tmp_path / "out.json"
+    script.write_text(WITHOUT_SERVER)
+    folder = Path(__file__).parents[1] / "editor-clients" / "neovim"
+    assert NVIM is not None
+    command = [NVIM, "--clean", "--headless", "-l", str(script), str(folder), str(out)]
+    subprocess.run(command, check=True, timeout=60, capture_output=True)
+    log = json.loads(out.read_text())
+    assert len(log["notices"]) == 1
+    assert "no-such-redraft is not on the PATH" in log["status"]
+
+
+#: Types with the plugin loaded, waits for the ghost, takes it with Tab.
+TYPING = """
+vim.opt.runtimepath:append(vim.env.CLIENT)
+vim.lsp.config("redraft", { cmd = vim.json.decode(vim.env.SERVER) })
+vim.cmd("runtime plugin/redraft.lua")
+local log, asked = {}, false
+vim.schedule(function() vim.bo.filetype = "python" end)
+local function step()
+  local client = vim.lsp.get_clients({ name = "redraft" })[1]
+  local ghost = require("redraft").visible()
+  if not asked and client and client.initialized then
+    asked = true
+    vim.api.nvim_input("ggA #")
+  elseif ghost and not log.ghost then
+    log.ghost = ghost
+    vim.api.nvim_input("<Tab>")
+  elseif log.ghost and not ghost then
+    log.lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
+    vim.fn.writefile({ vim.json.encode(log) }, vim.env.OUT)
+    vim.cmd("qa!")
+  end
+end
+vim.uv.new_timer():start(50, 50, vim.schedule_wrap(step))
+vim.defer_fn(function() vim.cmd("cquit") end, 30000)
+"""
+
+
+def test_the_ghost_of_a_file_with_dos_line_ends_leaves_no_carriage_returns(tmp_path: Path) -> None:
+    file, script, out = tmp_path / "a.py", tmp_path / "typing.lua", tmp_path / "out.json"
+    file.write_bytes(b"x = 1\r\ny = 2\r\n")
+    script.write_text(TYPING)
+    server = {"answers": [" one\n# two"], "log": str(tmp_path / "model.log")}
+    environment = {
+        "CLIENT": str(Path(__file__).parents[1] / "editor-clients" / "neovim"),
+        "SERVER": json.dumps([sys.executable, str(SERVER), json.dumps(server)]),
+        "OUT": str(out),
+    }
+    assert NVIM is not None
+    done = subprocess.run(
+        [NVIM, "--clean", "--headless", str(file), "-S", str(script)],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert out.exists(), done.stdout + done.stderr
+    log = json.loads(out.read_text())
+    assert log["ghost"] == " one\n# two"
+    assert log["lines"] == ["x = 1 # one", "# two", "y = 2"]

@@ -43,7 +43,7 @@ end
 local function ghost_of(item, client, buffer)
   local row, column = unpack(vim.api.nvim_win_get_cursor(0))
   row = row - 1
-  local text = item.insertText
+  local text = item.insertText:gsub("\r\n?", "\n") -- a buffer's lines have no line ends
   if item.range then
     if item.range.start.line ~= row then
       return nil
@@ -78,12 +78,21 @@ local function receive(client, buffer, tick, result)
   client:notify("textDocument/didShowCompletion", { item = ghost.item })
 end
 
+--- Say once why there is no server, where that is plain.
+local function explain()
+  local command = vim.lsp.config.redraft and vim.lsp.config.redraft.cmd
+  if M.status == "" and type(command) == "table" and vim.fn.executable(command[1]) == 0 then
+    M.status = ("%s is not on the PATH; install it, or set cmd with vim.lsp.config"):format(command[1])
+    vim.notify("Redraft: " .. M.status, vim.log.levels.WARN)
+  end
+end
+
 --- Ask the server; a newer question cancels the older one.
 function M.ask(kind)
   local buffer = vim.api.nvim_get_current_buf()
   local client = client_of(buffer)
   if not client then
-    return
+    return explain()
   end
   if pending then
     pending.client:cancel_request(pending.id)
@@ -92,8 +101,11 @@ function M.ask(kind)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = kind or 2 }
   local tick = vim.api.nvim_buf_get_changedtick(buffer)
-  local sent, id = client:request(METHOD, params, function(err, result)
-    pending = nil
+  local sent, id
+  sent, id = client:request(METHOD, params, function(err, result)
+    if pending and pending.id == id then -- else a newer question is under way
+      pending = nil
+    end
     if not err then
       receive(client, buffer, tick, result)
     end
