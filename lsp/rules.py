@@ -26,7 +26,7 @@ _AROUND = 20_000
 _CIRCLE = re.compile(
     r"(?P<long>.{16,80}?)(?P=long){2,}|(?P<short>.{1,15}?)(?P=short){3,}", re.DOTALL
 )
-_CIRCLE_CHARS = 40  # shorter ones, such as "0, 0, 0, 0", may be meant
+_CIRCLE_CHARS, _CIRCLE_TURNS = 40, 16  # what is below both, such as "0, 0, 0, 0", may be meant
 
 _CLOSERS = frozenset(")]}>\"'`")
 
@@ -105,7 +105,9 @@ def _goes_round(completion: str, text: str) -> bool:
     for circle in _CIRCLE.finditer(completion):
         said = circle["long"] or circle["short"]
         telling = any(char.isalnum() for char in said)  # a ruler of dashes is no circle
-        if len(circle[0]) >= _CIRCLE_CHARS and telling and 2 * said not in text:
+        length = len(circle[0])
+        lost = length >= _CIRCLE_CHARS or length >= _CIRCLE_TURNS * len(said)
+        if lost and telling and 2 * said not in text:
             return True
     return False
 

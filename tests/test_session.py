@@ -330,7 +330,7 @@ def test_taking_a_long_suggestion_is_no_bulk_change() -> None:
         ("<empty_output>", "", "<empty_output>"),
         ("a <fim_middle> b", "", "<fim_middle>"),
         ("name = '\ufffd\ufffd'", "", "half a character"),
-        ("x = 1" + "0" * 50, "", "in circles"),
+        ("x = 1" + "0" * 24, "", "in circles"),
         ("x[" + "text.rfind('a', 0) + 1: " * 3 + "text", "", "in circles"),
         ("the 'E' in " * 5, "", "in circles"),
     ],
