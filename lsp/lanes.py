@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 _GRACE_S = 2.0
 
 
-class Superseded(Exception):  # noqa: N818 - not an error of anyone's
+class Superseded(Exception):
     """A newer question took this one's place, or the document was closed."""
 
 
