@@ -1,0 +1,81 @@
+"""The shipped model itself, where 'redraft model pull' has been run; else skipped with a reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from redraft.model.answering import Model, answer
+from redraft.model.denoise import Cancelled
+from redraft.model.loading import onnx_loader
+from redraft.model.records import EditRequest
+from redraft.model.weights import info, ready_variants
+
+NAME = "redraft-135m"
+SAMPLE = Path(__file__).parent / "samples" / "notes.py"
+TEXT = SAMPLE.read_text(encoding="utf-8")
+GAP = TEXT.index("return \n") + len("return ")
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Model]:
+    described = info(NAME)
+    if described.default_variant not in ready_variants(described):
+        pytest.skip(f"the weights of {NAME} are not here; 'redraft model pull' fetches them")
+    loaded = onnx_loader(NAME, described.default_variant, "CPU", None)(lambda *_: None)
+    yield loaded
+    loaded.backend.close()
+
+
+def asking(typed: str) -> EditRequest:
+    text = TEXT[:GAP] + typed + TEXT[GAP:]
+    return EditRequest("infill", "notes.py", text, GAP + len(typed), max_tokens=16, max_lines=1)
+
+
+def test_the_gap_in_the_sample_is_filled_in_parallel_from_masks(model: Model) -> None:
+    states = []
+    found = answer(model, asking(""), time.perf_counter, on_step=states.append)
+    assert found.candidates and found.candidates[0].text.strip()
+    assert states[0].pieces.count(None) > 8  # it began as masks
+    assert None not in states[-1].pieces
+
+
+def test_an_unfinished_word_is_finished_not_repeated(model: Model) -> None:
+    request = asking("fil")
+    found = answer(model, request, time.perf_counter)
+    assert found.candidates
+    assert (found.candidates[0].start, found.candidates[0].end) == (request.cursor, request.cursor)
+    assert not found.candidates[0].text.startswith("fil")
+
+
+def test_typing_reuses_the_prompt_and_answers_as_an_empty_cache_would(model: Model) -> None:
+    for count in range(1, 6):
+        request = asking("file.read()"[:count])
+        cached = answer(model, request, time.perf_counter)
+        assert cached.stats.prompt_tokens - cached.stats.reused_tokens <= 4
+        model.cache.clear()
+        fresh = answer(model, request, time.perf_counter)
+        assert fresh.stats.reused_tokens == 0
+        assert [c.text for c in cached.candidates] == [c.text for c in fresh.candidates]
+
+
+def test_a_cancelled_answer_leaves_the_next_one_unharmed(model: Model) -> None:
+    request = replace(asking(""), max_tokens=48, max_lines=None)
+    whole = answer(model, request, time.perf_counter)
+    polls = iter(range(1_000))
+    with pytest.raises(Cancelled):
+        answer(model, request, time.perf_counter, cancelled=lambda: next(polls) > 4)
+    again = answer(model, request, time.perf_counter)
+    assert [c.text for c in again.candidates] == [c.text for c in whole.candidates]
+
+
+def test_the_same_seed_draws_the_same_answer(model: Model) -> None:
+    request = replace(asking(""), temperature=1.0, seed=7)
+    texts = {
+        tuple(c.text for c in answer(model, request, time.perf_counter).candidates)
+        for _ in range(2)
+    }
+    assert len(texts) == 1
