@@ -172,6 +172,20 @@ def test_evaluation_reports_both_tasks(packed: Path, tmp_path: Path) -> None:
         assert judged[0][f"{task}_tokens_per_step"] > 0
 
 
+def test_an_adapter_everywhere_learns_from_the_causal_loss_too(
+    packed: Path, tmp_path: Path
+) -> None:
+    config = replace(QUICK, adapter="all", causal_weight=0.5, steps=3, evaluate_every=1_000)
+    written = run(
+        config, MODEL, random_weights(), {}, packed, None, tmp_path / "run", "cpu", lambda _: None
+    )
+    from safetensors import safe_open
+
+    with safe_open(str(written), "np") as file:
+        assert file.metadata()["adapter"] == "all"
+        assert file.metadata()["verifier"] == "ar"
+
+
 def test_a_judged_adapter_has_its_control_beside_it(packed: Path) -> None:
     network = Network(MODEL, rank=4)
     adapter = {n: t.detach().numpy() for n, t in network.adapter().items()}
