@@ -305,6 +305,14 @@ def _request(
 # --- sources ----------------------------------------------------------------------------------
 
 
+def rows_of(
+    record: dict[str, Any], tokenizer: Tokenizer, config: ModelConfig, rng: random.Random
+) -> Iterator[Row]:
+    """From a line of either kind of file; a commit is known by its ``files``."""
+    make = rows_of_commit if "files" in record else rows_of_file
+    return make(record, tokenizer, config, rng)
+
+
 def rows_of_file(
     record: dict[str, Any], tokenizer: Tokenizer, config: ModelConfig, rng: random.Random
 ) -> Iterator[Row]:

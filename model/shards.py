@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from .config import ModelConfig
 from .errors import SettingsError, WeightsError
-from .rows import Row, rows_of_commit, rows_of_file
+from .rows import Row, rows_of
 from .tokens import Tokenizer
 
 ROWS_PER_SHARD = 20_000  # about 20 MB packed
@@ -144,11 +144,15 @@ def read_shards(folder: Path, config: ModelConfig) -> Rows:
 
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
-    """Lines of a ``.jsonl.zst`` with a window of up to 2 GiB."""
+    """The records of a ``.jsonl.zst``."""
+    return map(json.loads, _read_lines(path))
+
+
+def _read_lines(path: Path) -> Iterator[str]:
+    """Lines of a ``.zst`` with a window of up to 2 GiB."""
     with path.open("rb") as file:
         stream = zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(file)
-        for line in io.TextIOWrapper(stream, encoding="utf-8"):
-            yield json.loads(line)
+        yield from io.TextIOWrapper(stream, encoding="utf-8")
 
 
 def _shares(sources: Sequence[Path], rows: int) -> dict[Path, int]:
@@ -160,24 +164,19 @@ def _shares(sources: Sequence[Path], rows: int) -> dict[Path, int]:
 
 def _chunks(source: Path, wanted: int, seed: int) -> Iterator[tuple[int, list[str]]]:
     """Raw lines, drawn evenly over the file so that about ``wanted`` rows come out."""
-    with source.open("rb") as file:
-        stream = zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(file)
-        reader = io.TextIOWrapper(stream, encoding="utf-8")
-        total = sum(1 for _ in reader)
+    total = sum(1 for _ in _read_lines(source))
     per_line = 1.35 if "commits" in source.name else 1.7  # rows a line yields on average
     keep = min(1.0, wanted / per_line / max(total, 1))
     rng = random.Random(f"{seed}:{source.name}")
     batch: list[str] = []
     number = 0
-    with source.open("rb") as file:
-        stream = zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(file)
-        for line in io.TextIOWrapper(stream, encoding="utf-8"):
-            if rng.random() >= keep:
-                continue
-            batch.append(line)
-            if len(batch) == CHUNK:
-                yield hash_seed(seed, source.name, number), batch
-                batch, number = [], number + 1
+    for line in _read_lines(source):
+        if rng.random() >= keep:
+            continue
+        batch.append(line)
+        if len(batch) == CHUNK:
+            yield hash_seed(seed, source.name, number), batch
+            batch, number = [], number + 1
     if batch:
         yield hash_seed(seed, source.name, number), batch
 
@@ -202,9 +201,7 @@ def _rows_of_chunk(chunk: tuple[int, list[str]]) -> list[Row]:
     rng = random.Random(chunk[0])
     rows: list[Row] = []
     for line in chunk[1]:
-        record = json.loads(line)
-        make = rows_of_commit if "files" in record else rows_of_file
-        rows.extend(make(record, tokenizer, config, rng))
+        rows.extend(rows_of(json.loads(line), tokenizer, config, rng))
     return rows
 
 

@@ -78,7 +78,7 @@ def show(
 ) -> None:
     """Print training rows as the model sees them, marks by name, the answer in ⟦ ⟧."""
     from redraft.model.models import info
-    from redraft.model.rows import rows_of_commit, rows_of_file, show_row
+    from redraft.model.rows import rows_of, show_row
     from redraft.model.shards import read_records
     from redraft.model.tokens import Tokenizer
     from redraft.model.weights import ensure
@@ -91,8 +91,7 @@ def show(
         for record in read_records(source):
             if rng.random() > 0.02:
                 continue
-            make = rows_of_commit if "files" in record else rows_of_file
-            for row in make(record, tokenizer, config, rng):
+            for row in rows_of(record, tokenizer, config, rng):
                 console.print(show_row(row, tokenizer), markup=False, highlight=False)
                 printed += 1
                 if printed == count:
