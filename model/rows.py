@@ -8,7 +8,6 @@ torch. ``redraft train pack`` writes them to shards; ``redraft train show`` prin
 
 from __future__ import annotations
 
-import difflib
 import random
 import re
 from collections.abc import Iterator
@@ -16,6 +15,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .config import ModelConfig
+from .histories import (
+    CONTEXT_LINES,
+    Hunk,
+    apply_history,
+    cursor_line_of,
+    hunks_of,
+    region_of,
+)
 from .prompt import encode_edit, render
 from .records import EditRequest, RecentEdit, RelatedFile, Task
 from .tokens import PREFIX, Tokenizer
@@ -23,7 +30,6 @@ from .tokens import PREFIX, Tokenizer
 MAX_ANSWER = 64  # tokens; longer targets are skipped
 BUDGETS = (256, 384, 512, 768, 1024)  # prompt budgets in tokens, drawn by BUDGET_WEIGHTS
 BUDGET_WEIGHTS = (20, 35, 25, 15, 5)
-CONTEXT_LINES = 3  # of a hunk in the edit history
 
 Kind = Literal["tail", "line", "lines", "bracket", "span", "edit", "none", "typing"]
 
@@ -39,14 +45,7 @@ class Row:
     plain: int  # from this index on, the prompt is ordinary code to continue; 0: nowhere
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
-    """Lines [first, last) of the old text become ``new``."""
-
-    first: int
-    last: int
-    new: tuple[str, ...]
-
+_cursor_line, _region = cursor_line_of, region_of  # until evals has moved to histories.py
 
 # --- infill -----------------------------------------------------------------------------------
 
@@ -144,16 +143,6 @@ def _bracket(text: str, start: int, end: int, rng: random.Random) -> tuple[int, 
 # --- next edit --------------------------------------------------------------------------------
 
 
-def hunks_of(before: list[str], after: list[str]) -> list[Hunk]:
-    """Line hunks from ``before`` to ``after``, top to bottom."""
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    return [
-        Hunk(i1, i2, tuple(after[j1:j2]))
-        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
-        if tag != "equal"
-    ]
-
-
 def edit_row(
     path: str,
     before: str,
@@ -183,8 +172,8 @@ def edit_row(
             hunk = Hunk(hunk.first, hunk.first + len(started), hunk.new)
             kind = "typing"
     last_edit = edits[-1].line + min(CONTEXT_LINES, edits[-1].line) if edits else None
-    cursor_line = _cursor_line(hunk, last_edit, len(state), rng)
-    region = _region(cursor_line, hunk, len(state), rng)
+    cursor_line = cursor_line_of(hunk, last_edit, len(state), rng)
+    region = region_of(cursor_line, hunk, len(state), rng)
     if region is None:
         return None
     first, last = hunk.first - region[0] + 1, hunk.last - region[0]
@@ -205,35 +194,6 @@ def edit_row(
     return Row("next_edit", kind, prompt.tokens, tuple(answer), 0)
 
 
-def apply_history(
-    path: str, old: list[str], hunks: list[Hunk], target: int
-) -> tuple[list[str], tuple[RecentEdit, ...], Hunk]:
-    """The text after the hunks above ``target``, those as edits in order, and the target moved to
-    fit. ``target`` = len(hunks) applies all; the returned hunk is then the last one."""
-    state = list(old)
-    edits: list[RecentEdit] = []
-    shift = 0
-    for hunk in hunks[:target]:
-        first, last = hunk.first + shift, hunk.last + shift
-        edits.append(recent_edit(path, state, first, last, hunk.new))
-        state[first:last] = hunk.new
-        shift += len(hunk.new) - (last - first)
-    hunk = hunks[min(target, len(hunks) - 1)]
-    return state, tuple(edits), Hunk(hunk.first + shift, hunk.last + shift, hunk.new)
-
-
-def recent_edit(
-    path: str, lines: list[str], first: int, last: int, new: tuple[str, ...]
-) -> RecentEdit:
-    """The edit "lines [first, last) become new" as a hunk with context."""
-    top = max(0, first - CONTEXT_LINES)
-    body = [f" {line}\n" for line in lines[top:first]]
-    body += [f"-{line}\n" for line in lines[first:last]]
-    body += [f"+{line}\n" for line in new]
-    body += [f" {line}\n" for line in lines[last : last + CONTEXT_LINES]]
-    return RecentEdit(path, top, "".join(body))
-
-
 def _nothing_left(
     path: str,
     old: list[str],
@@ -247,7 +207,7 @@ def _nothing_left(
     """Everything is done: the answer is END at once."""
     _, edits, _ = apply_history(path, old, hunks, len(hunks))
     line = min(len(new) - 1, edits[-1].line + rng.randint(0, 6))
-    region = _region(line, Hunk(line, line, ()), len(new), rng)
+    region = region_of(line, Hunk(line, line, ()), len(new), rng)
     if region is None:
         return None
     request = _request(path, new, line, region, edits[-rng.randint(1, 5) :], related, rng)
@@ -262,22 +222,6 @@ def _begin_typing(hunk: Hunk, rng: random.Random) -> list[str] | None:
     line = hunk.new[0]
     indent = len(line) - len(line.lstrip())
     return [line[: _cut_in_line(line, indent, len(line), rng)]]
-
-
-def _cursor_line(hunk: Hunk, last_edit: int | None, total: int, rng: random.Random) -> int:
-    """Where the person is: at the last edit when it is near, else around the target."""
-    if last_edit is not None and abs(last_edit - hunk.first) <= 14 and rng.random() < 0.6:
-        return min(last_edit, total - 1)
-    around = hunk.first + round(rng.gauss(0, 4))
-    return min(max(around, 0), total - 1)
-
-
-def _region(cursor_line: int, hunk: Hunk, total: int, rng: random.Random) -> tuple[int, int] | None:
-    """12 to 36 lines around the cursor that hold the hunk."""
-    half = rng.randint(6, 18)
-    first = max(0, min(cursor_line - half, hunk.first))
-    last = min(total, max(cursor_line + half, hunk.last))
-    return (first, last) if last - first <= 48 else None
 
 
 def _request(
