@@ -23,6 +23,7 @@ from .histories import (
     hunks_of,
     region_of,
 )
+from .histories import recent_edit as recent_edit  # until evals imports it from there
 from .prompt import encode_edit, render
 from .records import EditRequest, RecentEdit, RelatedFile, Task
 from .tokens import PREFIX, Tokenizer
