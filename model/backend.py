@@ -32,6 +32,19 @@ class CanvasOutput:
     logits: FloatArray | None = None  # [..., B, vocab], only when asked for
 
 
+@dataclass(frozen=True, slots=True)
+class CausalOutput:
+    """What the causal pass over n tokens says; entry i has seen tokens 0 to i.
+
+    Special tokens other than END are never predicted: every backend suppresses them.
+    """
+
+    token: IntArray  # [n] most likely next token
+    confidence: FloatArray  # [n] its probability
+    log_probability: FloatArray  # [n - 1] of tokens[1:], each given all before it
+    logits: FloatArray | None = None  # [n, vocab], only when asked for
+
+
 class Sequence(Protocol):
     """Tokens with their KV cache. Not safe for use by two threads at once."""
 
@@ -43,11 +56,11 @@ class Sequence(Protocol):
     def capacity(self) -> int:
         """The most tokens it holds, the window of a denoise step included."""
 
-    def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
-        """Append ``tokens`` [n] causally.
+    def prefill(self, tokens: IntArray) -> None:
+        """Append ``tokens`` [n] causally."""
 
-        With ``score``, returns [n - 1] log-probabilities of tokens[1:], each given all before it.
-        """
+    def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
+        """Append ``tokens`` [n], n >= 1, causally and say what the weights think of them."""
 
     def truncate(self, length: int) -> None:
         """Keep the first ``length`` tokens; costs nothing."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import CanvasOutput, FloatArray, IntArray
+from .backend import CanvasOutput, CausalOutput, IntArray
 from .drawing import confidence, decode, goes_round, pieces, sample, softmax
 from .plan import Brief, Draft
 from .records import CanvasState, Finish
@@ -28,6 +28,8 @@ from .records import CanvasState, Finish
 END_AHEAD = 0.9
 #: How often one position may be repaired; bounds the work where two tokens keep displacing another.
 REPAIRS_PER_POSITION = 2
+#: Where drafts keep failing, every so many tokens one is tried again.
+LONGEST_PAUSE = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,9 @@ class Answer:
         rng: drawn from only at a temperature above 0.
     """
 
+    _tokens: list[int | None]
+    _guarded: bool  # did the constraint bind the first token of this canvas?
+
     def __init__(self, brief: Brief, last_token: int, rng: np.random.Generator) -> None:
         self.brief = brief
         self.last_token = last_token
@@ -55,6 +60,8 @@ class Answer:
         self._settled: list[int] = []  # tokens of earlier canvases
         self._settled_p: list[float] = []
         self._constrained = brief.constraint is not None
+        self._pause = 0  # tokens to write without a draft, after drafts that failed
+        self._undrafted = 0  # written without one since then
         self._forced = brief.limits.forced.encode("utf-8", "replace")
         self._clear()
 
@@ -75,7 +82,7 @@ class Answer:
         return np.asarray(inputs, dtype=np.int64)  # [B]
 
     def wants_logits(self) -> bool:
-        """Whether the next step must return whole distributions."""
+        """Whether the next pass must return whole distributions."""
         return self.brief.plan.temperature > 0 or self._allowed_now() is not None
 
     # -- one denoise step -------------------------------------------------------------------
@@ -100,7 +107,9 @@ class Answer:
         self._set(0, token, probability, fixed=True)
         self._conclude(checked_clean=False)
 
-    def first_choices(self, out: CanvasOutput, count: int) -> list[tuple[int, float]]:
+    def first_choices(
+        self, out: CanvasOutput | CausalOutput, count: int
+    ) -> list[tuple[int, float]]:
         """The ``count`` most likely tokens of position 0 and their probabilities, END left out."""
         probabilities = self._distribution(0, out, self._allowed_now(), end=False)
         best = np.argsort(-probabilities, kind="stable")[:count]
@@ -119,14 +128,71 @@ class Answer:
                 break
         return tokens
 
-    def trusted(self, scores: FloatArray) -> int:
-        """How many tokens of :meth:`prefix` the causal pass accepts, given their log-probabilities
-        [n]. At least one, so that every canvas gets further."""
-        floor = math.log(self.brief.plan.verify_above)
-        for position, score in enumerate(scores):
-            if score < floor and not self._fixed[position]:
-                return max(1, position)
-        return len(scores)
+    def draft_from(self, out: CanvasOutput) -> None:
+        """Place what one pass guesses from the left, as far as it is worth judging."""
+        self.steps += 1
+        self._tried = True
+        guesses = [Guess(int(out.token[i]), float(out.confidence[i])) for i in range(self._room())]
+        _, free = self._walk_constraint(guesses, out)
+        for position in self._masked() if free else []:
+            guess = guesses[position]
+            if guess.probability < self.brief.plan.draft_above or position >= self._horizon():
+                break
+            self._set(position, guess.token, guess.probability)
+
+    def review(self, out: CausalOutput) -> int:
+        """Keep the drafted tokens that the causal pass over ``[last_token, *prefix()]`` stands by,
+        and write its own token where it first disagrees, or behind the last.
+
+        Returns:
+            How many tokens of the canvas are right now; at least one.
+        """
+        self.steps += 1
+        drafted = self.prefix()
+        self._tokens = [None] * len(self._tokens)
+        self._constrained = self._guarded
+        kept = 0
+        for position in range(min(len(drafted) + 1, self._room())):
+            wanted = drafted[position] if position < len(drafted) else None
+            chosen = self._causal_choice(position, wanted, out)
+            self._set(position, chosen.token, chosen.probability)
+            if chosen.token != wanted:
+                self.repaired += wanted is not None
+                break
+            kept += 1
+            if wanted == self.brief.config.end_token:
+                break
+        self._pace(kept)
+        return len(self.prefix())
+
+    def wants_causal_logits(self) -> bool:
+        """Whether :meth:`review` needs whole distributions."""
+        return self.brief.plan.temperature > 0 or self._guarded
+
+    def worth_drafting(self) -> bool:
+        """Whether a canvas pass is likely to save causal ones: after drafts of which nothing was
+        kept, ever more tokens are written without."""
+        return self.brief.plan.drafts and self._undrafted >= self._pause
+
+    def _pace(self, kept: int) -> None:
+        if not self._tried:
+            self._undrafted += 1
+            return
+        self._pause = 0 if kept else min(2 * self._pause + 1, LONGEST_PAUSE)
+        self._undrafted = 0
+
+    def _causal_choice(self, position: int, wanted: int | None, out: CausalOutput) -> Guess:
+        """The causal pass's token at ``position``: its likeliest, ``wanted`` where that is nearly
+        as likely, or a sample."""
+        plan, allowed = self.brief.plan, self._allowed_now()
+        if allowed is not None or plan.temperature > 0:
+            return self._draw_allowed(position, allowed, out)
+        best = Guess(int(out.token[position]), float(out.confidence[position]))
+        if wanted is None or wanted == best.token:
+            return best
+        probability = math.exp(float(out.log_probability[position]))
+        near = probability >= plan.accept_above * best.probability
+        return Guess(wanted, probability) if near else best
 
     def settle(self, count: int) -> None:
         """Keep the first ``count`` tokens of the canvas for good and open a fresh canvas."""
@@ -169,13 +235,15 @@ class Answer:
 
     def _clear(self) -> None:
         width = self.brief.config.canvas_width
-        self._tokens: list[int | None] = [None] * width
+        self._tokens = [None] * width
         self._p = [0.0] * width
         self._fixed = [False] * width  # placed under a constraint: neither repaired nor vetoed
         self._repairs = [0] * width
         self._canvas_steps = 0
         self._checks = 0
+        self._tried = False  # to draft this canvas in one pass, for the causal pass to judge
         self.closed = False
+        self._guarded = self._allowed_now() is not None
 
     def _room(self) -> int:
         """Positions of this canvas the answer may still use."""
@@ -218,7 +286,7 @@ class Answer:
     def _distribution(
         self,
         position: int,
-        out: CanvasOutput,
+        out: CanvasOutput | CausalOutput,
         allowed: NDArray[np.bool_] | None = None,
         end: bool = True,
     ) -> NDArray[np.float64]:
@@ -288,7 +356,12 @@ class Answer:
         self._constrained = allowed is not None
         return allowed
 
-    def _draw_allowed(self, position: int, allowed: NDArray[np.bool_], out: CanvasOutput) -> Guess:
+    def _draw_allowed(
+        self,
+        position: int,
+        allowed: NDArray[np.bool_] | None,
+        out: CanvasOutput | CausalOutput,
+    ) -> Guess:
         plan = self.brief.plan
         probabilities = self._distribution(position, out, allowed)
         if not probabilities.any():  # nowhere to go on: whoever reads the answer judges it

@@ -7,9 +7,11 @@ The shift: the sequence holds all prompt tokens but the last. A window is that l
 by the first B-1 positions of the canvas, and its entry i predicts position i. When a canvas fills
 up without END its tokens are run once causally, and its last token opens the next window.
 
-Decoding follows LLaDA2.1 (threshold, at least one position a step, token-to-token repair) and,
-where the weights were trained to judge, keeps only the prefix of a draft that the causal pass
-accepts (``ModelConfig.verifier``).
+Decoding follows LLaDA2.1: a threshold, at least one position a step, token-to-token repair. Where
+the weights were trained to judge (``ModelConfig.verifier``), a canvas is a draft of one pass: the
+causal pass keeps what it stands by and corrects the first token it does not, as in TiDAR
+(2511.08923) and speculative decoding (2211.17192). The answer is then what the causal pass alone
+would have written, in fewer passes.
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .backend import CanvasOutput, Sequence
+from .backend import CanvasOutput, CausalOutput, Sequence
 from .canvas import Answer
 from .plan import Brief, Constraint, Draft, Limits, Plan
 from .records import Quality, StepCallback
 
 __all__ = [
+    "AUTOREGRESSIVE",
     "LEFTMOST_FIRST",
     "Brief",
     "Cancelled",
@@ -38,15 +41,17 @@ __all__ = [
     "plan_for",
 ]
 
-#: The control of every benchmark: one token a step, from left to right, no repair.
-LEFTMOST_FIRST = Plan(threshold=float("inf"), repair_above=None, leftmost=True)
+#: The control where weights cannot judge: one token a step, from left to right, no repair.
+LEFTMOST_FIRST = Plan(threshold=float("inf"), repair_above=None, leftmost=True, verify=False)
+#: The control where they can: the causal pass alone, one token a step.
+AUTOREGRESSIVE = Plan(threshold=float("inf"), repair_above=None, drafts=False)
 #: An alternative first token less likely than this is not worth a row of the packed pass.
 ALTERNATIVE_ABOVE = 0.02
 
 _PLANS: dict[Quality, Plan] = {
     "high": Plan(threshold=0.95, repair_steps=2),
     "medium": Plan(threshold=0.9),
-    "low": Plan(threshold=0.6, repair_above=None, max_steps=4),
+    "low": Plan(threshold=0.6, repair_above=None, max_steps=4, accept_above=0.3),
 }
 
 
@@ -59,7 +64,7 @@ class Denoised:
     """Drafts, surest first, and what they cost together."""
 
     drafts: tuple[Draft, ...]
-    passes: int  # denoise steps run, a packed one counted once
+    passes: int  # denoise and verifying passes run, a packed one counted once
     prefilled: int  # tokens run causally to commit or verify canvases
 
 
@@ -110,6 +115,10 @@ def denoise_packed(
     """
     run = _Run(sequence, cancelled, on_step)
     base = len(sequence.tokens)
+    if brief.judged:
+        rows = run.write_rows(brief, last_token, rng, count)
+        sequence.truncate(base)
+        return _ranked(rows, run)
     rows = run.open_rows(brief, last_token, rng, count)
     while open_rows := [row for row in rows if not row.closed]:
         for row, out in zip(open_rows, run.step(open_rows), strict=True):
@@ -121,6 +130,10 @@ def denoise_packed(
         run.commit(row)
         run.finish(row)
         sequence.truncate(base)
+    return _ranked(rows, run)
+
+
+def _ranked(rows: list[Answer], run: _Run) -> Denoised:
     drafts = {row.draft().token_ids: row.draft() for row in reversed(rows)}
     ranked = sorted(drafts.values(), key=lambda draft: -draft.confidence.mean)
     return Denoised(tuple(ranked), run.passes, run.prefilled)
@@ -144,11 +157,62 @@ class _Run:
     def finish(self, answer: Answer) -> None:
         """Denoise canvas after canvas until the answer is finished."""
         while answer.finish is None:
+            if answer.brief.judged:
+                self.draft_and_review(answer)
+                continue
             (out,) = self.step([answer])
             answer.advance(out)
             self.show(answer)
             if answer.closed:
                 self.commit(answer)
+
+    def draft_and_review(self, answer: Answer) -> None:
+        """One canvas: a draft where one is worth its pass, then what the causal pass makes of it,
+        appended to the cache."""
+        if answer.worth_drafting():
+            (out,) = self.step([answer])
+            answer.draft_from(out)
+            self.show(answer)
+        base = len(self.sequence.tokens)
+        tokens = [answer.last_token, *answer.prefix()]
+        kept = answer.review(self.verify(tokens, answer.wants_causal_logits()))
+        self.sequence.truncate(base + kept)
+        answer.settle(kept)
+        self.show(answer)
+
+    def verify(self, tokens: list[int], logits: bool) -> CausalOutput:
+        if self.cancelled():
+            raise Cancelled
+        self.passes += 1
+        self.prefilled += len(tokens)
+        return self.sequence.verify(np.asarray(tokens, dtype=np.int64), logits=logits)
+
+    def write_rows(
+        self, brief: Brief, last_token: int, rng: np.random.Generator, count: int
+    ) -> list[Answer]:
+        """``count`` judged answers at most, one after another, out of one first causal pass."""
+        first = Answer(brief, last_token, rng)
+        out = self.verify([last_token], logits=count > 1 or first.wants_causal_logits())
+        after = len(self.sequence.tokens)
+        choices = first.first_choices(out, count)[1:] if count > 1 else []
+        first.settle(first.review(out))
+        self.finish(first)
+        rows, self.on_step = [first], None
+        if brief.plan.temperature > 0:
+            children = rng.spawn(count - 1)
+            alternatives = [Answer(brief, last_token, child) for child in children]
+            for row in alternatives:
+                row.review(out)
+        else:
+            likely = [choice for choice in choices if choice[1] >= ALTERNATIVE_ABOVE]
+            alternatives = [Answer(brief, last_token, rng) for _ in likely]
+            for row, (token, probability) in zip(alternatives, likely, strict=True):
+                row.begin_with(token, probability)
+        for row in alternatives:
+            self.sequence.truncate(after)
+            row.settle(1)
+            self.finish(row)
+        return [*rows, *alternatives]
 
     def step(self, rows: list[Answer], logits: bool = False) -> list[CanvasOutput]:
         """One denoise step for all ``rows``."""
@@ -167,25 +231,15 @@ class _Run:
             self.on_step(answer.state())
 
     def commit(self, answer: Answer) -> None:
-        """Append a closed canvas to the cache, as far as the weights stand by it."""
-        verifies = answer.brief.config.verifier == "ar"
-        if answer.finish is not None and not verifies:
+        """Append a closed canvas to the cache and open the next; a finished answer needs none."""
+        if answer.finish is not None:
             return
         if self.cancelled():
             raise Cancelled
         tokens = [answer.last_token, *answer.prefix()]
-        base = len(self.sequence.tokens)
-        if verifies:
-            scores = self.sequence.prefill(np.asarray(tokens, dtype=np.int64), score=True)
-            assert scores is not None, "the backend returned no scores though asked to"
-            kept = answer.trusted(scores)
-            self.prefilled += len(tokens)
-            self.sequence.truncate(base + kept)
-        else:
-            kept = len(tokens) - 1
-            self.sequence.prefill(np.asarray(tokens[:-1], dtype=np.int64))
-            self.prefilled += kept
-        answer.settle(kept)
+        self.sequence.prefill(np.asarray(tokens[:-1], dtype=np.int64))
+        self.prefilled += len(tokens) - 1
+        answer.settle(len(tokens) - 1)
 
     def open_rows(
         self, brief: Brief, last_token: int, rng: np.random.Generator, count: int

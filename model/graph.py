@@ -53,7 +53,8 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
         tokens int64 [1, n]; seqlens_k int32 [1], cached + new tokens - 1; total int32, cached + new
         cos, sin [positions, head_dim / 2]
         past_key.i, past_value.i -> present_key.i, present_value.i [1, kv_heads, capacity, head_dim]
-        prefill: rows, targets int64 [r] -> log_probability float32 [r, 1] of targets after rows
+        prefill: rows, targets int64 [r] -> log_probability float32 [r, 1] of targets after rows,
+                 token int64 [r, 1], confidence float32 [r, 1], logits float32 [r, vocab]
         packed: positions int64 [1, n]; bias [1, 1, n, total]
         denoise, packed: -> token int64 [n, 1], confidence, entropy float32 [n, 1],
                             logits float32 [n, vocab]
@@ -228,11 +229,16 @@ class _Builder:
             self._op("Gemm", hidden, head[0], suppress, out="logits", transB=1)
 
     def _score(self) -> None:
+        """The next token after each row, its probability, and what is thought of the targets."""
         last = self._ints("last", [-1])
         target = self._op("Unsqueeze", "targets", last)  # [r, 1]
         logit = self._op("GatherElements", "logits", target, axis=1)
         norm = self._op("ReduceLogSumExp", "logits", last, keepdims=1)
         self._op("Sub", logit, norm, out="log_probability")
+        best, _ = self._ops(
+            "TopK", ["logits", self._ints("one", [1])], 0, out=["best", "token"], axis=-1
+        )
+        self._op("Exp", self._op("Sub", best, norm), out="confidence")
 
     def _predict(self) -> None:
         """Token, probability and entropy; log Z = logit - log p spares another pass over the
@@ -420,7 +426,12 @@ class _Builder:
     def _outputs(self) -> list[ValueInfoProto]:
         info = helper.make_tensor_value_info
         if self.form == "prefill":
-            values = [info("log_probability", TensorProto.FLOAT, ["r", 1])]
+            values = [
+                info("log_probability", TensorProto.FLOAT, ["r", 1]),
+                info("token", TensorProto.INT64, ["r", 1]),
+                info("confidence", TensorProto.FLOAT, ["r", 1]),
+                info("logits", TensorProto.FLOAT, ["r", self.config.vocab]),
+            ]
         else:
             values = [
                 info("token", TensorProto.INT64, ["n", 1]),

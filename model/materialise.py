@@ -20,7 +20,7 @@ from .graph import DATA_FILE, FORMS, MASK_ROW, Form, Graph, build
 from .quantize import Array, FloatArray, Stored
 
 #: Raise when the inputs or outputs of the graphs change: ``runtime.py`` refuses other layouts.
-LAYOUT = 1
+LAYOUT = 2
 
 _ALIGNMENT = 4096  # of tensors in the data file, so that it can be mapped page by page
 

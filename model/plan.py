@@ -32,8 +32,11 @@ class Plan:
     repair_steps: int = 0  # extra steps over a full canvas that only look for repairs
     min_positions: int = 1  # placed in every step, however unsure
     max_steps: int | None = None  # per canvas; None: as many as it has positions
-    leftmost: bool = False  # the control: one token a step, from left to right
-    verify_above: float = 0.05  # causal probability a drafted token needs, where weights verify
+    leftmost: bool = False  # one token a step, from left to right
+    verify: bool = True  # the causal pass judges and corrects drafts, where the weights can
+    drafts: bool = True  # False, where the causal pass judges: it writes alone, token by token
+    draft_above: float = 0.3  # a guess this sure is worth judging, where the causal pass does
+    accept_above: float = 1.0  # causal probability a draft needs, as a share of the likeliest's
     temperature: float = 0.0
     top_p: float = 1.0
 
@@ -58,6 +61,11 @@ class Brief:
     limits: Limits
     constraint: Constraint | None = None
 
+    @property
+    def judged(self) -> bool:
+        """Whether the causal pass judges and corrects what canvases draft."""
+        return self.config.verifier == "ar" and self.plan.verify
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -67,7 +75,7 @@ class Draft:
     token_ids: tuple[int, ...]  # END included
     confidence: Confidence
     steps: int  # denoise steps this answer took part in
-    repaired: int
+    repaired: int  # tokens placed and then replaced, by the canvas or by the causal pass
     finish: Finish
 
     @property

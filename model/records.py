@@ -91,7 +91,7 @@ class Stats:
     reused_tokens: int = 0  # prompt tokens found in the prefix cache
     computed_tokens: int = 0  # tokens run through prefill, committed canvases included
     canvas_tokens: int = 0  # tokens placed on canvases, END included
-    denoise_steps: int = 0
+    denoise_steps: int = 0  # passes over the canvas, denoising and verifying ones
     repaired_tokens: int = 0  # placed tokens replaced by token-to-token repair
     queue_ms: float = 0.0
     prompt_ms: float = 0.0  # rendering and tokenising

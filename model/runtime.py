@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from .backend import CanvasOutput, FloatArray, IntArray, Sequence
+from .backend import CanvasOutput, CausalOutput, IntArray, Sequence
 from .combine import MANIFEST, problem_of, read_json
 from .config import ModelConfig
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
@@ -32,15 +32,15 @@ __all__ = ["OnnxBackend", "check_onnxruntime", "pick_device", "size_class"]
 Form = Literal["prefill", "denoise", "packed"]
 
 #: Of the graphs this module knows how to feed; as in ``materialise.py``, which brings onnx along.
-LAYOUT = 1
+LAYOUT = 2
 
 #: Bytes of KV buffers kept for reuse after they were released.
 DEFAULT_KV_BYTES = 1 << 30
 
 #: Tokens of one forward pass of prefill; more are not faster and take memory.
 CHUNK = 512
-#: The same where log-probabilities are wanted: the logits of 128 rows take 25 MB.
-SCORE_CHUNK = 128
+#: The same where every row is judged: the logits of 128 rows take 25 MB.
+VERIFY_CHUNK = 128
 
 #: Microseconds a thread waits for work before it sleeps.
 SPIN_US = 20
@@ -243,7 +243,7 @@ class OnnxSequence:
         self._backend = backend
         self._buffer: Buffer | None = buffer
         self._tokens: list[int] = []
-        self._passes: dict[tuple[Form, bool], _Pass] = {}
+        self._passes: dict[tuple[Form, int], _Pass] = {}
         self._bias: tuple[tuple[int, int, int], NDArray[Any]] | None = None
 
     @property
@@ -274,20 +274,35 @@ class OnnxSequence:
         assert 0 <= length <= len(self._tokens)
         del self._tokens[length:]
 
-    def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
+    def prefill(self, tokens: IntArray) -> None:
         self._check_room(len(tokens))
-        step = SCORE_CHUNK if score else CHUNK
-        scores = []
-        for start in range(0, len(tokens), step):
-            chunk = tokens[start : start + step]
-            targets = tokens[start + 1 : start + step + 1] if score else tokens[:0]
-            scores.append(self._prefill_chunk(chunk, targets))
-        if not score:
-            return None
-        return np.concatenate(scores) if scores else np.zeros(0, np.float32)  # [n - 1]
+        idle = self._backend.idle_rows
+        for start in range(0, len(tokens), CHUNK):
+            chunk = tokens[start : start + CHUNK]
+            self._append(chunk, chunk[:idle], {})
 
-    def _prefill_chunk(self, chunk: IntArray, targets: IntArray) -> FloatArray:
-        """Append ``chunk``; log-probability of each target after the token of the same index.
+    def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
+        self._check_room(len(tokens))
+        n = len(tokens)
+        token, confidence = np.empty((n, 1), np.int64), np.empty((n, 1), np.float32)
+        log_probability = np.empty((n, 1), np.float32)
+        values = np.empty((n, self._backend.config.vocab), np.float32) if logits else None
+        for start in range(0, n, VERIFY_CHUNK):
+            part = slice(start, start + VERIFY_CHUNK)
+            outputs: dict[str, NDArray[Any]] = {
+                "token": token[part],
+                "confidence": confidence[part],
+                "log_probability": log_probability[part],
+            }
+            if values is not None:
+                outputs["logits"] = values[part]
+            following = np.append(tokens, tokens[-1:])[start + 1 : start + VERIFY_CHUNK + 1]
+            self._append(tokens[part], following, outputs)  # nobody reads the last one's target
+        return CausalOutput(token[:, 0], confidence[:, 0], log_probability[:-1, 0], values)
+
+    def _append(self, chunk: IntArray, targets: IntArray, outputs: dict[str, NDArray[Any]]) -> None:
+        """Append ``chunk``; ``outputs`` are filled with what is said of ``targets``, each after
+        the token of the same index.
 
         A single token is run twice, one behind the other, and the second is forgotten: one row
         goes through other kernels than several, whose last bits differ, and quantised activations
@@ -295,16 +310,13 @@ class OnnxSequence:
         rows on, keys and values are equal bit by bit however a prompt is chunked, in fp32, q8 and
         int8; the second row costs a fifth of the first.
         """
-        one = self._pass("prefill", len(targets) > 0)
-        scored = targets if len(targets) else chunk[: self._backend.idle_rows]
-        one.feed("rows", np.arange(len(scored), dtype=np.int64))
-        one.feed("targets", scored)
-        found = np.empty((len(targets), 1), np.float32)
+        one = self._pass("prefill", len(outputs))
+        one.feed("rows", np.arange(len(targets), dtype=np.int64))
+        one.feed("targets", targets)
         alone = len(chunk) == 1 and len(self._tokens) + 2 <= self.capacity
         rows = np.repeat(chunk, 2) if alone else chunk
-        one.run(rows, len(self._tokens), {"log_probability": found} if len(targets) else {})
+        one.run(rows, len(self._tokens), outputs)
         self._tokens.extend(chunk.tolist())
-        return found[:, 0]
 
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
         self._check_room(len(window))
@@ -317,7 +329,7 @@ class OnnxSequence:
         if count == 1 or cached == 0:
             # Without a cache GroupQueryAttention takes only the first position and counts on.
             return _stack([self.denoise(window, logits) for window in windows])
-        one = self._pass("packed", logits)
+        one = self._pass("packed", 4 if logits else 3)
         positions = cached + np.tile(np.arange(width, dtype=np.int64), count)
         one.feed("positions", positions[None])
         one.feed("bias", self._separation(count, width))
@@ -334,7 +346,7 @@ class OnnxSequence:
         }
         if logits:
             outputs["logits"] = np.empty((n, self._backend.config.vocab), np.float32)
-        self._pass(form, logits).run(tokens, len(self._tokens), outputs)
+        self._pass(form, len(outputs)).run(tokens, len(self._tokens), outputs)
         return CanvasOutput(
             outputs["token"].reshape(shape),
             outputs["confidence"].reshape(shape),
@@ -353,9 +365,10 @@ class OnnxSequence:
             self._bias = ((count, width, cached), bias)
         return self._bias[1]
 
-    def _pass(self, form: Form, extra: bool) -> _Pass:
-        """One binding per graph and per set of outputs: outputs cannot be unbound one by one."""
-        key = (form, extra)
+    def _pass(self, form: Form, outputs: int) -> _Pass:
+        """One binding per graph and per set of outputs, told apart by how many they are: outputs
+        cannot be unbound one by one."""
+        key = (form, outputs)
         if key not in self._passes:
             self._passes[key] = _Pass(self._backend, form, self.buffer)
         return self._passes[key]

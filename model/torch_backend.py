@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .backend import CanvasOutput, FloatArray, IntArray, Sequence
+from .backend import CanvasOutput, CausalOutput, IntArray, Sequence
 from .config import ModelConfig
 from .network import KeyValues, Network
 
@@ -31,19 +31,31 @@ class TorchSequence:
     def tokens(self) -> Seq[int]:
         return self._tokens
 
+    def prefill(self, tokens: IntArray) -> None:
+        if len(tokens):
+            self._append(tokens)
+
     @torch.no_grad()
-    def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
-        if not len(tokens):
-            return np.zeros(0, np.float32) if score else None
+    def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
+        found = self._network.logits(self._append(tokens))  # [n, vocab]
+        logp = torch.log_softmax(found, -1)
+        best, token = logp.max(-1)
+        targets = torch.from_numpy(tokens[1:, None]).to(logp.device)
+        return CausalOutput(
+            token.cpu().numpy(),
+            _numpy(best.exp()),
+            _numpy(logp[:-1].gather(1, targets)[:, 0]),
+            _numpy(found) if logits else None,
+        )
+
+    @torch.no_grad()
+    def _append(self, tokens: IntArray) -> Tensor:
+        """Hidden states [n, hidden] of ``tokens``, whose keys and values join the cache."""
         ids = torch.from_numpy(tokens)[None].to(self._network.embed.device)  # [1, n]
         hidden, own = self._network.context(ids, self._past, len(self._tokens))
         self._past = own if self._past is None else _join(self._past, own)
         self._tokens += tokens.tolist()
-        if not score:
-            return None
-        logits = self._network.logits(hidden[0, :-1])  # [n - 1, vocab]
-        found = torch.log_softmax(logits, -1).gather(1, ids[0, 1:, None])[:, 0]
-        return found.cpu().numpy()
+        return hidden[0]
 
     def truncate(self, length: int) -> None:
         if length > len(self._tokens):

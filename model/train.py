@@ -34,7 +34,7 @@ from .config import ModelConfig
 from .denoise import LEFTMOST_FIRST, Brief, Limits, Plan, denoise, plan_for
 from .errors import SettingsError
 from .network import Network, trainable
-from .noise import Canvas, canvases_of
+from .noise import Canvas, canvases_of, causal_weights
 from .shards import Rows, read_shards
 from .torch_backend import TorchBackend
 
@@ -51,11 +51,14 @@ class TrainConfig:
     weight_decay: float = 0.0
     clip: float = 1.0  # gradient norm
     average: float = 0.99  # decay of the weights' moving average, per step
-    canvases: int = 5  # per row
+    canvases: int = 5  # per row; 0: the causal loss alone, to make the base ready for infill
     batch_tokens: int = 3_000  # context tokens of a batch, padding included
     accumulate: int = 1  # batches per step
     max_context: int = 1_024  # rows with a longer prompt are skipped
     causal_weight: float = 0.0  # of the autoregressive loss on the answer; needs adapter "all"
+    code_tokens: int = 0  # of the prompt's ordinary code in the causal loss too, per row
+    code_weight: float = 0.25  # of each of them beside an answer's token
+    compile: bool = False  # torch.compile for each block; needs a C++ compiler
     steps: int = 2_000
     minutes: float = 60.0  # of this and earlier runs together; whichever ends first
     save_every_s: float = 240.0
@@ -87,7 +90,7 @@ class Progress:
 
     step: int = 0
     seconds: float = 0.0
-    positions: int = 0  # supervised canvas positions
+    positions: int = 0  # supervised positions, of canvases and of the causal pass
     tokens: int = 0  # context tokens read
 
 
@@ -180,7 +183,7 @@ class Batch:
     starts: Tensor  # [rows, C]
     targets: Tensor  # [rows, C, B]
     weights: Tensor  # [rows, C, B]
-    answers: Tensor  # [rows, 2] first and last + 1 position of answer and END, for the causal loss
+    causal: Tensor  # [rows, length] weight of each token as the causal pass's target
 
 
 def _step(
@@ -200,7 +203,7 @@ def _step(
         loss = batch_loss(network, batch, config.causal_weight, device)
         (loss / len(group)).backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach()) / len(group)
-        done.positions += int((batch.weights > 0).sum())
+        done.positions += int((batch.weights > 0).sum() + (batch.causal > 0).sum())
         done.tokens += batch.tokens.numel()
     torch.nn.utils.clip_grad_norm_(list(trainable(network)), config.clip)
     for parameters in optimiser.param_groups:
@@ -220,24 +223,27 @@ def batch_loss(network: Network, batch: Batch, causal_weight: float, device: str
     trains_context = network.config.adapter == "all"
     with torch.set_grad_enabled(trains_context and torch.is_grad_enabled()):
         hidden, past = network.context(tokens)
-    weights = batch.weights.to(device)
-    canvas = network.canvas(batch.windows.to(device), batch.starts.to(device), past)
-    counted = weights > 0
-    logits = network.logits(canvas[counted])  # [n, vocab]
-    entropy = F.cross_entropy(logits, batch.targets.to(device)[counted], reduction="none")
-    loss = (entropy * weights[counted]).sum() / weights.sum()
+    loss = torch.zeros((), device=device)
+    if batch.windows.shape[1]:
+        canvas = network.canvas(batch.windows.to(device), batch.starts.to(device), past)
+        loss = _weighted_loss(network, canvas, batch.targets, batch.weights)
     if causal_weight and trains_context:
-        loss = loss + causal_weight * _causal_loss(network, hidden, tokens, batch.answers)
+        causal = _weighted_loss(network, hidden[:, :-1], tokens[:, 1:], batch.causal[:, 1:])
+        loss = loss + causal_weight * causal
     return loss
 
 
-def _causal_loss(network: Network, hidden: Tensor, tokens: Tensor, answers: Tensor) -> Tensor:
-    """Autoregressive cross-entropy of the answers, END included."""
-    place = torch.arange(tokens.shape[1] - 1)
-    wanted = (place[None] >= answers[:, :1] - 1) & (place[None] < answers[:, 1:] - 1)
-    wanted = wanted.to(tokens.device)
-    logits = network.logits(hidden[:, :-1][wanted])
-    return F.cross_entropy(logits, tokens[:, 1:][wanted])
+def _weighted_loss(network: Network, hidden: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """Mean cross-entropy per unit of weight; logits are computed only where there is weight.
+
+    Args:
+        hidden: [..., hidden]. targets, weights: [...].
+    """
+    weights, targets = weights.to(hidden.device), targets.to(hidden.device)
+    counted = weights > 0
+    logits = network.logits(hidden[counted])  # [n, vocab]
+    entropy = F.cross_entropy(logits, targets[counted], reduction="none")  # [n]
+    return (entropy * weights[counted]).sum() / weights.sum()
 
 
 # --- batches ----------------------------------------------------------------------------------
@@ -290,23 +296,30 @@ def lay_batch(
     width = model.canvas_width
     laid: list[list[Canvas]] = []
     texts: list[NDArray[np.int64]] = []
-    spans: list[tuple[int, int]] = []
+    causal: list[NDArray[np.float32]] = []
     for member in members:
         tokens, prompt, plain = rows[int(member)]
         answer = len(tokens) - prompt
         padded = np.concatenate([tokens, np.full(2 * width + 1, model.end_token)])
-        laid.append(
-            canvases_of(
-                padded, prompt, answer, plain, config.canvases, width, model.mask_token, rng
+        if config.canvases:
+            count = config.canvases
+            laid.append(
+                canvases_of(padded, prompt, answer, plain, count, width, model.mask_token, rng)
             )
-        )
         texts.append(padded[: len(tokens) + 1])
-        spans.append((prompt, len(tokens) + 1))
-    tokens_out = np.full((len(texts), max(map(len, texts))), model.end_token)
-    for i, text in enumerate(texts):
+        causal.append(
+            causal_weights(prompt, answer, plain, config.code_tokens, config.code_weight, rng)
+        )
+    shape = (len(texts), max(map(len, texts)))
+    tokens_out = np.full(shape, model.end_token)
+    causal_out = np.zeros(shape, np.float32)
+    for i, (text, weight) in enumerate(zip(texts, causal, strict=True)):
         tokens_out[i, : len(text)] = text
+        causal_out[i, : len(weight)] = weight
 
     def stack(name: str) -> Tensor:
+        if not laid:
+            return torch.zeros(len(texts), 0, dtype=torch.int64)
         return torch.from_numpy(np.stack([[getattr(c, name) for c in row] for row in laid]))
 
     return Batch(
@@ -315,7 +328,7 @@ def lay_batch(
         stack("start"),
         stack("target"),
         stack("weight"),
-        torch.tensor(spans),
+        torch.from_numpy(causal_out),
     )
 
 
@@ -352,7 +365,8 @@ def judge(
 def evaluate(
     network: Network, rows: Rows, config: TrainConfig, device: str, control: bool = False
 ) -> dict[str, Any]:
-    """Loss and accuracy with everything hidden, exact match and tokens per step, per task.
+    """Loss and accuracy with everything hidden, exact match and tokens per step, per task; where
+    the causal pass is trained, also its loss and accuracy on the answers.
 
     Args:
         control: also decode leftmost-first, one token a step.
@@ -362,24 +376,48 @@ def evaluate(
     for task, wanted in (("infill", False), ("edit", True)):
         members = np.flatnonzero((rows.is_edit == wanted) & (rows.prompt <= config.max_context))
         members = members[: config.evaluate_rows // 2]
-        loss, right, count = 0.0, 0, 0
+        canvas, causal = _Tally(), _Tally()
         for member in members:
             batch = _hidden_batch(rows, int(member), network.config)
-            _, past = network.context(batch.tokens.to(device))
-            hidden = network.canvas(batch.windows.to(device), batch.starts.to(device), past)
-            counted = batch.weights.to(device) == 1
-            logits = network.logits(hidden[counted])
-            target = batch.targets.to(device)[counted]
-            loss += float(F.cross_entropy(logits, target, reduction="sum"))
-            right += int((logits.argmax(-1) == target).sum())
-            count += len(target)
-        figures[f"{task}_loss"] = round(loss / max(count, 1), 4)
-        figures[f"{task}_accuracy"] = round(right / max(count, 1), 4)
+            tokens = batch.tokens.to(device)
+            hidden, past = network.context(tokens)
+            answer = int(batch.starts[0, 0])  # the token before it predicts its first
+            causal.add(network.logits(hidden[0, answer:-1]), tokens[0, answer + 1 :])
+            if config.canvases:
+                hidden = network.canvas(batch.windows.to(device), batch.starts.to(device), past)
+                counted = batch.weights.to(device) == 1
+                canvas.add(network.logits(hidden[counted]), batch.targets.to(device)[counted])
+        if config.causal_weight:
+            figures |= causal.figures(f"{task}_causal")
+        if not config.canvases:
+            continue
+        figures |= canvas.figures(task)
         decoded = members[: config.exact_rows // 2]
         figures |= _decode(network, rows, decoded, task, plan_for("medium"))
         if control:
             figures |= _decode(network, rows, decoded, f"{task}_control", LEFTMOST_FIRST)
     return figures
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Cross-entropy and accuracy, summed up."""
+
+    loss: float = 0.0
+    right: int = 0
+    count: int = 0
+
+    def add(self, logits: Tensor, target: Tensor) -> None:
+        self.loss += float(F.cross_entropy(logits, target, reduction="sum"))
+        self.right += int((logits.argmax(-1) == target).sum())
+        self.count += len(target)
+
+    def figures(self, name: str) -> dict[str, float]:
+        count = max(self.count, 1)
+        return {
+            f"{name}_loss": round(self.loss / count, 4),
+            f"{name}_accuracy": round(self.right / count, 4),
+        }
 
 
 def _hidden_batch(rows: Rows, member: int, model: ModelConfig) -> Batch:
@@ -391,12 +429,12 @@ def _hidden_batch(rows: Rows, member: int, model: ModelConfig) -> Batch:
     window[1:] = model.mask_token
     weight = (np.arange(width) <= len(tokens) - prompt).astype(np.float32)
     return Batch(
-        torch.from_numpy(tokens)[None],
+        torch.from_numpy(np.append(tokens, model.end_token))[None],
         torch.from_numpy(window)[None, None],
         torch.tensor([[prompt - 1]]),
         torch.from_numpy(padded[prompt : prompt + width])[None, None],
         torch.from_numpy(weight)[None, None],
-        torch.zeros(1, 2, dtype=torch.int64),
+        torch.zeros(1, 0),
     )
 
 
@@ -458,6 +496,9 @@ def _build(
     for name, parameter in network.named_parameters():
         if not parameter.requires_grad and "norm" not in name:
             parameter.data = parameter.data.to(torch.bfloat16)
+    if config.compile:
+        for block in network.blocks:
+            block.compile(dynamic=True)
     return network.to(device)
 
 
@@ -569,8 +610,9 @@ def plot(out: Path) -> None:
     judged = [e for e in entries if e["kind"] == "evaluation"]
     figure, axes = pyplot.subplots(figsize=(8, 4.5))
     axes.plot([e["step"] for e in steps], [e["loss"] for e in steps], alpha=0.3, label="training")
-    for task in ("infill", "edit"):
-        points = [(e["step"], e[f"{task}_loss"]) for e in judged]
+    names = sorted({key[:-5] for e in judged for key in e if key.endswith("_loss")})
+    for task in names:
+        points = [(e["step"], e[f"{task}_loss"]) for e in judged if f"{task}_loss" in e]
         axes.plot(
             *zip(*points, strict=True) if points else ([], []),
             marker="o",

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 from redraft.model import tokens as marks
-from redraft.model.backend import CanvasOutput, FloatArray, IntArray
+from redraft.model.backend import CanvasOutput, CausalOutput, FloatArray, IntArray
 from redraft.model.config import ModelConfig
 from redraft.model.tokens import Tokenizer, _byte_of_char, build_bpe
 
@@ -55,27 +55,47 @@ class Predict(Protocol):
     def __call__(self, context: list[int], window: list[int]) -> FloatArray: ...
 
 
+class Causal(Protocol):
+    """Logits [vocab] of the token after a context."""
+
+    def __call__(self, context: list[int]) -> FloatArray: ...
+
+
 @dataclass
 class FakeSequence:
     """Books of cached tokens over a ``Predict``."""
 
     predict: Predict
-    score: Callable[[list[int], int], float]
+    causal: Causal
     capacity: int
     tokens: list[int] = field(default_factory=list)
     log: list[str] = field(default_factory=list)  # one entry a call, for tests to read
 
-    def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
+    def prefill(self, tokens: IntArray) -> None:
         assert tokens.dtype == np.int64 and tokens.ndim == 1
         assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
         assert MASK not in tokens, "a mask may never be cached"
         self.log.append(f"prefill {len(tokens)}")
+        self.tokens = [*self.tokens, *tokens.tolist()]
+
+    def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
+        assert tokens.dtype == np.int64 and tokens.ndim == 1 and len(tokens)
+        assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
+        assert MASK not in tokens, "a mask may never be cached"
+        self.log.append(f"verify {len(tokens)}")
         start = len(self.tokens)
         self.tokens = [*self.tokens, *tokens.tolist()]
-        if not score:
-            return None
-        rest = range(start + 1, len(self.tokens))
-        return np.asarray([self.score(self.tokens[:i], self.tokens[i]) for i in rest], np.float32)
+        ends = range(start + 1, len(self.tokens) + 1)
+        rows = np.stack([self.causal(self.tokens[:end]) for end in ends])  # [n, vocab]
+        out = _output(rows, True)
+        assert out.logits is not None
+        scores = out.logits - np.log(np.exp(out.logits).sum(-1, keepdims=True))
+        return CausalOutput(
+            out.token,
+            out.confidence,
+            scores[np.arange(len(tokens) - 1), tokens[1:]],
+            out.logits if logits else None,
+        )
 
     def truncate(self, length: int) -> None:
         assert 0 <= length <= len(self.tokens)
@@ -117,16 +137,16 @@ class FakeBackend:
         self,
         predict: Predict,
         config: ModelConfig,
-        score: Callable[[list[int], int], float] = lambda context, token: 0.0,
+        causal: Causal | None = None,
     ) -> None:
         self.predict = predict
-        self.score = score
+        self.causal = causal
         self.config = config
         self.sequences: list[FakeSequence] = []
         self.closed = False
 
     def new_sequence(self, capacity: int) -> FakeSequence:
-        sequence = FakeSequence(self._predict, self._score, capacity)
+        sequence = FakeSequence(self._predict, self._causal, capacity)
         self.sequences.append(sequence)
         return sequence
 
@@ -144,8 +164,13 @@ class FakeBackend:
     def _predict(self, context: list[int], window: list[int]) -> FloatArray:
         return self.predict(context, window)
 
-    def _score(self, context: list[int], token: int) -> float:
-        return self.score(context, token)
+    def _causal(self, context: list[int]) -> FloatArray:
+        """Without one of its own, the causal pass agrees with the canvas's first prediction."""
+        if self.causal is not None:
+            return self.causal(context)
+        return self.predict(context[:-1], [context[-1], *[MASK] * (self.config.canvas_width - 1)])[
+            0
+        ]
 
 
 #: How sure the scripted model is of a position of the answer; None asks for the default.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fake_backend import FakeBackend, FakeSequence, Noise, small_config
 from redraft.model.answering import room_for
-from redraft.model.backend import FloatArray, IntArray
+from redraft.model.backend import IntArray
 from redraft.model.budget import (
     CHOICES,
     CHUNK,
@@ -45,14 +45,14 @@ class TimedBackend(FakeBackend):
         backend = self
 
         class Timed(FakeSequence):
-            def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
+            def prefill(self, tokens: IntArray) -> None:
                 middle = len(self.tokens) + len(tokens) / 2
                 per_token = backend.token_s + backend.growth_s * middle
                 backend.clock.now += len(tokens) * per_token
                 backend.prefills += 1
-                return super().prefill(tokens, score)
+                super().prefill(tokens)
 
-        sequence = Timed(self._predict, self._score, capacity)
+        sequence = Timed(self._predict, self._causal, capacity)
         self.sequences.append(sequence)
         return sequence
 
@@ -170,13 +170,13 @@ def test_the_measured_tokens_are_ordinary_ones() -> None:
     seen: list[int] = []
 
     class Watching(FakeSequence):
-        def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
+        def prefill(self, tokens: IntArray) -> None:
             seen.extend(tokens.tolist())
-            return super().prefill(tokens, score)
+            super().prefill(tokens)
 
     class Backend(FakeBackend):
         def new_sequence(self, capacity: int) -> FakeSequence:
-            self.sequences.append(Watching(self._predict, self._score, capacity))
+            self.sequences.append(Watching(self._predict, self._causal, capacity))
             return self.sequences[-1]
 
     config = small_config()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx_models import BASE, some_tokens, some_window, store
-from redraft.model.backend import CanvasOutput, FloatArray, IntArray, Sequence
+from redraft.model.backend import CanvasOutput, IntArray, Sequence
 from redraft.model.cache import (
     LONG_TAIL,
     MOST_SEQUENCES,
@@ -117,13 +117,12 @@ class BookSequence:
     def tokens(self) -> Seq[int]:
         return [entry[-1] for entry in self.entries]
 
-    def prefill(self, tokens: IntArray, score: bool = False) -> FloatArray | None:
+    def prefill(self, tokens: IntArray) -> None:
         assert not self.released
         for token in tokens.tolist():
             before = self.entries[-1] if self.entries else ()
             self.entries.append((*before, token))
         assert len(self.entries) <= self.capacity
-        return None
 
     def truncate(self, length: int) -> None:
         assert not self.released and length <= len(self.entries)

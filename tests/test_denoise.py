@@ -24,6 +24,7 @@ from fake_backend import (
 )
 from numpy.typing import NDArray
 from redraft.model.denoise import (
+    AUTOREGRESSIVE,
     LEFTMOST_FIRST,
     Brief,
     Cancelled,
@@ -452,46 +453,132 @@ def test_a_sample_never_ends_the_answer_ahead_of_open_positions() -> None:
 # --- verification -----------------------------------------------------------------------------
 
 
-def verified(bad: str) -> tuple[Draft, FakeSequence, Denoised]:
-    """An answer whose drafts contain ``?`` in the first canvas, judged by a causal pass that
-    dislikes ``bad``."""
+class Judge:
+    """A causal pass that would write ``text`` and then END, ``p`` sure of each token."""
 
-    def slips(position: int, window: Sequence[int]) -> int | None:
-        return ids("?")[0] if position == 3 and window[0] == PROMPT[-1] else None
+    def __init__(self, text: str, p: float = 0.9, rival: float = 0.0) -> None:
+        self.tokens, self.p, self.rival = [*ids(text), END], p, rival
+        self.calls = 0
 
+    def __call__(self, context: list[int]) -> NDArray[np.float32]:
+        self.calls += 1
+        done = len(context) - len(PROMPT)
+        wanted = self.tokens[min(done, len(self.tokens) - 1)]
+        others = (1 - self.p - self.rival) / (len(VOCAB) - SPECIAL - 1)
+        p = np.full(len(VOCAB), max(others, 1e-9), np.float32)
+        p[ids("?")[0]] = max(self.rival, others)
+        p[wanted] = self.p
+        return np.log(p)
+
+
+def judged(
+    drafts: Predict,
+    judge: Judge,
+    plan: Plan = PLAIN,
+    limits: Limits | None = None,
+    constraint: Constraint | None = None,
+    seed: int = 0,
+) -> tuple[Draft, FakeSequence, Denoised]:
     config = small_config(8, verifier="ar")
-    backend = FakeBackend(
-        Script(ids("abcdefghij"), slips=slips, prompt_tokens=len(PROMPT)),
-        config,
-        score=lambda context, token: -9.0 if VOCAB[token] == bad.encode() else -0.1,
-    )
-    sequence = backend.new_sequence(100)
+    sequence = FakeBackend(drafts, config, judge).new_sequence(100)
     sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
-    brief = Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
-    result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0))
+    sequence.log.clear()
+    limits = limits or Limits(max_tokens=30)
+    brief = Brief(config, VOCAB, plan, limits, constraint)
+    result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(seed))
+    passes = [entry for entry in sequence.log if entry != "prefill"]
+    assert result.passes == len(passes) == result.drafts[0].steps
     return result.drafts[0], sequence, result
 
 
-def test_a_vetoed_token_and_what_follows_are_written_again() -> None:
-    draft, sequence, result = verified("?")
-    assert (draft.text, draft.finish) == ("abcdefghij", "end")
+def test_a_good_draft_is_taken_whole_and_one_token_more_written() -> None:
+    draft, sequence, _ = judged(Script(ids("abcdefg"), prompt_tokens=len(PROMPT)), Judge("abcdefg"))
+    assert (draft.text, draft.finish, draft.repaired) == ("abcdefg", "end", 0)
+    assert sequence.log == ["denoise", "verify 9"]
+    assert sequence.tokens == [*PROMPT, *ids("abcdefg")]
+
+
+def test_the_first_wrong_token_of_a_draft_is_corrected_and_the_rest_drafted_again() -> None:
+    def slips(position: int, window: Sequence[int]) -> int | None:
+        return ids("?")[0] if position == 3 and window[0] == PROMPT[-1] else None
+
+    script = Script(ids("abcdefghij"), slips=slips, prompt_tokens=len(PROMPT))
+    draft, sequence, _ = judged(script, Judge("abcdefghij"))
+    assert (draft.text, draft.finish, draft.repaired) == ("abcdefghij", "end", 1)
+    assert sequence.log == ["denoise", "verify 9", "denoise", "verify 8"]
     assert sequence.tokens == [*PROMPT, *ids("abcdefghij")]
-    assert result.prefilled > len("abcdefghij")
 
 
-def test_an_accepted_draft_stays() -> None:
-    draft, _, _ = verified("!")
-    assert draft.text == "abc?efghij"
+def test_whatever_is_drafted_the_answer_is_the_causal_one() -> None:
+    text = "return self.x"
+    alone, _, _ = judged(Noise(), Judge(text), AUTOREGRESSIVE)
+    assert (alone.text, alone.steps, alone.repaired) == (text, len(text) + 1, 0)
+    for seed in range(8):
+        plan = Plan(threshold=0.9, draft_above=0.0)
+        draft, _, _ = judged(Noise(seed), Judge(text), plan)
+        assert draft.token_ids == alone.token_ids
+        assert draft.confidence == alone.confidence
 
 
-def test_a_verifier_that_vetoes_everything_still_lets_the_answer_end() -> None:
+def test_guesses_not_worth_judging_are_left_out_of_the_draft() -> None:
+    script = Script(ids("abcdefg"), lambda p, w: 0.9 if p < 2 else 0.4, prompt_tokens=len(PROMPT))
+    _, sequence, _ = judged(script, Judge("abcdefg"), replace(PLAIN, draft_above=0.5))
+    assert sequence.log[:2] == ["denoise", "verify 3"]
+
+
+def test_after_drafts_that_fail_the_causal_pass_goes_on_alone_for_a_while() -> None:
+    script = Script(ids("?" * 40), prompt_tokens=len(PROMPT))
+    _, sequence, _ = judged(script, Judge("a" * 20))
+    assert [entry.split()[0] for entry in sequence.log[:8]] == [
+        "denoise", "verify", "verify", "denoise", "verify", "verify", "verify", "verify",
+    ]  # fmt: skip
+
+
+def test_a_draft_nearly_as_likely_stays_where_the_plan_allows_it() -> None:
+    script = Script(ids("ab?defg"), prompt_tokens=len(PROMPT))
+    exact, _, _ = judged(script, Judge("abcdefg", p=0.5, rival=0.3))
+    near, _, _ = judged(
+        script, Judge("abcdefg", p=0.5, rival=0.3), replace(PLAIN, accept_above=0.5)
+    )
+    assert exact.text == "abcdefg"
+    assert near.text == "ab?defg"
+    assert near.confidence.minimum == pytest.approx(0.3, abs=0.01)
+
+
+def test_a_constraint_binds_the_causal_pass_too() -> None:
+    """The judge would write something else; the constraint leaves it no choice at first."""
+    script = Script(ids("turn x"), prompt_tokens=len(PROMPT))
+    draft, _, _ = judged(script, Judge("yyyyyxx"), constraint=Begins(b"turn "))
+    assert draft.text == "turn xx"
+
+
+def test_sampled_answers_are_drawn_from_the_causal_pass() -> None:
+    plan = Plan(threshold=0.9, temperature=1.0)
+    seen = {
+        judged(Script(ids("abc")), Judge("abc", p=0.5, rival=0.5), plan, seed=seed)[0].text[:1]
+        for seed in range(12)
+    }
+    assert seen == {"a", "?"}
+
+
+def test_judged_answers_end_at_the_token_and_line_limits() -> None:
+    script = Script(ids("ab\ncd\nef"), prompt_tokens=len(PROMPT))
+    lines, _, _ = judged(script, Judge("ab\ncd\nef"), limits=Limits(30, max_lines=2))
+    assert (lines.text, lines.finish) == ("ab\ncd", "length")
+    tokens, _, _ = judged(script, Judge("ab\ncd\nef"), limits=Limits(4))
+    assert (tokens.text, tokens.finish) == ("ab\nc", "length")
+
+
+def test_judged_candidates_differ_in_their_first_token_and_share_its_pass() -> None:
     config = small_config(8, verifier="ar")
-    backend = FakeBackend(Script(ids("abc")), config, score=lambda context, token: -50.0)
+    judge = Judge("abc", p=0.5, rival=0.4)
+    backend = FakeBackend(Script(ids("abc"), prompt_tokens=len(PROMPT)), config, judge)
     sequence = backend.new_sequence(100)
     sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
     brief = Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
-    (draft,) = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0)).drafts
-    assert (draft.text, draft.finish) == ("abc", "end")
+    result = denoise_packed(sequence, PROMPT[-1], brief, np.random.default_rng(0), 2)
+    assert [draft.text for draft in result.drafts] == ["abc", "?bc"]
+    assert sequence.tokens == PROMPT[:-1]
 
 
 # --- several candidates -----------------------------------------------------------------------

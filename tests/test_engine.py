@@ -263,7 +263,7 @@ def test_warming_up_runs_every_kind_of_pass_and_keeps_no_sequence() -> None:
 
     class WatchingBackend(FakeBackend):
         def new_sequence(self, capacity: int) -> FakeSequence:
-            sequence = Watching(self._predict, self._score, capacity)
+            sequence = Watching(self._predict, self._causal, capacity)
             self.sequences.append(sequence)
             return sequence
 

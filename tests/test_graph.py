@@ -55,14 +55,21 @@ def test_building_twice_gives_the_same_bytes() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 33, 150])
-def test_scores_equal_the_reference(shape: str, count: int, tmp_path: Path) -> None:
+def test_the_causal_judgement_equals_the_reference(shape: str, count: int, tmp_path: Path) -> None:
     config = shaped(shape)
     sequence = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1).new_sequence(256)
     tokens = some_tokens(config, count)
-    found = sequence.prefill(tokens, score=True)
-    expected = reference_for(config, sequence.capacity).scores(tokens)
-    assert found.shape == (count - 1,)
-    assert np.allclose(found, expected, rtol=1e-3, atol=1e-4)
+    found = sequence.verify(tokens, logits=True)
+    reference = reference_for(config, sequence.capacity)
+    logits = reference.causal_logits(tokens)
+    p = np.exp(logits - logits.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    assert found.log_probability.shape == (count - 1,)
+    assert np.allclose(found.log_probability, reference.scores(tokens), rtol=1e-3, atol=1e-4)
+    assert np.allclose(found.confidence, p.max(-1), rtol=1e-3)
+    assert np.array_equal(found.token, found.logits.argmax(-1))
+    ids = predictable(config)
+    assert relative(found.logits[:, ids], logits[:, ids]) < 1e-3
 
 
 @pytest.mark.parametrize("cached", [0, 1, 70])
@@ -171,9 +178,9 @@ def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
 
     mask = canvas["embed.weight"][config.mask_token]
     reader, writer = torch_twin(context, mask), torch_twin(canvas, mask)
-    assert np.allclose(
-        sequence.prefill(tokens, score=True), reader.prefill(tokens, score=True), rtol=1e-3
-    )
+    judged, twin = sequence.verify(tokens), reader.verify(tokens)
+    assert np.allclose(judged.log_probability, twin.log_probability, rtol=1e-3)
+    assert np.array_equal(judged.token, twin.token)
     # The adapted weights write behind the cache that the plain weights read.
     writer._past, writer._tokens = reader._past, reader._tokens
     found, expected = sequence.denoise(window, logits=True), writer.denoise(window, logits=True)

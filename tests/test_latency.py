@@ -30,7 +30,7 @@ class ChunkyBackend(FakeBackend):
                 finally:
                     self.tokens = kept
 
-        self.sequences.append(Chunky(self._predict, self._score, capacity))
+        self.sequences.append(Chunky(self._predict, self._causal, capacity))
         return self.sequences[-1]
 
 

@@ -144,36 +144,40 @@ def test_windows_of_several_widths_take_turns(backend: Any) -> None:
 
 
 def test_scores_do_not_depend_on_chunks(backend: Any) -> None:
-    tokens = some_tokens(BASE, 2 * runtime.SCORE_CHUNK + 44, seed=5)
-    whole = backend.new_sequence(400).prefill(tokens, score=True)
+    tokens = some_tokens(BASE, 2 * runtime.VERIFY_CHUNK + 44, seed=5)
+    whole = backend.new_sequence(400).verify(tokens)
     parts = backend.new_sequence(400)
     parts.prefill(tokens[:100])
-    rest = parts.prefill(tokens[100:], score=True)
-    assert whole.shape == (len(tokens) - 1,)
-    assert np.allclose(whole[100:], rest, atol=2e-3)
+    rest = parts.verify(tokens[100:])
+    assert whole.log_probability.shape == (len(tokens) - 1,)
+    assert np.allclose(whole.log_probability[100:], rest.log_probability, atol=2e-3)
+    assert np.allclose(whole.confidence[100:], rest.confidence, atol=2e-3)
 
 
-def test_scoring_and_not_scoring_leave_the_same_cache(backend: Any) -> None:
+def test_judging_and_not_judging_leave_the_same_cache(backend: Any) -> None:
     scored = backend.new_sequence(200)
-    scored.prefill(TOKENS, score=True)
+    scored.verify(TOKENS)
     assert_same(scored, fresh(backend, TOKENS))
 
 
-def test_a_row_scored_for_nobody_changes_nothing(
+def test_a_row_judged_for_nobody_changes_nothing(
     backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CUDA scores one row in every chunk."""
+    """CUDA judges one row in every chunk."""
     expected = fresh(backend, TOKENS)
     monkeypatch.setattr(runtime.OnnxBackend, "idle_rows", 1)
     assert_same(fresh(backend, TOKENS), expected)
-    assert backend.new_sequence(50).prefill(TOKENS[:0], score=True).shape == (0,)
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_nothing_to_score_gives_no_scores(backend: Any, count: int) -> None:
-    sequence = backend.new_sequence(50)
-    assert sequence.prefill(TOKENS[:count], score=True).shape == (0,)
-    assert sequence.tokens == TOKENS[:count].tolist()
+def test_a_single_token_is_judged_by_what_follows_it(backend: Any) -> None:
+    one = backend.new_sequence(50)
+    one.prefill(TOKENS[:-1])
+    out = one.verify(TOKENS[-1:], logits=True)
+    assert out.token.shape == out.confidence.shape == (1,)
+    assert out.log_probability.shape == (0,)
+    assert one.tokens == TOKENS.tolist()
+    whole = backend.new_sequence(50).verify(TOKENS)
+    assert out.token[0] == whole.token[-1]
 
 
 def test_a_reused_buffer_remembers_nothing(backend: Any) -> None:
