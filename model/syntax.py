@@ -1,0 +1,244 @@
+"""Syntax trees of many languages by tree-sitter: parsing, errors, and pieces worth writing.
+
+Languages go by their LSP ids. A grammar is a small wheel of its own, imported when a file of its
+language first comes along; where it is missing, everything here answers "no tree" and callers do
+without. Offsets are ``str`` indices on the way in and out, however many bytes a character takes.
+Knows nothing of prompts, models or editors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from pathlib import PurePosixPath
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from tree_sitter import Language, Node, Parser, Tree
+
+MAX_CHARS = 2_000_000  # of a text; a longer one is data, and parsing it would take seconds
+
+#: LSP language id: module of the grammar, and its function that returns the language.
+_GRAMMARS = {
+    "python": ("tree_sitter_python", "language"),
+    "typescript": ("tree_sitter_typescript", "language_typescript"),
+    "typescriptreact": ("tree_sitter_typescript", "language_tsx"),
+    "javascript": ("tree_sitter_javascript", "language"),
+    "javascriptreact": ("tree_sitter_javascript", "language"),
+    "go": ("tree_sitter_go", "language"),
+    "rust": ("tree_sitter_rust", "language"),
+    "java": ("tree_sitter_java", "language"),
+    "c": ("tree_sitter_c", "language"),
+    "cpp": ("tree_sitter_cpp", "language"),
+    "csharp": ("tree_sitter_c_sharp", "language"),
+    "ruby": ("tree_sitter_ruby", "language"),
+    "php": ("tree_sitter_php", "language_php"),
+    "lua": ("tree_sitter_lua", "language"),
+    "shellscript": ("tree_sitter_bash", "language"),
+    "json": ("tree_sitter_json", "language"),
+    "jsonc": ("tree_sitter_json", "language"),
+    "html": ("tree_sitter_html", "language"),
+    "css": ("tree_sitter_css", "language"),
+    "kotlin": ("tree_sitter_kotlin", "language"),
+}
+LANGUAGES = tuple(_GRAMMARS)
+
+_SUFFIXES = {
+    "python": ".py .pyi .pyw",
+    "typescript": ".ts .mts .cts",
+    "typescriptreact": ".tsx",
+    "javascript": ".js .mjs .cjs",
+    "javascriptreact": ".jsx",
+    "go": ".go",
+    "rust": ".rs",
+    "java": ".java",
+    "c": ".c",
+    "cpp": ".cc .cpp .cxx .h .hh .hpp .hxx",  # this grammar reads nearly all of C too
+    "csharp": ".cs",
+    "ruby": ".rb .rake .gemspec",
+    "php": ".php",
+    "lua": ".lua",
+    "shellscript": ".sh .bash",
+    "json": ".json",
+    "jsonc": ".jsonc",
+    "html": ".html .htm",
+    "css": ".css",
+    "kotlin": ".kt .kts",
+}
+_LANGUAGE_OF = {end: name for name, ends in _SUFFIXES.items() for end in ends.split()}
+
+
+def language_of(path: str) -> str | None:
+    """LSP id of the language that ``path`` names by its suffix; None: unknown."""
+    return _LANGUAGE_OF.get(PurePosixPath(path.replace("\\", "/")).suffix.lower())
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """A parsed text. Nodes count in bytes; the methods here translate."""
+
+    text: str
+    language: str
+    tree: Tree
+
+    def span(self, node: Node) -> tuple[int, int]:
+        """``text[start:end]`` is the node."""
+        return self.char_of(node.start_byte), self.char_of(node.end_byte)
+
+    def char_of(self, byte: int) -> int:
+        """Index of the character that holds ``byte``; the text's length behind the last one."""
+        if self._starts is None:
+            return byte
+        return int(np.searchsorted(self._starts, byte, side="right")) - 1
+
+    def byte_of(self, char: int) -> int:
+        return char if self._starts is None else int(self._starts[char])
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64] | None:
+        """First byte of each character, and the text's length in bytes; None: all of one byte."""
+        if self.text.isascii():
+            return None
+        codes = np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        widths = 1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000)
+        return np.concatenate([[0], np.cumsum(widths)])
+
+
+def parse(text: str, language: str) -> Syntax | None:
+    """The syntax tree of ``text``; None where there is no grammar for the language, or the text is
+    longer than :data:`MAX_CHARS`. Safe to call from several threads."""
+    grammar = _grammar(language)
+    if grammar is None or len(text) > MAX_CHARS:
+        return None
+    return Syntax(text, language, Parser(grammar).parse(text.encode("utf-8", "surrogatepass")))
+
+
+@cache
+def _grammar(language: str) -> Language | None:
+    """The grammar, imported once; None where it is unknown, not installed or of another age."""
+    if language not in _GRAMMARS:
+        return None
+    module, function = _GRAMMARS[language]
+    try:
+        return Language(getattr(import_module(module), function)())
+    except (ImportError, AttributeError, ValueError, OSError):
+        return None
+
+
+def count_errors(syntax: Syntax, start: int = 0, end: int | None = None) -> int:
+    """How many places of ``text[start:end]`` the parser could not make sense of."""
+    low = syntax.byte_of(start)
+    high = syntax.byte_of(len(syntax.text) if end is None else end)
+    if not syntax.tree.root_node.has_error:
+        return 0
+    # An error may be empty (something is missing): count those at the very edge, too.
+    nodes = _nodes_between(syntax.tree, low, high + 1, only_errors=True)
+    return sum(node.is_error or node.is_missing for node in nodes)
+
+
+# --- pieces -----------------------------------------------------------------------------------
+
+PieceKind = Literal["statement", "expression", "arguments", "body", "string"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """``text[start:end]``, something a person writes in one go; without its brackets or quotes."""
+
+    kind: PieceKind
+    start: int
+    end: int
+
+
+def pieces(syntax: Syntax, start: int, end: int, longest: int = 400) -> list[Piece]:
+    """Pieces of 2 to ``longest`` characters that begin within ``text[start:end]``."""
+    low, high = syntax.byte_of(start), syntax.byte_of(end)
+    found: dict[tuple[int, int], Piece] = {}
+    for node in _nodes_between(syntax.tree, low, high):
+        kind = _kind_of(node.type) if node.is_named else None
+        if kind is None or node.start_byte < low or node.has_error:
+            continue
+        span = _written(syntax, node, kind)
+        if span is None or not 2 <= span[1] - span[0] <= longest:
+            continue
+        if not syntax.text[span[0] : span[1]].isidentifier():  # a lone name says too little
+            found.setdefault(span, Piece(kind, *span))
+    return list(found.values())
+
+
+_ARGUMENTS = ("arguments", "argument_list", "parameters", "parameter_list")
+_BODIES = ("block", "body", "compound_statement", "declaration_list", "object", "table_constructor")
+_STATEMENTS = (
+    *("statement", "declaration", "definition", "item", "assignment", "assert", "clause"),
+    *("command", "pair", "rule_set", "element", "start_tag", "return", "import", "preproc_include"),
+)
+_EXPRESSIONS = (
+    *("expression", "operator", "call", "subscript", "comprehension", "lambda", "invocation"),
+    *("list", "dictionary", "tuple", "array", "access", "literal", "attribute", "binary", "await"),
+    *("function_call", "selector", "type", "condition", "template_substitution"),
+)
+_STRINGS = ("string", "string_literal", "char_literal", "quoted_attribute_value")
+
+
+@cache
+def _kind_of(node_type: str) -> PieceKind | None:
+    """What a named node counts as, by the last words of its type: grammars agree on them."""
+
+    def ends(names: tuple[str, ...]) -> bool:
+        return any(node_type == name or node_type.endswith(f"_{name}") for name in names)
+
+    if ends(_STRINGS):
+        return "string"
+    if ends(_ARGUMENTS):
+        return "arguments"
+    if ends(_BODIES):
+        return "body"
+    if ends(_STATEMENTS):
+        return "statement"
+    return "expression" if ends(_EXPRESSIONS) else None
+
+
+def _written(syntax: Syntax, node: Node, kind: PieceKind) -> tuple[int, int] | None:
+    """The part of the node to write: what is between its brackets or quotes, else all of it."""
+    if node.child_count == 0:
+        return None
+    if kind in ("statement", "expression"):
+        return syntax.span(node)
+    opens, closes = node.child(0), node.child(node.child_count - 1)
+    if opens is None or closes is None or opens == closes:
+        return None
+    if kind != "body" or not opens.is_named:
+        if opens.is_named and opens.type != "string_start":
+            return None
+        start, end = syntax.char_of(opens.end_byte), syntax.char_of(closes.start_byte)
+    else:
+        start, end = syntax.span(node)
+    if kind != "string":
+        inner = syntax.text[start:end]
+        start += len(inner) - len(inner.lstrip())
+        end -= len(inner) - len(inner.rstrip())
+    return (start, end) if start < end else None
+
+
+def _nodes_between(tree: Tree, low: int, high: int, *, only_errors: bool = False) -> Iterator[Node]:
+    """Nodes that overlap the bytes [low, high), parents first.
+
+    Args:
+        only_errors: pass by what holds no error.
+    """
+    cursor = tree.walk()
+    while True:
+        node = cursor.node
+        assert node is not None
+        beyond = node.start_byte >= high
+        if not beyond and node.end_byte >= low and (node.has_error or not only_errors):
+            yield node
+            if cursor.goto_first_child_for_byte(low) is not None:
+                continue
+        while beyond or not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
+            beyond = False
