@@ -27,6 +27,8 @@ from .gguf import bf16_to_float32, tensor_shapes
 FloatArray = NDArray[np.float32]
 
 _MASK_ROW = "mask_embedding"
+#: Prefix of a low-rank change that is merged into the base before anything else.
+GROUND = "base."
 
 
 class Adapter(NamedTuple):
@@ -35,6 +37,7 @@ class Adapter(NamedTuple):
     metadata: dict[str, str]
     lora: dict[str, FloatArray]  # "blocks.0.attn.q.lora_a" [rank, in], "….lora_b" [out, rank]
     mask_embedding: FloatArray | None  # [hidden], replaces the row of the mask token
+    ground: dict[str, FloatArray] = {}  # noqa: RUF012 - as lora, of the base that lora changes
 
     @property
     def scale(self) -> float:
@@ -106,14 +109,16 @@ def load_adapter(path: Path) -> Adapter:
     mask_embedding = tensors.pop(_MASK_ROW, None)
     known = {f"{linear}.lora_{side}" for linear in LINEARS for side in "ab"}
     for name in tensors:
-        prefix, _, rest = name.partition(".")
+        prefix, _, rest = name.removeprefix(GROUND).partition(".")
         layer, _, part = rest.partition(".")
         if prefix != "blocks" or not layer.isdecimal() or part not in known:
             raise WeightsError(
                 f"{path} is not an adapter: it holds {name!r}. Expected are 'mask_embedding' and "
-                "'blocks.{i}.{linear}.lora_a' and '.lora_b'."
+                "'blocks.{i}.{linear}.lora_a' and '.lora_b', 'base.' before them where merged first."
             )
-    return Adapter(metadata, tensors, mask_embedding)
+    lora = {name: values for name, values in tensors.items() if not name.startswith(GROUND)}
+    ground = {n.removeprefix(GROUND): v for n, v in tensors.items() if n.startswith(GROUND)}
+    return Adapter(metadata, lora, mask_embedding, ground)
 
 
 def check_adapter(adapter: Adapter, config: ModelConfig, base_sha256: str) -> None:
@@ -196,9 +201,25 @@ def merge(
         )
     if adapter is None:
         return base, base
+    ground = with_ground(config, base, adapter)
     _check_shapes(config, base, adapter)
-    merged = Merged(config, base, adapter)
-    return (merged if config.adapter == "all" else base), merged
+    merged = Merged(config, ground, adapter)
+    return (merged if config.adapter == "all" else ground), merged
+
+
+def with_ground(
+    config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter
+) -> Mapping[str, FloatArray]:
+    """The base with what the adapter merges into it first.
+
+    Raises:
+        WeightsError: the adapter does not fit the base.
+    """
+    if not adapter.ground:
+        return base
+    first = Adapter(adapter.metadata, adapter.ground, None)
+    _check_shapes(config, base, first)
+    return Merged(config, base, first)
 
 
 def _changed(config: ModelConfig, adapter: Adapter) -> Iterator[str]:

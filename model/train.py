@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
 
+from .adapter import GROUND
 from .config import ModelConfig
-from .denoise import LEFTMOST_FIRST, Brief, Limits, Plan, denoise, plan_for
+from .denoise import AUTOREGRESSIVE, LEFTMOST_FIRST, Brief, Limits, Plan, denoise, plan_for
 from .errors import SettingsError
 from .network import Network, trainable
 from .noise import Canvas, canvases_of, causal_weights
@@ -117,11 +118,14 @@ def run(
     device: str = "auto",
     say: Callable[[str], None] = lambda _: None,
     facts: Mapping[str, str] = MappingProxyType({}),
+    ground: Mapping[str, NDArray[np.float32]] = MappingProxyType({}),
 ) -> Path:
     """Train until ``steps`` or ``minutes`` are used up; returns the adapter's path.
 
     Args:
         base: weights of the base, by the names of ModelConfig.
+        ground: low-rank change of an earlier phase, already worked into ``base``; saved with the
+            adapter, which is of no use without it.
         start: adapter tensors to start from; {} for a fresh one.
         shards, held_out: packed rows to train on, and others to judge by.
         facts: what the adapter's metadata says besides, such as the base and its SHA-256.
@@ -163,7 +167,8 @@ def run(
             _log(out, {"kind": "evaluation", **figures, **asdict(done)})
             say(" ".join(f"{k} {v}" for k, v in figures.items()))
         if finished or interrupted.asked or time.monotonic() - saved_at > config.save_every_s:
-            _save(out, network, optimiser, average, done, metadata(config, model, done, facts))
+            described = metadata(config, model, done, facts)
+            _save(out, network, optimiser, average, done, described, ground)
             saved_at = time.monotonic()
         if finished or interrupted.asked:
             break
@@ -369,7 +374,8 @@ def evaluate(
     the causal pass is trained, also its loss and accuracy on the answers.
 
     Args:
-        control: also decode leftmost-first, one token a step.
+        control: also decode one token a step: by the causal pass alone where it is trained, else
+            leftmost-first.
     """
     network.eval()
     figures: dict[str, Any] = {}
@@ -395,7 +401,8 @@ def evaluate(
         decoded = members[: config.exact_rows // 2]
         figures |= _decode(network, rows, decoded, task, plan_for("medium"))
         if control:
-            figures |= _decode(network, rows, decoded, f"{task}_control", LEFTMOST_FIRST)
+            alone = AUTOREGRESSIVE if network.config.verifier == "ar" else LEFTMOST_FIRST
+            figures |= _decode(network, rows, decoded, f"{task}_control", alone)
     return figures
 
 
@@ -522,6 +529,7 @@ def _save(
     average: dict[str, Tensor],
     done: Progress,
     facts: Mapping[str, str],
+    ground: Mapping[str, NDArray[np.float32]],
 ) -> None:
     """State to resume from, and the adapter to ship; each replaced in one move."""
     state = {
@@ -532,7 +540,8 @@ def _save(
     }
     torch.save(state, out / "state.tmp")
     (out / "state.tmp").replace(out / "state.pt")
-    save_adapter(out / "adapter.safetensors", average, facts)
+    first = {GROUND + name: torch.from_numpy(values) for name, values in ground.items()}
+    save_adapter(out / "adapter.safetensors", {**average, **first}, facts)
 
 
 def metadata(

@@ -11,10 +11,13 @@ import random
 import shutil
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from redraft.model.errors import InstallError, SettingsError
+
+if TYPE_CHECKING:
+    from redraft.model.adapter import Adapter
 
 app = typer.Typer(help="Pack training data and train the adapter.", no_args_is_help=True)
 
@@ -115,6 +118,9 @@ def run(
     start: Annotated[
         str, typer.Option(help="'shipped', 'fresh', or an adapter's .safetensors.")
     ] = "shipped",
+    ground: Annotated[
+        str, typer.Option(help="An adapter trained everywhere, merged into the base first.")
+    ] = "",
     device: Literal["auto", "cpu", "cuda"] = "auto",
     minutes: Annotated[float | None, typer.Option(min=0.01, help="Overrides the config.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Overrides the config.")] = None,
@@ -123,6 +129,7 @@ def run(
     train = _torch_side()
     import dataclasses
 
+    from redraft.model.adapter import Adapter, with_ground
     from redraft.model.models import info
 
     from .console import out as console
@@ -132,12 +139,21 @@ def run(
     chosen = dataclasses.replace(
         chosen, minutes=minutes or chosen.minutes, steps=steps or chosen.steps
     )
-    begin = {} if start == "fresh" else _adapter_tensors(start, chosen.adapter)
+    begin = Adapter({}, {}, None) if start == "fresh" else _adapter(start, chosen.adapter)
+    first, verifier = begin.ground, begin.metadata.get("verifier", "none")
+    if ground:
+        below = _adapter(ground)
+        if below.ground:
+            raise SettingsError(f"{ground} is itself built on another adapter; give that one.")
+        first, verifier = below.lora, below.metadata.get("verifier", "none")
+    if chosen.causal_weight:
+        verifier = "ar"
+    base = with_ground(model.config, _base_tensors(), begin._replace(ground=first))
     written = train.run(
         chosen,
         model.config,
-        _base_tensors(),
-        begin,
+        dict(base),
+        _tensors(begin),
         shards,
         held_out,
         out,
@@ -146,7 +162,9 @@ def run(
         facts={
             "base": f"{model.base.package}=={model.base.version}",
             "base_sha256": model.base.gguf_sha256,
+            "verifier": verifier,
         },
+        ground=first,
     )
     console.print(f"wrote {written}")
 
@@ -163,19 +181,28 @@ def judge(
     train = _torch_side()
     import dataclasses
 
+    from redraft.model.adapter import with_ground
+    from redraft.model.config import ModelConfig
     from redraft.model.models import info
     from redraft.model.shards import read_shards
 
     from .console import out as console
 
-    tensors = _adapter_tensors(adapter, "")
-    model = info(MODEL).config
-    rank = next(t.shape[0] for name, t in tensors.items() if name.endswith("lora_a"))
+    found = _adapter(adapter)
+    described = {key: found.metadata[key] for key in ("adapter", "verifier")}
+    model = ModelConfig.from_dict({**info(MODEL).config.to_dict(), **described})
+    rank = next(t.shape[0] for name, t in found.lora.items() if name.endswith("lora_a"))
     config = dataclasses.replace(
-        train.TrainConfig(), rank=rank, adapter=model.adapter, evaluate_rows=rows, exact_rows=exact
+        train.TrainConfig(),
+        rank=rank,
+        adapter=model.adapter,
+        causal_weight=float(model.verifier == "ar"),
+        evaluate_rows=rows,
+        exact_rows=exact,
     )
+    base = dict(with_ground(model, _base_tensors(), found))
     figures = train.judge(
-        config, model, _base_tensors(), tensors, read_shards(held_out, model), device
+        config, model, base, _tensors(found), read_shards(held_out, model), device
     )
     console.print_json(json.dumps({"adapter": adapter, "rows": rows, "decoded": exact, **figures}))
 
@@ -220,9 +247,9 @@ def _torch_side() -> ModuleType:
     return train
 
 
-def _adapter_tensors(name: str, wanted: str) -> dict[str, Any]:
-    """Tensors to start from; none where the shipped adapter acts elsewhere than ``wanted``."""
-    from redraft.model.adapter import load_adapter
+def _adapter(name: str, wanted: str = "") -> Adapter:
+    """The adapter; an empty one where the shipped one acts elsewhere than ``wanted``."""
+    from redraft.model.adapter import Adapter, load_adapter
     from redraft.model.models import info
 
     path = info(MODEL).adapter if name == "shipped" else Path(name)
@@ -230,8 +257,12 @@ def _adapter_tensors(name: str, wanted: str) -> dict[str, Any]:
         raise SettingsError(f"No adapter at {path}. Give its file, 'shipped' or 'fresh'.")
     adapter = load_adapter(path)
     if wanted and name == "shipped" and adapter.metadata.get("adapter", "canvas") != wanted:
-        return {}
-    tensors = dict(adapter.lora)
+        return Adapter({}, {}, None)
+    return adapter
+
+
+def _tensors(adapter: Adapter) -> dict[str, Any]:
+    tensors: dict[str, Any] = dict(adapter.lora)
     if adapter.mask_embedding is not None:
         tensors["mask_embedding"] = adapter.mask_embedding
     return tensors
