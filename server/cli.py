@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from redraft.model.errors import RedraftError, SettingsError
 
+from .evaluate import app as eval_app
 from .training import app as train_app
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ app = typer.Typer(
 models = typer.Typer(help="List, fetch, inspect and export weights.", no_args_is_help=True)
 app.add_typer(models, name="model")
 app.add_typer(train_app, name="train")
+app.add_typer(eval_app, name="eval")
 
 Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
 Variant = Annotated[

@@ -1,0 +1,148 @@
+"""The inner half of the sandbox: limits itself, then runs one program that a model wrote.
+
+Started by ``sandbox.py`` as ``python -I -S -B jail.py`` in an empty folder, with the order as JSON
+on standard input; standard library only. The program runs under resource limits, in a network
+namespace of its own where the system permits, and under an audit hook that refuses sockets, other
+processes, native code and files outside the folder. That stops accidents, which is what a model's
+mistakes are; it is no wall against somebody who attacks the interpreter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import types
+from typing import Any
+
+#: Events by the beginning of their names (https://docs.python.org/3/library/audit_events.html).
+REFUSED = (
+    "socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile",
+    "os.system", "os.kill", "os.chdir", "os.fchdir", "os.chmod", "os.chown", "os.link",
+    "os.symlink", "os.setxattr", "pty.", "ctypes.", "winreg.", "webbrowser.",
+)  # fmt: skip
+REFUSED_IMPORTS = frozenset({"_ctypes", "_posixsubprocess", "_multiprocessing"})
+#: Events whose string arguments are paths that the program writes to.
+CHANGING = frozenset({
+    "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.utime",
+})  # fmt: skip
+READING = frozenset({"os.listdir", "os.scandir"})
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+CLONE_NEWUSER, CLONE_NEWNET = 0x1000_0000, 0x4000_0000
+
+
+class Guard:
+    """The audit hook."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = os.path.realpath(folder)
+        self.readable = (self.folder, *(os.path.realpath(path) for path in sys.path if path))
+        self.busy = False
+
+    def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        if self.busy:  # what this hook itself does
+            return
+        self.busy = True
+        try:
+            self.judge(event, args)
+        finally:
+            self.busy = False
+
+    def judge(self, event: str, args: tuple[Any, ...]) -> None:
+        if event.startswith(REFUSED):
+            raise PermissionError(f"the sandbox refuses {event}")
+        if event == "import" and args[0] in REFUSED_IMPORTS:
+            raise ImportError(f"the sandbox refuses to import {args[0]}")
+        if event == "open":
+            writes = bool(args[2] & WRITES) if isinstance(args[2], int) else True
+            self.check(args[0], (self.folder,) if writes else self.readable)
+        elif event in CHANGING:
+            for path in args:
+                self.check(path, (self.folder,))
+        elif event in READING:
+            self.check("." if args[0] is None else args[0], self.readable)
+
+    def check(self, path: object, allowed: tuple[str, ...]) -> None:
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            return  # a descriptor that is open already
+        name = os.fsdecode(path)
+        if name == os.devnull:
+            return
+        real = os.path.realpath(name)
+        if not any(real == root or real.startswith(root + os.sep) for root in allowed):
+            raise PermissionError(f"the sandbox refuses {name!r}, which is outside its folder")
+
+
+def limit(cpu_s: int, memory_mb: int, file_mb: int) -> None:
+    """What the system enforces; Windows has none of it, macOS does not limit memory."""
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return
+    for kind, low, high in (
+        (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),
+        (resource.RLIMIT_AS, memory_mb << 20, memory_mb << 20),
+        (resource.RLIMIT_FSIZE, file_mb << 20, file_mb << 20),
+        (resource.RLIMIT_NOFILE, 32, 32),
+        (resource.RLIMIT_NPROC, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
+    ):
+        with contextlib.suppress(OSError, ValueError):  # a stricter limit is in force already
+            resource.setrlimit(kind, (low, high))
+
+
+def leave_the_network() -> None:
+    """Into a network namespace with nothing in it, where Linux lets this user make one."""
+    if sys.platform != "linux":
+        return
+    loaded = set(sys.modules)
+    try:
+        import ctypes
+
+        unshare = ctypes.CDLL(None, use_errno=True).unshare
+        if unshare(CLONE_NEWNET):
+            unshare(CLONE_NEWUSER | CLONE_NEWNET)
+    except (ImportError, OSError, AttributeError):
+        pass
+    for name in set(sys.modules) - loaded:  # the program shall not find ctypes loaded
+        del sys.modules[name]
+
+
+def silence() -> None:
+    """Standard input is empty from here on, and output goes nowhere."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    os.close(nothing)
+
+
+def run(program: str) -> tuple[str, str]:
+    """(verdict, detail) of a program that ended."""
+    module = types.ModuleType("solution")
+    sys.modules["solution"] = module
+    try:
+        exec(compile(program, "solution.py", "exec"), module.__dict__)
+    except BaseException as error:  # SystemExit too: a program that leaves early has not passed
+        with contextlib.suppress(BaseException):  # a message may itself fail
+            return "failed", f"{type(error).__name__}: {error}"[:300]
+        return "failed", "an error that cannot be shown"
+    return "passed", ""
+
+
+def main() -> None:
+    order = json.loads(sys.stdin.buffer.read())
+    report = os.dup(1)
+    silence()
+    leave_the_network()
+    limit(order["cpu_s"], order["memory_mb"], order["file_mb"])
+    sys.addaudithook(Guard(os.getcwd()))
+    verdict, detail = run(order["program"])
+    answer = {"secret": order["secret"], "verdict": verdict, "detail": detail}
+    os.write(report, json.dumps(answer).encode())
+    os._exit(0)  # no atexit handler or destructor of the program runs
+
+
+if __name__ == "__main__":
+    main()

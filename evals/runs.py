@@ -1,0 +1,129 @@
+"""A run's episodes on disk: one JSON object a line, written as they come, taken up again later.
+
+The first line says how the run was made; a file made otherwise is refused, so that no two models
+mix. A torn last line, as a kill leaves it, is dropped. Knows nothing of what an episode means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+from redraft.model.errors import SettingsError
+
+Episode = dict[str, Any]  # at least "id" and "group"
+Progress = Callable[[int, int], None]  # done, total
+Settings = Mapping[str, str | int | float | bool | None]
+
+
+@dataclass
+class RunFile:
+    """The episodes so far, in memory and, where there is a path, on disk."""
+
+    settings: dict[str, Any]
+    machine: dict[str, str] = field(default_factory=dict)
+    episodes: dict[str, Episode] = field(default_factory=dict)  # by id
+    file: TextIO | None = None
+
+    def add(self, episode: Episode) -> None:
+        self.episodes[episode["id"]] = episode
+        if self.file is not None:
+            self.file.write(json.dumps(episode) + "\n")
+            self.file.flush()
+
+    def missing(self, ids: Iterable[str]) -> list[str]:
+        return [one for one in ids if one not in self.episodes]
+
+    def __enter__(self) -> RunFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.file is not None:
+            self.file.close()
+
+
+def open_run(
+    path: Path | None, settings: Settings, machine: Mapping[str, str], resume: bool
+) -> RunFile:
+    """Begin a run, or go on with the one in ``path``.
+
+    Args:
+        path: None keeps the episodes in memory alone.
+
+    Raises:
+        SettingsError: the file is there and ``resume`` is not given, was made otherwise, or cannot
+            be written.
+    """
+    run = RunFile(dict(settings), dict(machine))
+    if path is None:
+        return run
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not resume:
+            raise SettingsError(
+                f"{path} is there already. Give --resume to go on with it, or another --out."
+            )
+        if path.exists() and _without_torn_line(path):
+            before = read_run(path)
+            _check_same(path, before.settings, run.settings)
+            run.episodes = before.episodes
+            run.file = path.open("a", encoding="utf-8")
+            return run
+        run.file = path.open("w", encoding="utf-8")
+        header = {"run": run.settings, "machine": run.machine}
+        run.file.write(json.dumps(header) + "\n")
+        run.file.flush()
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be written: {error.strerror}.") from error
+    return run
+
+
+def read_run(path: Path) -> RunFile:
+    """A run as it stands on disk.
+
+    Raises:
+        SettingsError: it is not the file of a run.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        header = json.loads(lines[0])
+        run = RunFile(dict(header["run"]), dict(header["machine"]))
+        for line in lines[1:-1]:  # what follows the last newline is torn or nothing
+            episode = json.loads(line)
+            run.episodes[episode["id"]] = episode
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise SettingsError(
+            f"{path} is not the file of an evaluation ({type(error).__name__}: {error}). Name one "
+            "that 'redraft eval … --out' wrote."
+        ) from error
+    return run
+
+
+def _without_torn_line(path: Path) -> int:
+    """Cut what follows the last newline; the bytes that stay."""
+    with path.open("r+b") as file:
+        content = file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            file.truncate(whole)
+    return whole
+
+
+def _check_same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    for key in sorted(before.keys() | now.keys()):
+        if before.get(key) != now.get(key):
+            raise SettingsError(
+                f"{path} was made with {key} = {before.get(key)!r}, not {now.get(key)!r}. Give the "
+                "same options, or another --out."
+            )

@@ -1,0 +1,156 @@
+"""The model that is judged: the shipped one, a run's adapter, the bare base, or a ready folder.
+
+Makes a ready folder of an adapter by the very combine step that serves, and loads it for
+:func:`redraft.model.answering.answer`. Knows nothing of benchmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from redraft.model.adapter import load_adapter
+from redraft.model.answering import Model, warm_up
+from redraft.model.cache import PrefixCache
+from redraft.model.combine import MANIFEST, combine, problem_of, read_json
+from redraft.model.config import ModelConfig
+from redraft.model.device import pick_device
+from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.fetch import Progress
+from redraft.model.files import sha256_of
+from redraft.model.loading import KV_BYTES
+from redraft.model.models import DEFAULT_MODEL, ModelInfo, cache_dir, info
+from redraft.model.tokens import Tokenizer
+from redraft.model.weights import _recipe as recipe_of
+from redraft.model.weights import base_path, ensure
+
+Report = Callable[[Progress], None]
+
+SHIPPED = "shipped"
+BARE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A folder ready to load, and what to call it."""
+
+    label: str
+    folder: Path
+    variant: str
+    provider: str | None  # CPU or CUDA; None: as the variant demands
+    identity: str  # SHA-256 of what makes its answers: adapter, or the folder's manifest
+
+
+def find_subject(
+    adapter: str,
+    weights: Path | None,
+    variant: str | None,
+    provider: str | None,
+    keep: Path | None,
+    report: Report,
+    model: str = DEFAULT_MODEL,
+) -> Subject:
+    """The folder of what is to be judged, made where it is not there yet.
+
+    Args:
+        adapter: "shipped", "none" for the bare base, or a ``.safetensors`` file.
+        weights: a ready folder instead of all that.
+        keep: where folders made of adapters are kept; None: in the cache.
+
+    Raises:
+        SettingsError: there is no such file, or the variant does not run here.
+        WeightsError: the adapter does not fit the base.
+    """
+    if weights is not None:
+        return _ready_folder(weights, provider)
+    device = pick_device((provider or "auto").lower(), variant or "auto")
+    described = info(model)
+    if adapter == SHIPPED:
+        folder = ensure(model, device.variant, report)
+        label = f"{described.name} {described.version}"
+        return Subject(label, folder, device.variant, device.provider, described.adapter_sha256)
+    changed = bare(described) if adapter == BARE else with_adapter(described, Path(adapter))
+    identity = changed.adapter_sha256 or described.base.gguf_sha256
+    place = (keep or cache_dir() / "judged") / identity[:16] / device.variant
+    _make(changed, model, place, device.variant, report)
+    return Subject(_label(adapter, identity), place, device.variant, device.provider, identity)
+
+
+def _ready_folder(folder: Path, provider: str | None) -> Subject:
+    variant = read_json(folder / "graphs.json").get("variant")
+    if variant is None:
+        raise SettingsError(
+            f"{folder} holds no ready model: it has no graphs.json. Name a folder that "
+            "'redraft model pull' printed."
+        )
+    named = folder / (MANIFEST if (folder / MANIFEST).is_file() else "config.json")
+    return Subject(folder.name, folder, str(variant), provider, sha256_of(named))
+
+
+def bare(model: ModelInfo) -> ModelInfo:
+    """The model without its adapter. Writing causally is all that the base was trained for."""
+    config = replace(model.config, adapter="none", verifier="ar")
+    return replace(model, adapter=None, adapter_sha256="", config=config)
+
+
+def with_adapter(model: ModelInfo, path: Path) -> ModelInfo:
+    """The model with another adapter, run as that adapter says it was trained."""
+    if not path.is_file():
+        raise SettingsError(f"No adapter at {path}. Give its file, '{SHIPPED}' or '{BARE}'.")
+    config = _config(model.config, load_adapter(path).metadata, path)
+    return replace(model, adapter=path, adapter_sha256=sha256_of(path), config=config)
+
+
+def _config(config: ModelConfig, says: Mapping[str, str], path: Path) -> ModelConfig:
+    data = {
+        "adapter": says.get("adapter", config.adapter),
+        "verifier": says.get("verifier", config.verifier),
+        "canvas_width": says.get("canvas", str(config.canvas_width)),
+    }
+    if data["adapter"] not in ("canvas", "all") or data["verifier"] not in ("none", "ar"):
+        raise WeightsError(
+            f"{path} says adapter = {data['adapter']!r} and verifier = {data['verifier']!r}, which "
+            "this Redraft does not know. Use an adapter that 'redraft train run' wrote."
+        )
+    if not data["canvas_width"].isdecimal():
+        raise WeightsError(f"{path} says canvas = {data['canvas_width']!r}, not a width.")
+    return replace(
+        config,
+        adapter="all" if data["adapter"] == "all" else "canvas",
+        verifier="ar" if data["verifier"] == "ar" else "none",
+        canvas_width=int(data["canvas_width"]),
+    )
+
+
+def _make(model: ModelInfo, name: str, folder: Path, variant: str, report: Report) -> None:
+    recipe = recipe_of(model, variant)
+    if problem_of(folder, recipe, thorough=False):
+        combine(model, base_path(name, report), variant, folder, recipe, report)
+
+
+def _label(adapter: str, identity: str) -> str:
+    return "bare base" if adapter == BARE else f"{Path(adapter).name} ({identity[:8]})"
+
+
+def load(subject: Subject, context_tokens: int, threads: int | None) -> Model:
+    """The subject in memory.
+
+    Raises:
+        WeightsError: the folder does not load.
+    """
+    from redraft.model.runtime import OnnxBackend
+
+    backend = OnnxBackend(subject.folder, subject.provider, threads, KV_BYTES)
+    try:
+        warm_up(backend)
+        return Model(
+            name=subject.label,
+            backend=backend,
+            tokenizer=Tokenizer.from_file(subject.folder / "tokenizer.json"),
+            cache=PrefixCache(backend, KV_BYTES),
+            context_tokens=context_tokens,
+        )
+    except BaseException:
+        backend.close()
+        raise
