@@ -114,7 +114,7 @@ def load_adapter(path: Path) -> Adapter:
         if prefix != "blocks" or not layer.isdecimal() or part not in known:
             raise WeightsError(
                 f"{path} is not an adapter: it holds {name!r}. Expected are 'mask_embedding' and "
-                "'blocks.{i}.{linear}.lora_a' and '.lora_b', 'base.' before them where merged first."
+                "'blocks.{i}.{linear}.lora_a' and '.lora_b', those merged first after 'base.'."
             )
     lora = {name: values for name, values in tensors.items() if not name.startswith(GROUND)}
     ground = {n.removeprefix(GROUND): v for n, v in tensors.items() if n.startswith(GROUND)}
