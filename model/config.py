@@ -32,6 +32,11 @@ class ModelConfig:
         head.weight                                   [vocab, hidden], where not tied
 
     Rotary embedding rotates halves (first half with second half), as Hugging Face checkpoints do.
+
+    ``attention`` says who sees whom. ``canvas``: the context is read causally, a canvas sees all of
+    it and itself. ``bidirectional``: every token sees every other, so nothing can be cached.
+    ``block``: a token sees its own block of ``block`` positions and those before it, so finished
+    blocks can be cached.
     """
 
     name: str = "redraft-135m"
@@ -57,9 +62,28 @@ class ModelConfig:
     mask_token: int = 16  # <empty_output>
     end_token: int = 0  # <|endoftext|>
     special_tokens: int = 17  # ids below this are special; of them only END may be predicted
+    # Of imported weights alone; written and hashed only where they differ from these defaults, so
+    # that descriptions and ready folders of earlier releases stay as they are.
+    special_from: int = 0  # ids from here on are special too; 0: none
+    attention: Literal["canvas", "bidirectional", "block"] = "canvas"  # who sees whom, see below
+    block: int = 0  # tokens of a block, where attention is by blocks
+    rope_llama3: tuple[float, ...] = ()  # Llama 3: factor, low and high frequency factor, positions
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that make these weights what they are; :meth:`from_dict` reads them."""
+        fields = dataclasses.asdict(self)
+        for name in _IMPORTED:
+            if fields[name] == _DEFAULTS[name]:
+                del fields[name]
+        return fields
 
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), indent=1)
+        return json.dumps(self.to_dict(), indent=1)
+
+    @property
+    def text_ids(self) -> range:
+        """The tokens that stand for text; all others are marks. END is not among them."""
+        return range(self.special_tokens, self.special_from or self.vocab)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ModelConfig:
@@ -70,4 +94,9 @@ class ModelConfig:
                 f"config.json has unknown fields {unknown}: these weights were made by a newer "
                 "Redraft. Upgrade with 'pip install -U redraft'."
             )
+        data = {**data, "rope_llama3": tuple(data.get("rope_llama3", ()))}
         return cls(**data)
+
+
+_DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
+_IMPORTED = ("special_from", "attention", "block", "rope_llama3")

@@ -17,6 +17,7 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as BpeTokenizer
 
 from .errors import WeightsError
+from .vocabulary import find_marks, read_tokenizer
 
 #: The marks of prompt format "redraft-1", by their names in the base vocabulary.
 END = "<|endoftext|>"
@@ -54,7 +55,7 @@ class Tokenizer:
         bpe.encode_special_tokens = True
         self._bpe = bpe
         self._special = dict(special)
-        self._ids = {name: i for i, name in special.items()}
+        self._ids = find_marks(special, MARKS)
         missing = [mark for mark in MARKS if mark not in self._ids]
         if missing:
             raise WeightsError(
@@ -73,13 +74,13 @@ class Tokenizer:
 
     @classmethod
     def from_file(cls, path: Path) -> Tokenizer:
-        """From a ``tokenizer.json``.
+        """From a ``tokenizer.json``, Redraft's or another model's; see ``vocabulary.py``.
 
         Raises:
             WeightsError: the file is missing or not a tokenizer.
         """
         try:
-            bpe = BpeTokenizer.from_file(str(path))
+            bpe = read_tokenizer(path)
         except Exception as error:  # the library raises plain Exception
             raise WeightsError(
                 f"Cannot read the tokenizer {path}: {error}. Run 'redraft model pull' again."
@@ -92,10 +93,16 @@ class Tokenizer:
 
     @property
     def size(self) -> int:
-        return self._bpe.get_vocab_size(with_added_tokens=True)
+        """One more than the highest id."""
+        return max(self._bpe.get_vocab_size(with_added_tokens=True), max(self._special) + 1)
+
+    @property
+    def special(self) -> dict[int, str]:
+        """Names of the special tokens by id."""
+        return self._special
 
     def mark(self, name: str) -> int:
-        """Id of one of :data:`MARKS`."""
+        """Id of one of :data:`MARKS`, or of what stands in for it in this vocabulary."""
         return self._ids[name]
 
     def encode(self, text: str) -> list[int]:
@@ -121,8 +128,10 @@ class Tokenizer:
             token = self._bpe.id_to_token(i)
             if token is None or i in self._special:
                 table.append(b"")
-            else:
-                table.append(bytes(byte_of[c] for c in token if c in byte_of))
+            elif all(c in byte_of for c in token):
+                table.append(bytes(byte_of[c] for c in token))
+            else:  # added as it is written, such as a run of spaces
+                table.append(token.encode())
         return table
 
 
