@@ -1,8 +1,9 @@
 """The network: one Llama-style stack of weights, read in two attention modes (torch).
 
 ``context`` runs tokens causally and returns their keys and values; ``canvas`` runs several windows
-that each see the cached context before them and themselves in both directions. The reference for
-the ONNX graphs and the module that trains. Knows nothing of prompts, noise or files.
+that each see the cached context before them and themselves in both directions. ``whole`` runs a
+sequence at once, in the attention of imported weights too. The reference for the ONNX graphs and
+the module that trains. Knows nothing of prompts, noise or files.
 
 Sources: Llama (2302.13971), grouped-query attention (2305.13245), LoRA (2106.09685); causal context
 with a bidirectional canvas as in Set Block Decoding (2509.04185) and TiDAR (2511.08923).
@@ -218,12 +219,21 @@ class Network(nn.Module):
         hidden, _ = self._run(x, positions, past, mask, self.config.adapter != "none")
         return hidden.view(batch, count, width, -1)
 
+    def whole(self, tokens: Tensor) -> Tensor:
+        """tokens [batch, n] read as ``config.attention`` says -> hidden [batch, n, hidden]."""
+        n = tokens.shape[1]
+        positions = torch.arange(n, device=tokens.device)
+        x = F.embedding(tokens, self.embed).to(self.dtype)  # [batch, n, hidden]
+        mask = whole_mask(self.config, positions)
+        return self._run(x, positions[None], None, mask, self.config.adapter == "all")[0]
+
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., hidden] -> [..., vocab] fp32; special tokens other than END get -1e9 (min)."""
         head = self.embed if self.config.tied else self.head
         out = F.linear(hidden, head.to(hidden.dtype)).float()
         ids = torch.arange(self.config.vocab, device=out.device)
-        forbidden = (ids < self.config.special_tokens) & (ids != self.config.end_token)
+        text = self.config.text_ids
+        forbidden = ((ids < text.start) | (ids >= text.stop)) & (ids != self.config.end_token)
         return out.masked_fill(forbidden, -1e9)
 
     @property
@@ -290,6 +300,15 @@ def canvas_mask(starts: Tensor, past: int, width: int) -> Tensor:
     owner = torch.arange(count, device=starts.device).repeat_interleave(width)
     to_self = (owner[:, None] == owner[None]).expand(batch, -1, -1)  # [batch, C*B, C*B]
     return torch.cat([to_cache, to_self], dim=2)[:, None]
+
+
+def whole_mask(config: ModelConfig, positions: Tensor) -> Tensor | None:
+    """Who sees whom in a sequence: bool [1, 1, n, n]; None: each those before it."""
+    if config.attention == "canvas":
+        return None
+    block = config.block if config.attention == "block" else len(positions)
+    own = positions // block
+    return (own[None] <= own[:, None])[None, None]
 
 
 def trainable(network: Network) -> Iterable[nn.Parameter]:

@@ -52,16 +52,29 @@ def _frequencies(config: ModelConfig, factor: float) -> tuple[NDArray[np.float64
     """Angle per position for each rotated pair, and the factor on cosines and sines."""
     dim = config.head_dim
     exponents = np.arange(0, dim, 2, dtype=np.float64) / dim
-    plain = config.rope_base**-exponents  # [head_dim / 2]
+    plain = _llama3(config, config.rope_base**-exponents)  # [head_dim / 2]
     if factor == 1.0:
         return plain, 1.0
     if config.rope_scaling == "linear":
         return plain / factor, 1.0
     if config.rope_scaling == "ntk":
         base = config.rope_base * factor ** (dim / (dim - 2))
-        return base**-exponents, 1.0
+        return _llama3(config, base**-exponents), 1.0
     ramp = _yarn_ramp(config)
     return plain * (1.0 - ramp) + plain / factor * ramp, 0.1 * math.log(factor) + 1.0
+
+
+def _llama3(config: ModelConfig, plain: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The frequencies Llama 3.1 and later were trained with: slow ones divided, fast ones kept.
+
+    Source: The Llama 3 Herd of Models (2407.21783) and the configuration published with it.
+    """
+    if not config.rope_llama3:
+        return plain
+    factor, low, high, positions = config.rope_llama3
+    turns = positions * plain / (2 * math.pi)
+    kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
+    return plain * (kept + (1.0 - kept) / factor)
 
 
 def _yarn_ramp(config: ModelConfig) -> NDArray[np.float64]:
