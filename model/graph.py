@@ -1,8 +1,10 @@
 """Builds the ONNX graphs of a model from its configuration, node by node, without weights.
 
 Three forms of one network: ``prefill`` (causal, appends to the KV cache), ``denoise`` (one
-window, both directions) and ``packed`` (K windows side by side, none sees another). No exporter, no
-torch and no binary in git is involved.
+window, both directions) and ``packed`` (K windows side by side, none sees another). Weights that
+attend otherwise than to a canvas (``ModelConfig.attention``) have ``denoise`` alone: it reads any
+part of a sequence and speaks of the rows it is asked about. No exporter, no torch and no binary in
+git is involved.
 Attention is onnxruntime's GroupQueryAttention: it appends keys and values to preallocated buffers
 and rotates by tables that are inputs. Knows nothing of files, sessions or devices:
 ``materialise.py`` places the weights.
@@ -47,6 +49,11 @@ class Graph:
     stored: tuple[Stored, ...]
 
 
+def forms_of(config: ModelConfig) -> tuple[Form, ...]:
+    """The graphs that a model of this configuration runs."""
+    return FORMS if config.attention == "canvas" else ("denoise",)
+
+
 def build(config: ModelConfig, variant: str, form: Form) -> Graph:
     """The graph of one form. Inputs and outputs::
 
@@ -58,6 +65,8 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
         packed: positions int64 [1, n]; bias [1, 1, n, total]
         denoise, packed: -> token int64 [n, 1], confidence, entropy float32 [n, 1],
                             logits float32 [n, vocab]
+        denoise, where the attention is not to a canvas: rows int64 [r], and by blocks
+                 bias [1, 1, n, total] -> the same of the r rows alone
 
     Raises:
         SettingsError: there is no such variant.
@@ -104,7 +113,7 @@ class _Builder:
             x = self._op("Gather", self._vocabulary("embed")[0], "tokens")  # [1, n, hidden]
         else:
             x = self._embed_blocks()
-        if self.form == "prefill":
+        if self.form == "prefill" or self._whole:
             return x
         is_mask = self._op("Equal", "tokens", self._ints("mask_token", c.mask_token))
         is_mask = self._op("Unsqueeze", is_mask, self._ints("last", [-1]))  # [1, n, 1]
@@ -135,8 +144,10 @@ class _Builder:
         c, name = self.config, f"blocks.{layer}"
         y, x = self._norm(f"{name}.norm_attn", x, skip)
         y = self._attention(layer, y)
-        tail = self.form == "prefill" and layer == c.layers - 1
-        if tail:  # after the last keys and values, only scored rows matter: none costs nothing
+        last = layer == c.layers - 1
+        tail = last and self.form == "prefill"
+        if tail or (last and self._whole):
+            # After the last keys and values, only scored rows matter: none costs nothing.
             y = self._op("Gather", y, "rows", axis=1)
             x = self._op("Gather", x, "rows", axis=1)
         width = c.heads * c.head_dim
@@ -169,6 +180,8 @@ class _Builder:
         inputs += ["seqlens_k", "total", "cos", "sin"]
         if self.form == "packed":
             inputs += ["positions", "bias"]
+        elif self._whole and c.attention == "block":
+            inputs += ["", "bias"]  # positions count on from what is cached
         node = helper.make_node(
             "GroupQueryAttention",
             inputs,
@@ -215,8 +228,8 @@ class _Builder:
     def _logits(self, hidden: str) -> None:
         """Adds ``logits`` float32, special tokens suppressed."""
         c = self.config
-        bias = np.zeros(c.vocab, np.float32)
-        bias[: c.special_tokens] = SUPPRESSED
+        bias = np.full(c.vocab, SUPPRESSED, np.float32)
+        bias[c.text_ids.start : c.text_ids.stop] = 0.0
         bias[c.end_token] = 0.0
         suppress = self._constant("suppress", bias)
         head = self._vocabulary("embed" if c.tied else "head")
@@ -337,6 +350,10 @@ class _Builder:
     # --- nodes and tensors
 
     @property
+    def _whole(self) -> bool:
+        return self.config.attention != "canvas"
+
+    @property
     def _float(self) -> np.dtype[Any]:
         return float_type(self.variant)
 
@@ -420,6 +437,9 @@ class _Builder:
             values += [info("targets", TensorProto.INT64, ["r"])]
         if self.form == "packed":
             values += [info("positions", TensorProto.INT64, [1, "n"])]
+        if self._whole:
+            values += [info("rows", TensorProto.INT64, ["r"])]
+        if self.form == "packed" or self.config.attention == "block":
             values += [info("bias", kind, [1, 1, "n", "all"])]
         return values + self._caches("past")
 
@@ -433,11 +453,12 @@ class _Builder:
                 info("logits", TensorProto.FLOAT, ["r", self.config.vocab]),
             ]
         else:
+            n = "r" if self._whole else "n"
             values = [
-                info("token", TensorProto.INT64, ["n", 1]),
-                info("confidence", TensorProto.FLOAT, ["n", 1]),
-                info("entropy", TensorProto.FLOAT, ["n", 1]),
-                info("logits", TensorProto.FLOAT, ["n", self.config.vocab]),
+                info("token", TensorProto.INT64, [n, 1]),
+                info("confidence", TensorProto.FLOAT, [n, 1]),
+                info("entropy", TensorProto.FLOAT, [n, 1]),
+                info("logits", TensorProto.FLOAT, [n, self.config.vocab]),
             ]
         return values + self._caches("present")
 

@@ -7,9 +7,10 @@ so that an engine can be made, and say what is wrong, where it is not installed.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from .answering import Model, warm_up
-from .budget import best_known, pick_budget
+from .budget import CHOICES, best_known, pick_budget
 from .cache import PrefixCache
 from .device import Device, pick_device
 from .engine import Loader, LoadProgress
@@ -18,6 +19,9 @@ from .fetch import Progress
 from .models import cache_dir, info
 from .tokens import Tokenizer
 from .weights import ensure
+
+if TYPE_CHECKING:
+    from .runtime import OnnxBackend
 
 #: Memory for the keys and values of cached prompts.
 KV_BYTES = 1 << 30
@@ -33,7 +37,7 @@ def onnx_loader(
     """
 
     def load(report: LoadProgress) -> Model:
-        from .runtime import OnnxBackend
+        from .whole import open_backend
 
         def fetching(progress: Progress) -> None:
             fetches = progress.stage in ("wait", "download")
@@ -42,18 +46,15 @@ def onnx_loader(
         device = pick_device((provider or "auto").lower(), variant or "auto")
         folder = ensure(model, variant or _variant_for(model, device), fetching)
         report("loading", None, "")
-        backend = OnnxBackend(folder, device.provider, threads, KV_BYTES)
+        backend = open_backend(folder, device.provider, threads, KV_BYTES)
         try:
-            if not backend.config.logit_shift:
+            if backend.config.attention == "canvas" and not backend.config.logit_shift:
                 raise WeightsError(
                     f"The model {model} predicts without the shift by one position, which this "
                     "Redraft does not run. Convert it with logit_shift, or choose another model."
                 )
             warm_up(backend)
-            speed = best_known(
-                backend, model, cache_dir() / "speed.json", threads or 0, time.perf_counter
-            )
-            budget = pick_budget(speed, KV_BYTES // backend.bytes_per_token)
+            budget = _budget(backend, model, threads)
             backend.prepare(budget + 1)
             return Model(
                 name=model,
@@ -68,6 +69,14 @@ def onnx_loader(
             raise
 
     return load
+
+
+def _budget(backend: OnnxBackend, model: str, threads: int | None) -> int:
+    """Tokens of context where a request names none."""
+    if backend.config.attention == "bidirectional":  # every step reads all of it, not the first
+        return CHOICES[2] if backend.provider == "CUDA" else CHOICES[0]
+    speed = best_known(backend, model, cache_dir() / "speed.json", threads or 0, time.perf_counter)
+    return pick_budget(speed, KV_BYTES // backend.bytes_per_token)
 
 
 def _variant_for(model: str, device: Device) -> str:

@@ -16,7 +16,7 @@ from onnx import ModelProto
 
 from .config import ModelConfig
 from .errors import WeightsError
-from .graph import DATA_FILE, FORMS, MASK_ROW, Form, Graph, build
+from .graph import DATA_FILE, MASK_ROW, Form, Graph, build, forms_of
 from .quantize import Array, FloatArray, Stored
 
 #: Raise when the inputs or outputs of the graphs change: ``runtime.py`` refuses other layouts.
@@ -33,8 +33,8 @@ def materialise(
     folder: Path,
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Write ``prefill.onnx``, ``denoise.onnx``, ``packed.onnx``, ``weights.bin``, ``config.json``
-    and ``graphs.json`` (variant and layout).
+    """Write the graphs (``prefill.onnx``, ``denoise.onnx``, ``packed.onnx``, or ``denoise.onnx``
+    alone), ``weights.bin``, ``config.json`` and ``graphs.json`` (variant and layout).
 
     Each file appears under its name when it is whole, the graphs after the data they point into.
 
@@ -49,7 +49,7 @@ def materialise(
         SettingsError: there is no such variant.
         WeightsError: a weight is missing or misshapen, or the disk is full or read-only.
     """
-    graphs = {form: build(config, variant, form) for form in FORMS}
+    graphs = {form: build(config, variant, form) for form in forms_of(config)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write_data(config, graphs, context, canvas, folder, progress or (lambda _: None))

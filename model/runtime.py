@@ -328,7 +328,7 @@ class OnnxSequence:
         cached = len(self._tokens)
         if count == 1 or cached == 0:
             # Without a cache GroupQueryAttention takes only the first position and counts on.
-            return _stack([self.denoise(window, logits) for window in windows])
+            return stack([self.denoise(window, logits) for window in windows])
         one = self._pass("packed", 4 if logits else 3)
         positions = cached + np.tile(np.arange(width, dtype=np.int64), count)
         one.feed("positions", positions[None])
@@ -381,7 +381,8 @@ class OnnxSequence:
             )
 
 
-def _stack(outputs: list[CanvasOutput]) -> CanvasOutput:
+def stack(outputs: list[CanvasOutput]) -> CanvasOutput:
+    """Outputs [B] of several windows as one [K, B]."""
     logits = [output.logits for output in outputs if output.logits is not None]
     return CanvasOutput(
         np.stack([output.token for output in outputs]),

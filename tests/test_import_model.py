@@ -10,8 +10,11 @@ import pytest
 from numpy.typing import NDArray
 from redraft.model.config import ModelConfig
 from redraft.model.huggingface import read_hf_checkpoint
+from redraft.model.materialise import materialise
 from redraft.model.tokens import END, MASK, Tokenizer
 from tiny_hf import LAYOUTS, Layout, reference_logits, torch, write_hf
+
+whole = pytest.importorskip("redraft.model.whole", reason="needs onnxruntime")
 
 #: Largest difference of logits whose spread is about ten: float32 sums in another order.
 CLOSE = 2e-4
@@ -76,3 +79,40 @@ def test_torch_computes_what_the_reference_does(published: Published) -> None:
     with torch.no_grad():
         found = network.logits(network.whole(torch.from_numpy(tokens)[None])[0]).numpy()
     compare(config, found, reference_logits(published.model, published.layout, tokens))
+
+
+@pytest.fixture(scope="module")
+def stored(published: Published) -> Published:
+    """The same with its ONNX graphs in fp32 beside it."""
+    config, tensors, _ = read_hf_checkpoint(published.folder)
+    materialise(config, tensors, tensors, "fp32", published.folder / "fp32")
+    return published
+
+
+@pytest.mark.parametrize("cached", [0, 1, 41, 64])
+def test_onnx_computes_what_the_reference_does(stored: Published, cached: int) -> None:
+    backend = whole.open_backend(stored.folder / "fp32", threads=1)
+    config, sequence = backend.config, backend.new_sequence(256)
+    tokens = some_text(config, 75)
+    sequence.prefill(tokens[:cached])
+    if config.attention == "canvas":
+        rest = tokens[cached:]
+        found = sequence.verify(rest, logits=True).logits
+        expected = reference_logits(stored.model, stored.layout, tokens)[cached:]
+    else:
+        found = sequence.denoise(tokens[cached:], logits=True).logits
+        expected = reference_predictions(stored, config, tokens)[cached:]
+    compare(config, found, expected)
+
+
+def reference_predictions(
+    published: Published, config: ModelConfig, tokens: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Logits of the token after each of ``tokens``, where masks fill the last block."""
+    layout = published.layout
+    ahead = 0 if layout.shift else 1
+    length = len(tokens) + ahead
+    length = -(-length // layout.block) * layout.block if layout.block else length
+    masked = np.full(length, config.mask_token, np.int64)
+    masked[: len(tokens)] = tokens
+    return reference_logits(published.model, layout, masked)[ahead : ahead + len(tokens)]
