@@ -1,27 +1,22 @@
 """Infill, asked for as an editor asks, and judged: ``redraft eval infill``.
 
-A problem is a text with a gap whose true middle is known. HumanEval-Infilling
-(https://github.com/openai/human-eval-infilling, all its files) has tests, run in the sandbox:
-pass@1. Gaps in held-out commits have none: exact match and similarity. The prompt is rendered from
-prefix and suffix alone; the completion is the first candidate's text, nothing cut by the benchmark.
+The prompt is rendered from a gap's prefix and suffix alone, by the path that serves; the completion
+is the first candidate's text, nothing cut by the benchmark. Gaps with tests are tried in the
+sandbox (pass@1); all are compared with what really stood there.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from redraft.model.answering import Model, answer
-from redraft.model.errors import SettingsError
 from redraft.model.plan import Plan
 from redraft.model.records import EditRequest, Prediction
 
+from .gaps import Problem
 from .runs import Episode, Progress, RunFile
 from .sandbox import Verdict, run_program
 from .scoring import exact, first_line_exact, length_class, similarity
@@ -38,21 +33,13 @@ METRICS = (
     Metric("denoise ms", "mean", "denoise_ms", digits=0),
     Metric("total ms", "mean", "total_ms", digits=0),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A gap."""
-
-    id: str
-    group: str  # gaps of one group stand or fall together
-    path: str  # as shown to the model
-    language: str
-    kind: str
-    prefix: str
-    suffix: str
-    middle: str  # the truth
-    test: str = ""  # what follows the program to try it; "": not to be run
+#: Fields shown for each part.
+BY_PART = ("passed", "exact", "first_line", "similarity", "tokens")
+PARTS: tuple[tuple[str, Callable[[Episode], str]], ...] = (
+    ("by kind", lambda each: str(each["kind"])),
+    ("by language", lambda each: str(each["language"])),
+    ("by length of the true answer", lambda each: length_class(each["answer_tokens"])),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,37 +50,6 @@ class Asking:
     max_tokens: int
     max_lines: int | None
     seed: int
-
-
-def human_eval(path: Path) -> list[Problem]:
-    """The problems of one official file.
-
-    Raises:
-        SettingsError: it cannot be read as one.
-    """
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            return [_human_eval(json.loads(line)) for line in file if line.strip()]
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        raise SettingsError(
-            f"{path} is not a file of HumanEval-Infilling ({type(error).__name__}: {error}). Name "
-            "one such as HumanEval-SingleLineInfilling.jsonl.gz."
-        ) from error
-
-
-def _human_eval(record: dict[str, Any]) -> Problem:
-    kind, *rest = record["task_id"].split("/")  # SingleLineInfilling/HumanEval/0/L5
-    return Problem(
-        id=record["task_id"],
-        group="/".join(rest[:2]),
-        path="solution.py",
-        language="python",
-        kind=kind,
-        prefix=record["prompt"],
-        suffix=record["suffix"],
-        middle=record["canonical_solution"],
-        test=f"\n{record['test']}\ncheck({record['entry_point']})\n",
-    )
 
 
 def request_for(problem: Problem, asking: Asking) -> EditRequest:
@@ -157,7 +113,7 @@ def episode(
     """What came of one problem."""
     first = said.candidates[0] if said.candidates else None
     completion = first.text if first is not None else ""
-    verdict = judge(program(problem, completion)) if problem.test else None
+    verdict = judge(problem.program(completion)) if problem.test else None
     return {
         "id": problem.id,
         "group": problem.group,
@@ -184,17 +140,12 @@ def episode(
     }
 
 
-def program(problem: Problem, completion: str) -> str:
-    """The program that decides, as the official harness puts it together."""
-    return problem.prefix + completion + problem.suffix + problem.test
-
-
 def tables(episodes: Sequence[Episode], seed: int) -> Iterator[Table]:
     """Overall, by kind of gap, by language and by length of the true answer."""
-    metrics = [m for m in METRICS if any(each.get(m.field) is not None for each in episodes)]
+    tested = any(each["passed"] is not None for each in episodes)
+    metrics = [metric for metric in METRICS if tested or metric.field != "passed"]
     yield overall("infill", metrics, episodes, seed)
-    yield parted("by kind", metrics, episodes, lambda each: each["kind"], seed)
-    yield parted("by language", metrics, episodes, lambda each: each["language"], seed)
-    yield parted(
-        "by true length", metrics, episodes, lambda each: length_class(each["answer_tokens"]), seed
-    )
+    for title, label in PARTS:
+        if len({label(each) for each in episodes}) > 1:
+            quality = [metric for metric in metrics if metric.field in BY_PART]
+            yield parted(title, quality, episodes, label, seed)

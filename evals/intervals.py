@@ -70,7 +70,7 @@ def mcnemar(only_a: int, only_b: int) -> float:
     if n == 0:
         return 1.0
     tail = sum(math.comb(n, i) for i in range(k + 1))  # integers: no n is too large
-    return min(1.0, 2 * tail / 2**n)
+    return min(1.0, 2 * tail / (1 << n))
 
 
 def _by_group(values: Iterable[float], groups: Iterable[Hashable]) -> NDArray[np.float64]:

@@ -137,7 +137,7 @@ def main() -> None:
     silence()
     leave_the_network()
     limit(order["cpu_s"], order["memory_mb"], order["file_mb"])
-    sys.addaudithook(Guard(os.getcwd()))
+    sys.addaudithook(Guard("."))
     verdict, detail = run(order["program"])
     answer = {"secret": order["secret"], "verdict": verdict, "detail": detail}
     os.write(report, json.dumps(answer).encode())

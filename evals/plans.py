@@ -1,4 +1,4 @@
-"""The ways of decoding that benchmarks compare, by name. Knows nothing of how they are carried out."""
+"""The ways of decoding that benchmarks compare, by name. Knows nothing of how they work."""
 
 from __future__ import annotations
 

@@ -1,21 +1,96 @@
-"""Draws samples that stay: the same ones on every machine, a smaller one part of a larger."""
+"""Held-out commits, and samples that stay the same: on every machine, a smaller part of a larger.
+
+All choices follow from hashes of names and a seed, and languages take turns, so that each is
+measured as soon as any. Knows nothing of what is asked about a commit.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-Item = TypeVar("Item")
+import zstandard
+from redraft.model.errors import SettingsError
+from redraft.model.shards import read_records
 
-
-def some(
-    items: Iterable[Item], name: Callable[[Item], str], limit: int | None, seed: int
-) -> list[Item]:
-    """``limit`` of the items, chosen and ordered by a hash of their names; None: all."""
-    ordered = sorted(items, key=lambda item: _rank(seed, name(item)))
-    return ordered[:limit]
+MOST_LINES = 6_000  # of a file
 
 
-def _rank(seed: int, name: str) -> bytes:
+class Sample(Protocol):
+    """Anything that is asked about."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def language(self) -> str: ...
+
+
+Asked = TypeVar("Asked", bound=Sample)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a commit did to one file."""
+
+    id: str
+    commit: str
+    path: str
+    language: str
+    before: str  # "": a new file
+    after: str
+
+
+def read_changes(path: Path) -> Iterator[Change]:
+    """The changed files of a ``*-commits.jsonl.zst``.
+
+    Raises:
+        SettingsError: it cannot be read as one.
+    """
+    try:
+        for record in read_records(path):
+            yield from _changes(record)
+    except (OSError, ValueError, KeyError, TypeError, zstandard.ZstdError) as error:
+        raise SettingsError(
+            f"{path} is not a file of commits ({type(error).__name__}: {error}). Name one such as "
+            "dev-commits.jsonl.zst."
+        ) from error
+
+
+def _changes(record: dict[str, Any]) -> Iterator[Change]:
+    commit = f"{record['repo']}@{record['commit'][:10]}"
+    for file in record["files"]:
+        before, after = (_unix(file[side] or "") for side in ("before", "after"))
+        if after and max(before.count("\n"), after.count("\n")) < MOST_LINES:
+            name = f"{commit}:{file['path']}"
+            yield Change(name, commit, file["path"], file["language"], before, after)
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def in_turn(samples: Iterable[Asked], limit: int | None, seed: int) -> list[Asked]:
+    """``limit`` of the samples (None: all), the languages taking turns while they last."""
+    ordered = sorted(samples, key=lambda sample: rank(seed, sample.id))
+    seen: dict[str, int] = {}
+    turns: list[tuple[int, int]] = []  # of its language, in the order
+    for place, sample in enumerate(ordered):
+        turns.append((seen.setdefault(sample.language, 0), place))
+        seen[sample.language] += 1
+    return [ordered[place] for _, place in sorted(turns)][:limit]
+
+
+def rank(seed: int, name: str) -> bytes:
     return hashlib.sha256(f"{seed}:{name}".encode()).digest()
+
+
+def fingerprint(samples: Iterable[Sample]) -> str:
+    """Changes when anything about the samples does, so that two samplings never mix in a run."""
+    digest = hashlib.sha256()
+    for sample in sorted(samples, key=lambda each: each.id):
+        digest.update(repr(sample).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]

@@ -6,7 +6,6 @@ measures nothing itself.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,14 +15,22 @@ import typer
 from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
-    from redraft.evals.infill import Problem
+    from redraft.evals.gaps import Problem
+    from redraft.evals.perplexity import Scaling
     from redraft.evals.runs import RunFile
     from redraft.evals.subject import Subject
-    from redraft.evals.tables import Table
     from redraft.model.answering import Model
+    from redraft.model.backend import Backend
     from redraft.model.plan import Plan
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
+
+
+def _writable(json_file: Path | None) -> Path | None:
+    from .figures import check_writable
+
+    return check_writable(json_file)
+
 
 Limit = Annotated[
     int | None, typer.Option(min=1, help="Episodes at most; a smaller sample is part of a larger.")
@@ -56,9 +63,16 @@ Out = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")]
 Json = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the summary there.")
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write the summary there.", callback=_writable),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of the sample, the draws and the bootstrap.")]
+
+
+Commits = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.jsonl.zst", help="Commits of repositories not trained on."),
+]
 
 
 @app.command()
@@ -66,6 +80,7 @@ def infill(
     human_eval: Annotated[
         Path | None, typer.Option(metavar="FILE.jsonl.gz", help="HumanEval-Infilling: pass@1.")
     ] = None,
+    commits: Commits = None,
     limit: Limit = None,
     adapter: Adapter = "shipped",
     weights: Weights = None,
@@ -85,11 +100,14 @@ def infill(
     json_file: Json = None,
     seed: Seed = 0,
 ) -> None:
-    """Fill gaps: HumanEval-Infilling by its tests, held-out commits by exact match."""
+    """Fill gaps: HumanEval-Infilling by its tests, or held-out commits by exact match."""
     from redraft.evals.infill import Asking, solve, tables
+    from redraft.evals.samples import in_turn
     from redraft.evals.sandbox import weakness
 
-    problems, source = _problems(human_eval, None, limit, seed)
+    from .figures import show_tables
+
+    problems, source = _gaps(human_eval, commits)
     if human_eval is not None and weakness():
         _warn(f"The sandbox is weak here: {weakness()}.")
     chosen = _plan(plan, threshold)
@@ -100,23 +118,150 @@ def infill(
             "threshold": threshold, "context": context, "max_tokens": max_tokens,
             "max_lines": max_lines, "seed": seed,
         }  # fmt: skip
-        with _run(out, settings, resume) as run, _progress("filling gaps") as progress:
+        with _run(out, settings, resume) as run:
             asking = Asking(chosen, max_tokens, max_lines, seed)
-            episodes = solve(model, problems, asking, run, jobs, progress)
-            _show(run, tables(episodes, seed), json_file)
+            asked = in_turn(problems, limit, seed)
+            with _progress("filling gaps") as progress:
+                episodes = solve(model, asked, asking, run, jobs, progress)
+            show_tables(run, list(tables(episodes, seed)), json_file)
 
 
-def _problems(
-    human_eval: Path | None, commits: Path | None, limit: int | None, seed: int
-) -> tuple[list[Problem], dict[str, str]]:
-    from redraft.evals.infill import human_eval as read
-    from redraft.evals.samples import some
-    from redraft.model.files import sha256_of
+def _gaps(human_eval: Path | None, commits: Path | None) -> tuple[list[Problem], dict[str, str]]:
+    from redraft.evals.gaps import gaps_of
+    from redraft.evals.gaps import human_eval as read
+    from redraft.evals.samples import fingerprint, read_changes
 
-    if human_eval is None:
-        raise SettingsError("Name what to fill: --human-eval FILE.jsonl.gz.")
-    problems = some(read(human_eval), lambda each: each.id, limit, seed)
-    return problems, {"source": human_eval.name, "source_sha256": sha256_of(human_eval)}
+    if human_eval is not None and commits is None:
+        problems, name = read(human_eval), human_eval.name
+    elif commits is not None and human_eval is None:
+        problems = [gap for change in read_changes(commits) for gap in gaps_of(change)]
+        name = commits.name
+    else:
+        raise SettingsError("Name what to fill: --human-eval FILE or --commits FILE, one of them.")
+    return problems, {"source": name, "sample": fingerprint(problems)}
+
+
+@app.command()
+def edits(
+    commits: Annotated[
+        Path,
+        typer.Option(metavar="FILE.jsonl.zst", help="Commits of repositories not trained on."),
+    ],
+    limit: Limit = None,
+    adapter: Adapter = "shipped",
+    weights: Weights = None,
+    variant: Variant = None,
+    provider: Provider = None,
+    threads: Threads = None,
+    plan: PlanName = "medium",
+    threshold: Threshold = None,
+    context: Context = 2048,
+    max_tokens: MaxTokens = 128,
+    out: Out = None,
+    resume: Resume = False,
+    json_file: Json = None,
+    seed: Seed = 0,
+) -> None:
+    """Foresee the next hunk of held-out commits, given the ones before it."""
+    from redraft.evals.edits import foresee, tables
+    from redraft.evals.samples import fingerprint, in_turn, read_changes
+    from redraft.evals.steps import steps_of
+
+    from .figures import show_tables
+
+    steps = [step for change in read_changes(commits) for step in steps_of(change)]
+    chosen = _plan(plan, threshold)
+    with _judged(adapter, weights, variant, provider, threads, context, out) as (subject, model):
+        _check(chosen, model)
+        settings = {
+            "benchmark": "edits", "source": commits.name, "sample": fingerprint(steps),
+            **_about(subject), "plan": plan, "threshold": threshold, "context": context,
+            "max_tokens": max_tokens, "seed": seed,
+        }  # fmt: skip
+        with _run(out, settings, resume) as run:
+            asked = in_turn(steps, limit, seed)
+            with _progress("foreseeing edits") as progress:
+                episodes = foresee(model, asked, chosen, max_tokens, seed, run, progress)
+            show_tables(run, list(tables(episodes, seed)), json_file)
+
+
+@app.command()
+def perplexity(
+    code: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Folders or files of code, or a *.jsonl.zst."),
+    ],
+    lengths: Annotated[str, typer.Option(help="Tokens, between commas.")] = "4096,8192,16384,32768",
+    scaling: Annotated[str, typer.Option(help="Of positions.")] = "none,linear,ntk,yarn",
+    repositories: Annotated[int, typer.Option(min=1, help="Used of those given, at most.")] = 3,
+    adapter: Adapter = "shipped",
+    weights: Weights = None,
+    variant: Variant = None,
+    provider: Provider = None,
+    threads: Threads = None,
+    out: Out = None,
+    resume: Resume = False,
+    json_file: Json = None,
+    seed: Seed = 0,
+) -> None:
+    """Perplexity of the last 1,024 tokens of long contexts, under each scaling of positions."""
+    from redraft.evals import perplexity as long
+
+    from .figures import show_perplexity
+
+    sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
+    subject = _subject(adapter, weights, variant, provider, out)
+
+    def load(name: long.Scaling) -> Backend:
+        return long.Rescaled(subject.folder, subject.provider, threads, name)
+
+    found = long.prepare(subject.folder, code, sizes, scalings, repositories)
+    settings = {
+        "benchmark": "perplexity", "code": " ".join(path.name for path in code),
+        "sample": long.fingerprint(found), **_about(subject), "scored": long.SCORED,
+    }  # fmt: skip
+    with _run(out, settings, resume) as run:
+        with _progress("reading") as progress:
+            long.measure(found, load, run, progress)
+        show_perplexity(run, list(long.cells(run, found, seed)), json_file)
+
+
+def _lengths(text: str, least: int) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and least < int(part) <= 32_768 for part in parts):
+        raise typer.BadParameter(
+            f"{text!r}: give lengths from {least + 1} to 32768 with commas between them.",
+            param_hint="--lengths",
+        )
+    return sorted({int(part) for part in parts})
+
+
+def _scalings(text: str) -> list[Scaling]:
+    from redraft.evals.perplexity import SCALINGS
+
+    wanted = {part.strip() for part in text.split(",")}
+    if unknown := sorted(wanted - set(SCALINGS)):
+        raise typer.BadParameter(
+            f"{', '.join(unknown)}: choose among {', '.join(SCALINGS)}.", param_hint="--scaling"
+        )
+    return [name for name in SCALINGS if name in wanted]
+
+
+@app.command("compare")
+def compare_runs(
+    a: Annotated[Path, typer.Argument(metavar="A.jsonl")],
+    b: Annotated[Path, typer.Argument(metavar="B.jsonl")],
+    json_file: Json = None,
+    seed: Seed = 0,
+) -> None:
+    """Is run B better than run A, on the episodes that both have?"""
+    from redraft.evals.compare import compare
+    from redraft.evals.runs import read_run
+
+    from .figures import show_comparison
+
+    first, second = read_run(a), read_run(b)
+    show_comparison(first, second, *compare(first, second, seed), json_file)
 
 
 # --- what every benchmark does --------------------------------------------------------------------
@@ -134,6 +279,24 @@ def _check(plan: Plan, model: Model) -> None:
     check_plan(plan, model.backend.config)
 
 
+def _subject(
+    adapter: str,
+    weights: Path | None,
+    variant: str | None,
+    provider: str | None,
+    out: Path | None,
+) -> Subject:
+    from redraft.evals.subject import find_subject
+
+    from .console import bar
+
+    keep = out.absolute().parent / "judged" if out is not None else None
+    with bar() as show:
+        return find_subject(
+            adapter, weights, variant, provider, keep, lambda p: show(p.stage, p.fraction)
+        )
+
+
 @contextmanager
 def _judged(
     adapter: str,
@@ -145,17 +308,10 @@ def _judged(
     out: Path | None,
 ) -> Iterator[tuple[Subject, Model]]:
     """The model to judge, loaded; its memory is given back afterwards."""
-    from redraft.evals.subject import find_subject, load
+    from redraft.evals.subject import load
 
-    from .console import bar
-
-    keep = out.absolute().parent / "judged" if out is not None else None
-    with bar() as show:
-        subject = find_subject(
-            adapter, weights, variant, provider, keep, lambda p: show(p.stage, p.fraction)
-        )
-        show("loading the model", None)
-        model = load(subject, context, threads)
+    subject = _subject(adapter, weights, variant, provider, out)
+    model = load(subject, context, threads)
     try:
         yield subject, model
     finally:
@@ -201,55 +357,6 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as shown:
         task = shown.add_task(what, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)
-
-
-def _show(run: RunFile, found: Iterator[Table], json_file: Path | None) -> None:
-    from rich.text import Text
-
-    from .console import out
-
-    tables = list(found)
-    settings = ", ".join(f"{k} {v}" for k, v in run.settings.items() if "sha256" not in k)
-    out.print(Text(settings, "dim"))
-    for table in tables:
-        out.print(_drawn(table), soft_wrap=False)
-    _write_json(
-        json_file,
-        {
-            "settings": run.settings,
-            "machine": run.machine,
-            "tables": [table.as_json() for table in tables],
-        },
-    )
-
-
-def _drawn(table: Table) -> Any:
-    """Metrics as rows where there is one part, else a row a part."""
-    from rich.table import Table as Drawn
-
-    drawn = Drawn(title=table.title, title_justify="left", box=None, padding=(0, 3, 0, 0))
-    if len(table.rows) == 1 and table.rows[0].label == "all":
-        (row,) = table.rows
-        drawn.add_column("")
-        drawn.add_column(f"n = {row.n:,}")
-        for metric in table.metrics:
-            drawn.add_row(metric.name, metric.show(row.figures[metric.name]))
-        return drawn
-    for heading in ("", "n", *(metric.name for metric in table.metrics)):
-        drawn.add_column(heading, overflow="fold")
-    for row in table.rows:
-        figures = (metric.show(row.figures[metric.name]) for metric in table.metrics)
-        drawn.add_row(row.label, f"{row.n:,}", *figures)
-    return drawn
-
-
-def _write_json(path: Path | None, content: dict[str, Any]) -> None:
-    if path is None:
-        return
-    try:
-        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def _warn(message: str) -> None:

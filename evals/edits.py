@@ -1,0 +1,142 @@
+"""The next edit, asked for as an editor asks, and judged: ``redraft eval edits``.
+
+An edit is exact when the document after it equals the document after the true next hunk, character
+by character; it is at the right place when the lines it changes overlap those of the true hunk. No
+range is revealed. Where nothing is left to do, right is to change nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+
+from redraft.model.answering import Model, answer
+from redraft.model.plan import Plan
+from redraft.model.records import EditRequest, Prediction
+
+from .runs import Episode, Progress, RunFile
+from .steps import Step
+from .tables import Metric, Table, overall, parted
+
+METRICS = (
+    Metric("exact", "share", "exact"),
+    Metric("shown", "share", "shown"),
+    Metric("exact, of those shown", "share", "exact_shown"),
+    Metric("right place, of those shown", "share", "place_shown"),
+    Metric("quiet where nothing is left", "share", "quiet"),
+    Metric("right where nothing is changed", "share", "right_quiet"),
+    Metric("ended by itself", "share", "ended"),
+    Metric("tokens/step", "ratio", "tokens", by="steps", digits=2),
+    Metric("steps", "mean", "steps"),
+    Metric("denoise ms", "mean", "denoise_ms", digits=0),
+    Metric("total ms", "mean", "total_ms", digits=0),
+)
+#: Fields shown for each part.
+BY_PART = ("exact", "shown", "place_shown", "quiet", "tokens")
+PARTS: tuple[tuple[str, Callable[[Episode], str]], ...] = (
+    ("by where the next edit is", lambda each: str(each["kind"])),
+    ("by language", lambda each: str(each["language"])),
+)
+
+
+def request_for(step: Step, max_tokens: int, seed: int) -> EditRequest:
+    return EditRequest(
+        "next_edit",
+        step.path,
+        step.text,
+        step.cursor,
+        language=step.language,
+        edits=step.edits,
+        max_tokens=max_tokens,
+        seed=seed,
+    )
+
+
+def foresee(
+    model: Model,
+    steps: Sequence[Step],
+    plan: Plan,
+    max_tokens: int,
+    seed: int,
+    run: RunFile,
+    progress: Progress = lambda done, total: None,
+) -> list[Episode]:
+    """Ask at every step that ``run`` does not hold yet; episodes in the steps' order."""
+    for done, step in enumerate(steps, 1):
+        if step.id not in run.episodes:
+            request = request_for(step, max_tokens, seed)
+            run.add(episode(step, answer(model, request, time.perf_counter, plan=plan)))
+        progress(done, len(steps))
+    return [run.episodes[step.id] for step in steps]
+
+
+def episode(step: Step, said: Prediction) -> Episode:
+    """What came of one step. Fields that do not apply are None."""
+    first = said.candidates[0] if said.candidates else None
+    shown = first is not None
+    found = step.text
+    if first is not None:
+        found = step.text[: first.start] + first.text + step.text[first.end :]
+    to_do = step.kind != "nothing left"
+    exact = found == step.wanted
+    overlaps = overlap(changed_lines(step.text, found), changed_lines(step.text, step.wanted))
+    return {
+        "id": step.id,
+        "group": step.group,
+        "language": step.language,
+        "kind": step.kind,
+        "expected": change_of(step.text, step.wanted),
+        "found": change_of(step.text, found),
+        "exact": exact if to_do else None,
+        "shown": shown if to_do else None,
+        "exact_shown": exact if to_do and shown else None,
+        "place_shown": overlaps if to_do and shown else None,
+        "quiet": None if to_do else not shown,
+        "right_quiet": None if shown else not to_do,
+        "ended": first.finish == "end" if first is not None else None,
+        "confidence": first.confidence.mean if first is not None else None,
+        "reason": said.reason,
+        "tokens": said.stats.canvas_tokens,
+        "steps": said.stats.denoise_steps,
+        "prompt_tokens": said.stats.prompt_tokens,
+        "cut": said.stats.cut,
+        "denoise_ms": round(said.stats.denoise_ms, 1),
+        "total_ms": round(said.stats.total_ms, 1),
+    }
+
+
+def changed_lines(before: str, after: str) -> tuple[int, int]:
+    """0-based lines [first, last) of ``before`` that differ; empty where lines are only added."""
+    old, new = before.split("\n"), after.split("\n")
+    head = _common(old, new)
+    tail = min(_common(old[::-1], new[::-1]), min(len(old), len(new)) - head)
+    return head, len(old) - tail
+
+
+def change_of(before: str, after: str) -> dict[str, int | str]:
+    """The change in short, for people who read the run's file."""
+    first, last = changed_lines(before, after)
+    new = after.split("\n")
+    kept = len(before.split("\n")) - last
+    return {"first": first, "last": last, "text": "\n".join(new[first : len(new) - kept])}
+
+
+def overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    """Whether two ranges of lines share one; a place between lines meets what it touches."""
+    if a[0] == a[1] or b[0] == b[1]:
+        return a[0] <= b[1] and b[0] <= a[1]
+    return a[0] < b[1] and b[0] < a[1]
+
+
+def _common(a: Sequence[str], b: Sequence[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+
+
+def tables(episodes: Sequence[Episode], seed: int) -> Iterator[Table]:
+    """Overall, by where the next edit is and by language."""
+    yield overall("next edit", METRICS, episodes, seed)
+    quality = [metric for metric in METRICS if metric.field in BY_PART]
+    for title, label in PARTS:
+        if len({label(each) for each in episodes}) > 1:
+            yield parted(title, quality, episodes, label, seed)

@@ -1,0 +1,171 @@
+"""Gaps to fill: HumanEval-Infilling's, and text that held-out commits wrote.
+
+All official files of https://github.com/openai/human-eval-infilling are read (2207.14255; single
+line, multi-line, random span). Kept apart from the training rows on purpose: those may change, a
+benchmark may not. Knows nothing of models.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from redraft.model.errors import SettingsError
+from redraft.model.histories import hunks_of
+
+from .samples import Change
+
+MOST_CHARS = 240  # of a middle: 64 tokens mostly hold it
+MOST_LINE_CHARS = 120
+#: A line's tail begins after one of these, in this cumulative share of the cases.
+CUTS = (
+    (0.60, re.compile(r"[,;:(\[{=.]\s?")),
+    (0.85, re.compile(r"[)\]}]|\w\b|\s")),
+    (1.00, re.compile(r"\w(?=\w)")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A gap."""
+
+    id: str
+    group: str  # gaps of one group stand or fall together
+    path: str  # as shown to the model
+    language: str
+    kind: str
+    prefix: str
+    suffix: str
+    middle: str  # the truth
+    test: str = ""  # what follows the program to try it; "": not to be run
+
+    def program(self, completion: str) -> str:
+        """What decides, put together as the official harness does."""
+        return self.prefix + completion + self.suffix + self.test
+
+
+def human_eval(path: Path) -> list[Problem]:
+    """The problems of one official file.
+
+    Raises:
+        SettingsError: it cannot be read as one.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return [_human_eval(json.loads(line)) for line in file if line.strip()]
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise SettingsError(
+            f"{path} is not a file of HumanEval-Infilling ({type(error).__name__}: {error}). Name "
+            "one such as HumanEval-SingleLineInfilling.jsonl.gz."
+        ) from error
+
+
+def _human_eval(record: dict[str, Any]) -> Problem:
+    kind, *rest = record["task_id"].split("/")  # SingleLineInfilling/HumanEval/0/L5
+    return Problem(
+        id=record["task_id"],
+        group="/".join(rest[:2]),
+        path="solution.py",
+        language="python",
+        kind=kind,
+        prefix=record["prompt"],
+        suffix=record["suffix"],
+        middle=record["canonical_solution"],
+        test=f"\n{record['test']}\ncheck({record['entry_point']})\n",
+    )
+
+
+# --- held-out commits -----------------------------------------------------------------------------
+
+
+def gaps_of(change: Change) -> Iterator[Problem]:
+    """At most one whole line, one tail of a line and one run of 2 to 5 lines that the commit wrote,
+    each in the file as the commit left it."""
+    lines = change.after.split("\n")
+    runs = [
+        range(first, last)
+        for first, last in _written(change)
+        if any(_usable(line) for line in lines[first:last])
+    ]
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    for kind in ("line", "tail", "lines"):
+        rng = random.Random(f"{change.id}:{kind}")
+        found = _choose(kind, lines, starts, runs, rng)
+        if found is not None:
+            yield _gap(change, kind, *found)
+
+
+def _written(change: Change) -> Iterator[tuple[int, int]]:
+    """Lines [first, last) of ``after`` that the commit wrote."""
+    shift = 0
+    for hunk in hunks_of(change.before.split("\n"), change.after.split("\n")):
+        first = hunk.first + shift
+        yield first, first + len(hunk.new)
+        shift += hunk.growth
+
+
+def _usable(line: str) -> bool:
+    return len(line.strip()) >= 4 and len(line) <= MOST_LINE_CHARS
+
+
+def _choose(
+    kind: str, lines: list[str], starts: list[int], runs: list[range], rng: random.Random
+) -> tuple[int, int] | None:
+    """The span [start, end) of the file to take out; None where the kind has no place."""
+    if kind == "lines":
+        runs = [run for run in runs if len(run) >= 2]
+    places = [i for run in runs for i in run if _usable(lines[i])]
+    for i in rng.sample(places, min(len(places), 8)):
+        start = starts[i] + _indent(lines[i])
+        end = starts[i] + len(lines[i])
+        if kind == "tail":
+            cut = _cut(lines[i], rng)
+            if cut is None:
+                continue
+            return starts[i] + cut, end
+        if kind == "line":
+            return start, end
+        run = next(run for run in runs if i in run)
+        last = min(i + rng.randint(2, 5), run.stop) - 1
+        end = starts[last] + len(lines[last])
+        if last > i and lines[last].strip() and end - start <= MOST_CHARS:
+            return start, end
+    return None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _cut(line: str, rng: random.Random) -> int | None:
+    """A column where a person may pause, with something left to write."""
+    draw, begin = rng.random(), _indent(line)
+    for share, pattern in CUTS:
+        if draw > share:
+            continue
+        ends = [m.end() for m in pattern.finditer(line, begin)]
+        ends = [end for end in ends if len(line[end:].strip()) >= 3]
+        if ends:
+            return rng.choice(ends)
+    return None
+
+
+def _gap(change: Change, kind: str, start: int, end: int) -> Problem:
+    return Problem(
+        id=f"{change.id}:{kind}",
+        group=change.commit,
+        path=change.path,
+        language=change.language,
+        kind=kind,
+        prefix=change.after[:start],
+        suffix=change.after[end:],
+        middle=change.after[start:end],
+    )

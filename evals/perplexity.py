@@ -1,0 +1,294 @@
+"""Perplexity of the context pass over long real code: ``redraft eval perplexity``.
+
+Files of one repository stand one behind the other, each under its file mark, as related files do in
+the prompt. Windows of all lengths end at the same place and are scored over the same last tokens,
+so that only what stands before them differs. Positions beyond the trained ones are stretched in one
+way or another (``model/rope.py``); the tables are inputs of the graphs, so no export is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from redraft.model.backend import Backend, FloatArray, IntArray
+from redraft.model.backend import Sequence as Cached
+from redraft.model.combine import read_json
+from redraft.model.config import ModelConfig
+from redraft.model.errors import SettingsError
+from redraft.model.memory import size_class
+from redraft.model.rope import stretch
+from redraft.model.runtime import OnnxBackend
+from redraft.model.shards import read_records
+from redraft.model.tokens import FILE, Tokenizer
+
+from .intervals import Figure, ratio
+from .runs import Episode, RunFile
+
+Scaling = Literal["none", "linear", "ntk", "yarn"]
+SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
+
+SCORED = 1_024  # last tokens of every window
+BLOCK = 64  # tokens that are resampled together: neighbours are not independent
+CHUNK = 512  # tokens between two signs of progress
+
+#: What counts as code in a folder.
+SUFFIXES = frozenset({
+    ".py", ".pyi", ".rs", ".go", ".java", ".kt", ".scala", ".js", ".jsx", ".mjs", ".ts", ".tsx",
+    ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".rb", ".php", ".swift", ".lua",
+})  # fmt: skip
+SKIPPED = frozenset({"node_modules", "vendor", "dist", "build", "target", "__pycache__"})
+
+Told = Callable[[int, int], None]  # tokens done, of all
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Code of one repository, long enough for the longest window."""
+
+    name: str
+    tokens: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Tokens whose last :data:`SCORED` are scored."""
+
+    id: str
+    group: str
+    length: int
+    scaling: Scaling  # "none" where the length needs none
+    tokens: IntArray  # [length]
+
+
+class Rescaled(OnnxBackend):
+    """A model folder run with another scaling than its config names."""
+
+    def __init__(
+        self, folder: Path, provider: str | None, threads: int | None, scaling: Scaling
+    ) -> None:
+        super().__init__(folder, provider, threads, kv_bytes=0)
+        self._config = replace(self._config, rope_scaling=scaling)  # before any table is made
+
+
+def sources(paths: Sequence[Path]) -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
+    """(name of a repository, its (path, text) pairs) of folders, files and ``*.jsonl.zst``.
+
+    Raises:
+        SettingsError: a path is neither.
+    """
+    for path in paths:
+        if path.is_dir():
+            yield path.resolve().name, _folder(path)
+        elif path.name.endswith(".jsonl.zst"):
+            yield from _records(path)
+        elif path.is_file():
+            yield path.name, iter([(path.name, _text(path))])
+        else:
+            raise SettingsError(f"There is no {path}. Name files, folders or a *.jsonl.zst.")
+
+
+def _folder(folder: Path) -> Iterator[tuple[str, str]]:
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        hidden = any(part.startswith(".") or part in SKIPPED for part in inside.parts)
+        if path.suffix in SUFFIXES and not hidden and path.is_file():
+            yield inside.as_posix(), _text(path)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _records(path: Path) -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
+    """The newest text of each file in a file of commits or of files, by repository."""
+    found: dict[str, dict[str, str]] = {}
+    for record in sorted(read_records(path), key=lambda each: each.get("time", 0)):
+        files: list[dict[str, Any]] = record.get("files") or [record]
+        for file in files:
+            text = file.get("after") or file.get("text")
+            if text:
+                found.setdefault(record["repo"], {})[file["path"]] = text
+    for repo, texts in sorted(found.items()):
+        yield repo, iter(sorted(texts.items()))
+
+
+def documents(
+    found: Iterable[tuple[str, Iterator[tuple[str, str]]]],
+    tokenizer: Tokenizer,
+    least: int,
+    most: int,
+) -> list[Document]:
+    """The first ``most`` of at least ``least`` tokens, none read further than one window needs.
+
+    Raises:
+        SettingsError: none is that long.
+    """
+    made, longest = [], 0
+    for name, files in found:
+        tokens: list[int] = []
+        for path, text in files:
+            head = [tokenizer.mark(FILE), *tokenizer.encode(f"{path}\n")]
+            tokens += [*head, *tokenizer.encode(text if text.endswith("\n") else text + "\n")]
+            if len(tokens) >= least:
+                made.append(Document(name, np.asarray(tokens[:least], np.int64)))
+                break
+        longest = max(longest, len(tokens))
+        if len(made) == most:
+            break
+    if not made:
+        raise SettingsError(
+            f"The longest repository given has {longest:,} tokens of code; {least:,} are needed. "
+            "Name a larger one, or shorter --lengths."
+        )
+    return made
+
+
+def prepare(
+    folder: Path,
+    paths: Sequence[Path],
+    lengths: Sequence[int],
+    scalings: Sequence[Scaling],
+    repositories: int,
+) -> list[Window]:
+    """The windows over the code at ``paths``, for the model in ``folder``.
+
+    Raises:
+        SettingsError: nothing there is long enough.
+    """
+    config = ModelConfig.from_dict(read_json(folder / "config.json"))
+    tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
+    made = documents(sources(paths), tokenizer, max(lengths), repositories)
+    return windows(made, lengths, scalings, config)
+
+
+def windows(
+    made: Sequence[Document],
+    lengths: Sequence[int],
+    scalings: Sequence[Scaling],
+    config: ModelConfig,
+) -> list[Window]:
+    """All that has to be computed; a length within the trained positions once, whatever scaling."""
+    found: dict[str, Window] = {}
+    for document in made:
+        for length in lengths:
+            for scaling in scalings:
+                used = needed(config, length, scaling)
+                name = f"{document.name}:{length}:{used}"
+                tokens = document.tokens[-length:]
+                found[name] = Window(name, document.name, length, used, tokens)
+    return list(found.values())
+
+
+def needed(config: ModelConfig, length: int, scaling: Scaling) -> Scaling:
+    """``scaling``, or "none" where a sequence of ``length`` is not stretched anyway."""
+    scaled = replace(config, rope_scaling=scaling)
+    return scaling if stretch(scaled, size_class(length)) > 1.0 else "none"
+
+
+def fingerprint(found: Sequence[Window]) -> str:
+    """Changes with the code that is read; not with lengths and scalings."""
+    ends = sorted({(window.group, window.tokens[-SCORED:].tobytes()) for window in found})
+    return hashlib.sha256(repr(ends).encode()).hexdigest()[:16]
+
+
+def measure(
+    found: Sequence[Window],
+    load: Callable[[Scaling], Backend],
+    run: RunFile,
+    told: Told = lambda done, total: None,
+) -> None:
+    """Score every window that ``run`` does not hold yet, one scaling after the other."""
+    total, done = sum(window.length for window in found), 0
+    for scaling in SCALINGS:
+        mine = [window for window in found if window.scaling == scaling]
+        todo = [window for window in mine if window.id not in run.episodes]
+        done += sum(window.length for window in mine) - sum(window.length for window in todo)
+        if not todo:
+            continue
+        backend = load(scaling)
+        try:
+            for window in todo:
+                run.add(episode(window, backend, _counting(told, done, total)))
+                done += window.length
+        finally:
+            backend.close()
+
+
+def _counting(told: Told, before: int, total: int) -> Callable[[int], None]:
+    return lambda done: told(before + done, total)
+
+
+def episode(window: Window, backend: Backend, told: Callable[[int], None]) -> Episode:
+    """Negative log-likelihood of the window's last tokens, in blocks."""
+    sequence = backend.new_sequence(window.length)
+    try:
+        nll = -score_tail(sequence, window.tokens, SCORED, told)
+    finally:
+        backend.release(sequence)
+    blocks = [nll[i : i + BLOCK] for i in range(0, len(nll), BLOCK)]
+    return {
+        "id": window.id,
+        "group": window.group,
+        "length": window.length,
+        "scaling": window.scaling,
+        "nll": float(nll.mean()),
+        "blocks": [[round(float(block.sum()), 5), len(block)] for block in blocks],
+    }
+
+
+def score_tail(
+    sequence: Cached, tokens: IntArray, count: int, told: Callable[[int], None] = lambda n: None
+) -> FloatArray:
+    """Log-probabilities of the last ``count`` tokens, each given all before it. [count]
+
+    The token before them is part of the scored call, so that none is lost between two calls.
+    """
+    start = len(tokens) - count - 1
+    if start < 0:
+        raise SettingsError(f"{len(tokens):,} tokens are too few to score {count:,} of them.")
+    for at in range(0, start, CHUNK):
+        sequence.prefill(tokens[at : min(at + CHUNK, start)])
+        told(at)
+    scored = _log_probabilities(sequence, tokens[start:])
+    told(len(tokens))
+    return scored
+
+
+def _log_probabilities(sequence: Cached, tokens: IntArray) -> FloatArray:
+    """Of tokens[1:]; ``tokens`` [n] are appended. [n - 1]"""
+    return sequence.verify(tokens).log_probability
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Perplexity at one length under one scaling."""
+
+    length: int
+    scaling: str  # "any" where the length needs none
+    perplexity: Figure  # n: tokens scored
+
+
+def cells(run: RunFile, found: Sequence[Window], seed: int) -> Iterator[Cell]:
+    """In the order of the windows' lengths."""
+    ways = sorted({(window.length, SCALINGS.index(window.scaling)) for window in found})
+    stretched = {length for length, way in ways if way}
+    for length, way in ways:
+        mine = [w for w in found if (w.length, w.scaling) == (length, SCALINGS[way])]
+        name = SCALINGS[way] if length in stretched else "any"
+        yield Cell(length, name, perplexity([run.episodes[w.id] for w in mine], seed))
+
+
+def perplexity(episodes: Sequence[Episode], seed: int) -> Figure:
+    """exp of the mean negative log-likelihood, bootstrapped over blocks of neighbours."""
+    blocks = [block for each in episodes for block in each["blocks"]]
+    found = ratio([total for total, _ in blocks], [count for _, count in blocks], seed=seed)
+    if found.value is None or found.low is None or found.high is None:
+        return found
+    tokens = int(sum(count for _, count in blocks))
+    return Figure(math.exp(found.value), math.exp(found.low), math.exp(found.high), tokens)

@@ -1,0 +1,129 @@
+"""How evaluations look: tables of figures with their intervals for people, JSON for programs.
+
+Knows rich and the records of ``redraft.evals``; measures nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from redraft.evals.compare import Difference
+from redraft.evals.perplexity import Cell
+from redraft.evals.runs import RunFile
+from redraft.evals.tables import Table
+from redraft.model.errors import SettingsError
+from rich.table import Table as Drawn
+from rich.text import Text
+
+from .console import out
+
+WIDE = 200  # columns, where nobody's terminal says otherwise: figures with intervals take room
+
+
+def show_tables(run: RunFile, tables: list[Table], json_file: Path | None) -> None:
+    _say_settings(run)
+    for table in tables:
+        _print(_drawn(table))
+    _write_json(json_file, _summary(run) | {"tables": [table.as_json() for table in tables]})
+
+
+def show_perplexity(run: RunFile, cells: list[Cell], json_file: Path | None) -> None:
+    _say_settings(run)
+    drawn = _empty("perplexity of the last tokens", "context", "scaling", "perplexity", "tokens")
+    for cell in cells:
+        figure = cell.perplexity
+        span = f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
+        drawn.add_row(f"{cell.length:,}", cell.scaling, span, f"{figure.n:,}")
+    _print(drawn)
+    _write_json(json_file, _summary(run) | {"cells": [asdict(cell) for cell in cells]})
+
+
+def _say_settings(run: RunFile) -> None:
+    said = ", ".join(f"{key} {value}" for key, value in run.settings.items() if value is not None)
+    out.print(Text(said, "dim"))
+
+
+def _summary(run: RunFile) -> dict[str, Any]:
+    return {"settings": run.settings, "machine": run.machine}
+
+
+def _drawn(table: Table) -> Drawn:
+    """Metrics as rows where there is one part, else a row a part."""
+    if len(table.rows) == 1:
+        (row,) = table.rows
+        drawn = _empty(table.title, "", f"n = {row.n:,}")
+        for metric in table.metrics:
+            drawn.add_row(metric.name, metric.show(row.figures[metric.name]))
+        return drawn
+    drawn = _empty(table.title, "", "n", *(metric.name for metric in table.metrics))
+    for row in table.rows:
+        if any(figure.measured for figure in row.figures.values()):
+            figures = [metric.show(row.figures[metric.name]) for metric in table.metrics]
+        else:
+            figures = [f"not measured (n={row.n})"]
+        drawn.add_row(row.label, f"{row.n:,}", *figures)
+    return drawn
+
+
+def _empty(title: str, *headings: str) -> Drawn:
+    drawn = Drawn(title=title, title_justify="left", box=None, padding=(0, 3, 0, 0))
+    for heading in headings:
+        drawn.add_column(heading, overflow="fold")
+    return drawn
+
+
+def _print(drawn: Drawn) -> None:
+    if not out.is_terminal:
+        out.width = max(out.width, WIDE)
+    out.print(drawn, soft_wrap=False)
+
+
+def show_comparison(
+    a: RunFile, b: RunFile, common: int, found: list[Difference], json_file: Path | None
+) -> None:
+    for name, run, other in (("A", a, b), ("B", b, a)):
+        differing = {k: v for k, v in run.settings.items() if other.settings.get(k) != v}
+        said = ", ".join(f"{key} {value}" for key, value in differing.items())
+        out.print(Text(f"{name}  {said or 'made as the other'}", "dim"))
+    drawn = _empty(f"{common:,} episodes in both", "", "n", "A", "B", "B - A", "only A / B", "p")
+    for one in found:
+        drawn.add_row(*_difference(one))
+    _print(drawn)
+    _write_json(
+        json_file,
+        {"a": a.settings, "b": b.settings, "fields": [asdict(one) for one in found]},
+    )
+
+
+def _difference(one: Difference) -> tuple[str, ...]:
+    change = one.difference
+    assert change.value is not None and change.low is not None and change.high is not None
+    if not one.share:
+        span = f"{change.value:+,.2f} [{change.low:+,.2f}, {change.high:+,.2f}]"
+        return one.field, f"{change.n:,}", f"{one.a:,.2f}", f"{one.b:,.2f}", span, "", ""
+    span = f"{change.value:+.1%} [{change.low:+.1%}, {change.high:+.1%}]"
+    alone = f"{one.only_a} / {one.only_b}"
+    return one.field, f"{change.n:,}", f"{one.a:.1%}", f"{one.b:.1%}", span, alone, f"{one.p:.2g}"
+
+
+def check_writable(path: Path | None) -> Path | None:
+    """Said before hours of measuring, not after.
+
+    Raises:
+        SettingsError: ``path`` has no folder to be in.
+    """
+    if path is not None and not path.absolute().parent.is_dir():
+        raise SettingsError(f"The folder of {path} does not exist. Make it first.")
+    return path
+
+
+def _write_json(path: Path | None, content: dict[str, Any]) -> None:
+    if path is None:
+        return
+    try:
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be written: {error.strerror}.") from error
