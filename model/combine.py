@@ -10,7 +10,7 @@ import contextlib
 import json
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from math import prod
 from pathlib import Path
@@ -55,22 +55,39 @@ def combine(
         WeightsError: the parts do not fit together or the disk does not take the result; what was
             at ``folder`` before is then still there.
     """
+    size = expected_bytes(model.config, variant)
+    make_ready(
+        folder, size, recipe, lambda place: _write_model(model, base, variant, place, progress)
+    )
+
+
+def make_ready(folder: Path, size: int, recipe: str, write: Callable[[Path], None]) -> None:
+    """Have ``write`` fill an empty place, add the manifest, and put it where ``folder`` is.
+
+    Args:
+        size: bytes it will take, about.
+        recipe: names what the folder is made from, for :func:`problem_of`.
+
+    Raises:
+        WeightsError: the disk or the memory does not suffice, or ``write`` says so; what was at
+            ``folder`` before is then still there.
+    """
     make_folder(folder.parent)
-    for leftover in folder.parent.glob(f".{variant}.*"):  # of a process that was killed
+    for leftover in folder.parent.glob(f".{folder.name}.*"):  # of a process that was killed
         shutil.rmtree(leftover, ignore_errors=True)
-    require_space(folder.parent, _expected_bytes(model.config, variant))
-    temporary = folder.parent / f".{variant}.{secrets.token_hex(4)}.tmp"
+    require_space(folder.parent, size)
+    temporary = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.tmp"
     make_folder(temporary)
     try:
         with explaining("write", temporary):
-            _write_model(model, base, variant, temporary, progress)
+            write(temporary)
         sync_files(temporary)
         write_manifest(temporary, recipe)
         replace_folder(temporary, folder)
     except MemoryError as error:
         raise WeightsError(
-            f"not enough memory to combine {model.name} {variant}: about 1.5 GB must be free. "
-            "Close other programs and try again."
+            f"not enough memory to make {folder}, of {size / 1e6:,.0f} MB. Close other programs "
+            "and try again."
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -127,7 +144,8 @@ def _check_architecture(config: ModelConfig, fields: Mapping[str, Any]) -> None:
             )
 
 
-def _expected_bytes(config: ModelConfig, variant: str) -> int:
+def expected_bytes(config: ModelConfig, variant: str) -> int:
+    """About how much a ready folder takes."""
     weights = sum(prod(shape) for shape in tensor_shapes(asdict(config)).values())
     passes = 2 if config.adapter == "canvas" else 1
     return int(weights * passes * _BYTES_PER_WEIGHT[variant])

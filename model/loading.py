@@ -7,6 +7,7 @@ so that an engine can be made, and say what is wrong, where it is not installed.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .answering import Model, warm_up
@@ -43,8 +44,8 @@ def onnx_loader(
             fetches = progress.stage in ("wait", "download")
             report("downloading" if fetches else "loading", progress.fraction, progress.stage)
 
-        device = pick_device((provider or "auto").lower(), variant or "auto")
-        folder = ensure(model, variant or _variant_for(model, device), fetching)
+        device, chosen = _choose(model, variant, provider)
+        folder = ensure(model, chosen, fetching)
         report("loading", None, "")
         backend = open_backend(folder, device.provider, threads, KV_BYTES)
         try:
@@ -79,7 +80,21 @@ def _budget(backend: OnnxBackend, model: str, threads: int | None) -> int:
     return pick_budget(speed, KV_BYTES // backend.bytes_per_token)
 
 
-def _variant_for(model: str, device: Device) -> str:
-    """What suits the device, or the finer variant that the model's description asks for."""
-    wanted = info(model).default_variant
-    return wanted if device.provider == "CPU" and wanted in ("q8", "fp32") else device.variant
+def _choose(model: str, variant: str | None, provider: str | None) -> tuple[Device, str]:
+    """Where to run which variant: what is asked for, or what suits the device, or the finer one
+    that the model's description asks for; of an imported model one that was made."""
+    device = pick_device((provider or "auto").lower(), variant or "auto")
+    if variant is not None:
+        return device, variant
+    found = info(model)
+    wanted = found.default_variant
+    chosen = wanted if device.provider == "CPU" and wanted in ("q8", "fp32") else device.variant
+    if found.origin is not None or chosen in found.prebuilt:
+        return device, chosen
+    fitting = [v for v in found.prebuilt if (v == "fp16") == (device.provider == "CUDA")]
+    if fitting:
+        return device, wanted if wanted in fitting else fitting[0]
+    if provider is None and device.provider == "CUDA":
+        why = f"Running on the CPU: {model} was imported as {wanted}; fp16 would use CUDA."
+        return replace(pick_device("cpu", wanted), notice=why), wanted
+    return device, chosen

@@ -17,7 +17,7 @@ from typing import Any
 import platformdirs
 
 from .config import ModelConfig
-from .errors import UnknownModel, WeightsError
+from .errors import SettingsError, UnknownModel, WeightsError
 from .fetch import Base
 from .quantize import VARIANTS
 
@@ -40,7 +40,7 @@ class ModelInfo:
     version: str
     summary: str
     license: str
-    base: Base
+    origin: Base | None  # None: imported, so that there is nothing to fetch
     adapter: Path | None
     adapter_sha256: str  # "" without an adapter
     config: ModelConfig
@@ -48,24 +48,49 @@ class ModelInfo:
     folder: Path | None = None  # of the user's models; None: built in
     prebuilt: tuple[str, ...] = ()  # variants that lie ready in ``folder``
 
+    @property
+    def base(self) -> Base:
+        """
+        Raises:
+            WeightsError: the model was imported.
+        """
+        if self.origin is None:
+            raise WeightsError(
+                f"{self.name} was imported and has no base to fetch. Run 'redraft model import' "
+                f"with its folder, --name {self.name} and the --variant you want."
+            )
+        return self.origin
+
     def describe(self) -> dict[str, Any]:
         """The content of a ``model.json``."""
         adapter = None
         if self.adapter is not None:
             adapter = {"file": self.adapter.name, "sha256": self.adapter_sha256}
-        config = asdict(self.config)
+        config = self.config.to_dict()
         del config["name"]
         return {
             "name": self.name,
             "version": self.version,
             "summary": self.summary,
             "license": self.license,
-            "base": asdict(self.base),
+            "base": None if self.origin is None else asdict(self.origin),
             "adapter": adapter,
             "default_variant": self.default_variant,
             "prebuilt": list(self.prebuilt),
             "config": config,
         }
+
+
+def check_name(name: str) -> None:
+    """
+    Raises:
+        SettingsError: a model cannot be called that.
+    """
+    if not _NAME.fullmatch(name):
+        raise SettingsError(
+            f"A model cannot be called {name!r}: letters, digits and . _ + - only, 64 at most, a "
+            "letter or digit first."
+        )
 
 
 def cache_dir() -> Path:
@@ -107,7 +132,7 @@ def info(name: str) -> ModelInfo:
     known = ", ".join(model.name for model in models)
     raise UnknownModel(
         f"There is no model {name!r}; known are {known}. Put the folder of a model of your own "
-        "into REDRAFT_MODELS."
+        "into REDRAFT_MODELS, or import one with 'redraft model import'."
     )
 
 
@@ -152,12 +177,14 @@ def _advice(path: Path) -> str:
 def _model(path: Path, data: Mapping[str, Any]) -> ModelInfo:
     adapter, folder = data["adapter"], path.parent
     variants = tuple(_variant(v) for v in data.get("prebuilt", ()))
+    if data["base"] is None and not variants:
+        raise ValueError("it names neither a base to fetch nor a variant that lies ready")
     return ModelInfo(
         name=_matching(_NAME, "name", data["name"]),
         version=_matching(_NAME, "version", data["version"]),
         summary=str(data.get("summary", "")),
         license=str(data.get("license", "")),
-        base=_base(data["base"]),
+        origin=None if data["base"] is None else _base(data["base"]),
         adapter=folder / _matching(_NAME, "adapter.file", adapter["file"]) if adapter else None,
         adapter_sha256=_matching(_SHA256, "adapter.sha256", adapter["sha256"]) if adapter else "",
         config=ModelConfig.from_dict({**data["config"], "name": data["name"]}),

@@ -23,7 +23,6 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import filelock
@@ -150,8 +149,8 @@ def _copy_folder(source: Path, target: Path) -> None:
 
 
 def _place(model: ModelInfo, variant: str) -> tuple[Path, str | None]:
-    """Where a variant lies, and the recipe it must be made by; None: as it was exported."""
-    if model.folder is not None and variant in model.prebuilt:
+    """Where a variant lies, and the recipe it must be made by; None: as exported or imported."""
+    if model.folder is not None and (variant in model.prebuilt or model.origin is None):
         return model.folder / variant, None
     return cache_dir() / "ready" / model.name / model.version / variant, _recipe(model, variant)
 
@@ -162,7 +161,7 @@ def _recipe(model: ModelInfo, variant: str) -> str:
         "makers": {name: sha256_of(Path(__file__).with_name(name)) for name in _MAKERS},
         "base": model.base.gguf_sha256,
         "adapter": model.adapter_sha256,
-        "config": asdict(model.config),
+        "config": model.config.to_dict(),
         "variant": variant,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -180,7 +179,15 @@ def _provide(
     folder, recipe = _place(model, variant)
     problem = problem_of(folder, recipe, thorough)
     if recipe is None and problem:
-        raise WeightsError(f"{folder} is damaged: {problem}. Copy the exported model anew.")
+        if variant not in model.prebuilt:
+            raise WeightsError(
+                f"{model.name} was imported as {', '.join(model.prebuilt)}, not as {variant}. Run "
+                f"'redraft model import' with its folder, --name {model.name} and --variant "
+                f"{variant}."
+            )
+        raise WeightsError(
+            f"{folder} is damaged: {problem}. Copy the exported model anew, or import it again."
+        )
     if not problem and source is None:
         return folder
     if recipe is None or (model.prebuilt and model.adapter is None):

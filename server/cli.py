@@ -17,6 +17,7 @@ import typer
 from redraft.model.errors import RedraftError, SettingsError
 
 from .evaluate import app as eval_app
+from .importing import import_weights
 from .training import app as train_app
 
 if TYPE_CHECKING:
@@ -172,6 +173,9 @@ def model_pull(
     with bar() as show:
         folder = pull(settings.model, source, settings.variant, lambda p: show(p.stage, p.fraction))
     out.print(str(folder), markup=False)
+
+
+models.command("import")(import_weights)
 
 
 @models.command("info")

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from redraft.model import loading, weights, whole
+from redraft.model.answering import answer
+from redraft.model.cache import PrefixCache
 from redraft.model.config import ModelConfig
-from redraft.model.huggingface import read_hf_checkpoint
+from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.families import architecture, family_of
+from redraft.model.huggingface import checkpoint_sha256, read_hf_checkpoint
+from redraft.model.importing import import_model
 from redraft.model.materialise import materialise
-from redraft.model.tokens import END, MASK, Tokenizer
-from tiny_hf import LAYOUTS, Layout, reference_logits, torch, write_hf
+from redraft.model.records import EditRequest
+from redraft.model.rope import rope_tables
+from redraft.model.tokens import END, MARKS, MASK, SUFFIX, Tokenizer
+from redraft.model.vocabulary import find_marks
+from redraft.server.cli import app
+from reference import Reference
+from safetensors.numpy import save_file
+from tiny_hf import (
+    LAYOUTS,
+    QWEN2_PRE_TOKENIZER,
+    Layout,
+    reference_logits,
+    torch,
+    torch_files,
+    transformers,
+    write_hf,
+)
+from typer.testing import CliRunner
 
-whole = pytest.importorskip("redraft.model.whole", reason="needs onnxruntime")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+
+TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" * 4
 
 #: Largest difference of logits whose spread is about ten: float32 sums in another order.
 CLOSE = 2e-4
@@ -59,6 +87,7 @@ def test_conventions_come_from_the_family(published: Published) -> None:
     tokenizer = Tokenizer.from_file(path)
     assert (config.attention, config.block) == (layout.attention, layout.block)
     assert config.logit_shift == layout.shift
+    assert config.rope_base == layout.rope_base
     assert config.adapter == "none"
     assert config.vocab == tokenizer.size == len(tensors["embed.weight"])
     assert tokenizer.special[config.end_token] == "<|endoftext|>"
@@ -116,3 +145,387 @@ def reference_predictions(
     masked = np.full(length, config.mask_token, np.int64)
     masked[: len(tokens)] = tokens
     return reference_logits(published.model, layout, masked)[ahead : ahead + len(tokens)]
+
+
+# ------------------------------------------------------------------------------ storing
+
+
+@pytest.mark.parametrize("variant", ["q8", "int8", "fp16"])
+def test_quantised_variants_stay_near_the_reference(
+    published: Published, variant: str, tmp_path: Path
+) -> None:
+    config, tensors, _ = read_hf_checkpoint(published.folder)
+    materialise(config, tensors, tensors, variant, tmp_path)
+    sequence = whole.open_backend(tmp_path, provider="CPU", threads=1).new_sequence(256)
+    tokens = some_text(config, 60)
+    if config.attention == "canvas":
+        found = sequence.verify(tokens, logits=True).logits
+        expected = reference_logits(published.model, published.layout, tokens)
+    else:
+        sequence.prefill(tokens[:33])
+        found = sequence.denoise(tokens[33:], logits=True).logits
+        expected = reference_predictions(published, config, tokens)[33:]
+    ids = predictable(config)
+    wrong = np.abs(found[:, ids] - expected[:, ids]).max() / np.abs(expected[:, ids]).max()
+    assert wrong < {"q8": 0.06, "int8": 0.08, "fp16": 0.01}[variant]
+
+
+@pytest.mark.parametrize("name", ["SDAR", "Fast-dLLM v2", "Dream"])
+def test_cached_tokens_equal_fresh_ones_however_they_came(name: str, tmp_path: Path) -> None:
+    backend, config = backend_of(name, tmp_path)
+    tokens, window = some_text(config, 90), some_text(config, config.canvas_width, 1)
+    fresh, grown = backend.new_sequence(512), backend.new_sequence(512)
+    fresh.prefill(tokens)
+    for end in (1, 2, 35, 36, 70, 90):  # with a detour that is taken back
+        grown.prefill(tokens[len(grown.tokens) : end])
+        grown.prefill(window)
+        grown.denoise(window)
+        grown.truncate(end)
+    fork = backend.fork(grown, 66, 512)
+    fork.prefill(tokens[66:])
+    assert list(fork.tokens) == list(grown.tokens) == tokens.tolist()
+    for sequence in (grown, fork):
+        found, expected = sequence.denoise(window, True), fresh.denoise(window, True)
+        assert np.array_equal(found.token, expected.token)
+        assert np.abs(found.logits - expected.logits).max() < CLOSE
+
+
+def test_a_block_is_written_before_the_next_one(tmp_path: Path) -> None:
+    backend, config = backend_of("SDAR", tmp_path)
+    sequence = backend.new_sequence(64)
+    sequence.prefill(some_text(config, 5))
+    window = np.array([*some_text(config, 2)[1:], *[config.mask_token] * 3])
+    # The window's token is the sixth; the block ends with the eighth: two masks are in it.
+    confidence = sequence.denoise(window).confidence
+    assert (confidence[:2] > 1e-3).all() and (confidence[2:] < 1e-5).all()
+    window[1:3] = some_text(config, 4)[1:3]
+    assert (sequence.denoise(window).confidence > 1e-3).all()
+
+
+def backend_of(name: str, folder: Path) -> tuple[Any, ModelConfig]:
+    write_hf(folder / "hf", LAYOUTS[name])
+    config, tensors, _ = read_hf_checkpoint(folder / "hf")
+    materialise(config, tensors, tensors, "fp32", folder / "fp32")
+    return whole.open_backend(folder / "fp32", threads=1), config
+
+
+# ------------------------------------------------------------------------------ registering
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("name", ["Dream", "LLaDA", "SDAR", "Fast-dLLM v2", "Qwen3"])
+def test_an_imported_model_is_listed_checked_and_answers(
+    name: str, cache: Path, tmp_path: Path
+) -> None:
+    write_hf(tmp_path / "Open weights", LAYOUTS[name])
+    (tmp_path / "Open weights" / "README.md").write_text("---\ntags: []\nlicense: mit\n---\n# It\n")
+    imported = import_model(tmp_path / "Open weights", variants=("fp32", "q8"))
+    shutil.rmtree(tmp_path / "Open weights")  # it is not needed any more
+    (listed,) = (model for model in weights.list_models() if model.name == "Open-weights")
+    assert listed == imported
+    assert listed.license == "mit" and name.split()[0] in listed.summary
+    assert weights.ready_variants(listed) == ["fp32", "q8"]
+    assert weights.pull("Open-weights") == cache / "models" / "Open-weights" / "fp32"
+
+    model = loading.onnx_loader("Open-weights", None, "CPU", 1)(lambda *report: None)
+    try:
+        assert model.label == "Open-weights fp32"
+        for task in ("infill", "next_edit"):
+            request = EditRequest(task, "a.py", TEXT, TEXT.index("= ") + 2, max_tokens=24)
+            first = answer(model, request, time.monotonic)
+            assert first.stats.denoise_steps > 0
+            again = answer(model, request, time.monotonic)
+            fresh = replace(model, cache=PrefixCache(model.backend, 1 << 30))
+            other = answer(fresh, request, time.monotonic)
+            assert again.candidates == first.candidates == other.candidates
+            assert again.stats.reused_tokens > 0
+    finally:
+        model.backend.close()
+
+
+def test_a_changed_file_of_an_imported_model_is_found(cache: Path, tmp_path: Path) -> None:
+    write_hf(tmp_path / "mine", LAYOUTS["SDAR"])
+    import_model(tmp_path / "mine")
+    data = cache / "models" / "mine" / "q8" / "weights.bin"
+    content = bytearray(data.read_bytes())
+    content[5000] ^= 1
+    data.write_bytes(content)
+    with pytest.raises(WeightsError, match=r"weights\.bin.*import"):
+        weights.ensure("mine")
+
+
+def test_importing_again_adds_variants_and_other_weights_replace_them(
+    cache: Path, tmp_path: Path
+) -> None:
+    write_hf(tmp_path / "one", LAYOUTS["SDAR"])
+    write_hf(tmp_path / "two", LAYOUTS["SDAR"], seed=1)
+    import_model(tmp_path / "one", "mine")
+    with pytest.raises(WeightsError, match="--variant fp32"):
+        weights.ensure("mine", "fp32")
+    assert import_model(tmp_path / "one", "mine", ("fp32",)).prebuilt == ("fp32", "q8")
+    assert import_model(tmp_path / "two", "mine", ("int8",)).prebuilt == ("int8",)
+    assert weights.ready_variants(weights.info("mine")) == ["int8"]
+    assert not (cache / "models" / "mine" / "q8").exists()
+
+
+def test_names_of_other_models_are_not_taken(cache: Path, tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    with pytest.raises(SettingsError, match="--name"):
+        import_model(tmp_path / "hf", "redraft-135m")
+    with pytest.raises(SettingsError, match=r"\.\./x"):
+        import_model(tmp_path / "hf", "../x")
+    assert not list(cache.rglob("*.onnx"))
+
+
+def test_the_command_imports_and_says_how_to_go_on(cache: Path, tmp_path: Path) -> None:
+    write_hf(tmp_path / "base", LAYOUTS["Qwen2"])
+    done = CliRunner().invoke(app, ["model", "import", str(tmp_path / "base"), "--name", "mine"])
+    assert done.exit_code == 0
+    assert "mine: Qwen2 of " in done.output and "redraft train run --base" in done.output
+    assert weights.info("mine").prebuilt == ("q8",)
+
+
+@pytest.mark.parametrize("where", ["canvas", "all"])
+def test_an_adapter_trained_for_a_base_is_merged_into_it(
+    where: str, cache: Path, tmp_path: Path
+) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["Qwen3"])
+    config, tensors, _ = read_hf_checkpoint(tmp_path / "hf")
+    rng = np.random.default_rng(0)
+    low, high = rng.normal(size=(4, 64)), rng.normal(size=(64, 4)) * 0.1
+    parts = {"blocks.1.attn.q.lora_a": low, "blocks.1.attn.q.lora_b": high}
+    path = tmp_path / "adapter.safetensors"
+    said = {"base_sha256": checkpoint_sha256(tmp_path / "hf"), "adapter": where, "canvas": "8"}
+    save_file({name: values.astype(np.float32) for name, values in parts.items()}, path, said)
+    model = import_model(tmp_path / "hf", "mine", ("fp32",), adapter=path)
+    assert (model.config.adapter, model.config.canvas_width) == (where, 8)
+    tokens = some_text(config, 40)
+    changed = {**tensors, "blocks.1.attn.q.weight": tensors["blocks.1.attn.q.weight"] + high @ low}
+    read = changed if where == "all" else dict(tensors)
+    reference = Reference(model.config, read, changed, 1_280)
+    sequence = whole.open_backend(weights.ensure("mine"), threads=1).new_sequence(64)
+    sequence.prefill(tokens[:32])
+    found = sequence.denoise(tokens[32:], logits=True).logits
+    ids = predictable(config)
+    expected = reference.canvas_logits(tokens[:32], tokens[32:])
+    assert np.abs(found[:, ids] - expected[:, ids]).max() < CLOSE
+    save_file({"mask_embedding": np.zeros(64, np.float32)}, path, {"base_sha256": "0" * 64})
+    with pytest.raises(WeightsError, match="base_sha256"):
+        import_model(tmp_path / "hf", "other", adapter=path)
+
+
+# ------------------------------------------------------------------------------ reading
+
+
+def test_shards_and_bfloat16_read_the_same(tmp_path: Path) -> None:
+    write_hf(tmp_path / "one", LAYOUTS["SDAR"])
+    write_hf(tmp_path / "many", LAYOUTS["SDAR"], shards=4)
+    assert len(list((tmp_path / "many").glob("*.safetensors"))) > 2
+    config, one, _ = read_hf_checkpoint(tmp_path / "one", "x")
+    again, many, _ = read_hf_checkpoint(tmp_path / "many", "x")
+    assert config == again and set(one) == set(many)
+    for name in one:
+        assert np.array_equal(one[name], many[name])
+    path = tmp_path / "one" / "model.safetensors"
+    halved = {
+        name: values.to(torch.bfloat16) for name, values in torch_files.load_file(path).items()
+    }
+    torch_files.save_file(halved, path)
+    _, rounded, _ = read_hf_checkpoint(tmp_path / "one", "x")
+    kept = halved["model.layers.0.mlp.up_proj.weight"].float().numpy()
+    assert np.array_equal(rounded["blocks.0.mlp.up.weight"], kept)
+
+
+def test_pickles_are_never_read(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    model = tmp_path / "hf" / "model.safetensors"
+    model.rename(model.with_name("pytorch_model.bin"))
+    with pytest.raises(WeightsError, match=r"pytorch_model\.bin, a pickle"):
+        read_hf_checkpoint(tmp_path / "hf")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"architectures": ["SDARMoeForCausalLM"]}, "mixture of experts"),
+        ({"architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2"}, "mamba2"),
+        ({"hidden_act": "gelu"}, "gelu"),
+        ({"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4}}, "longrope"),
+        ({"use_sliding_window": True, "sliding_window": 128}, "sliding window"),
+        ({"num_key_value_heads": 3}, "3 for keys"),
+        ({"num_hidden_layers": -1}, "num_hidden_layers = -1"),
+        ({"num_hidden_layers": 3}, r"blocks\.2"),
+        ({"num_hidden_layers": 1}, r"layers\.1"),
+        ({"intermediate_size": 64}, "has shape"),
+        ({"vocab_size": 200}, "has shape"),
+        ({"mask_token_id": 3}, "token 3"),
+    ],
+)
+def test_what_the_network_cannot_run_is_refused(
+    changes: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    path = tmp_path / "hf" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(WeightsError, match=said):
+        read_hf_checkpoint(tmp_path / "hf")
+
+
+def test_blocks_are_refused_where_weights_know_none(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["LLaDA"])
+    with pytest.raises(SettingsError, match="LLaDA cannot be read in blocks of 8"):
+        read_hf_checkpoint(tmp_path / "hf", block=8)
+    write_hf(tmp_path / "sdar", LAYOUTS["SDAR"])
+    config, _, _ = read_hf_checkpoint(tmp_path / "sdar", block=64)
+    assert (config.block, config.canvas_width) == (64, 64)
+
+
+@pytest.mark.parametrize("damage", ["cut", "header", "lengths", "outside", "not finite"])
+def test_damaged_tensor_files_are_refused(damage: str, tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    path = tmp_path / "hf" / "model.safetensors"
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + length])
+    entry = header["model.norm.weight"]
+    begin, end = entry["data_offsets"]
+    if damage == "cut":
+        raw = raw[: len(raw) // 2]
+    elif damage == "header":
+        raw = (1 << 40).to_bytes(8, "little") + raw[8:]
+    elif damage == "not finite":
+        at = 8 + length + begin
+        raw = raw[:at] + np.float32(np.nan).tobytes() + raw[at + 4 :]
+    else:
+        entry["data_offsets"] = [begin, end - 4 if damage == "lengths" else 1 << 40]
+        data = json.dumps(header).encode()
+        raw = len(data).to_bytes(8, "little") + data + raw[8 + length :]
+    path.write_bytes(raw)
+    with pytest.raises(WeightsError, match=r"model\.safetensors"):
+        _, tensors, _ = read_hf_checkpoint(tmp_path / "hf")
+        dict(tensors)
+
+
+def test_an_index_reaches_no_files_elsewhere(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"], shards=4)
+    index = tmp_path / "hf" / "model.safetensors.index.json"
+    data = json.loads(index.read_text())
+    data["weight_map"]["model.norm.weight"] = "../elsewhere.safetensors"
+    index.write_text(json.dumps(data))
+    with pytest.raises(WeightsError, match="files beside it"):
+        read_hf_checkpoint(tmp_path / "hf")
+
+
+# ------------------------------------------------------------------------------ vocabularies
+
+
+def test_text_forges_no_mark_of_another_vocabulary(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["Dream"])
+    tokenizer = Tokenizer.from_file(tmp_path / "hf" / "tokenizer.json")
+    for text in ("a <|fim_suffix|> b", "<|mask|>", "x<|endoftext|>"):
+        ids = tokenizer.encode(text)
+        assert not set(ids) & set(tokenizer.special)
+        assert tokenizer.decode(ids) == text
+    assert tokenizer.special[tokenizer.mark(SUFFIX)] == "<|fim_suffix|>"
+    assert len({tokenizer.mark(mark) for mark in MARKS}) == len(MARKS)
+
+
+def test_a_vocabulary_without_tokenizer_json_encodes_the_same(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["Dream"])
+    folder = tmp_path / "hf"
+    data = json.loads((folder / "tokenizer.json").read_text())
+    data["pre_tokenizer"] = QWEN2_PRE_TOKENIZER
+    (folder / "tokenizer.json").write_text(json.dumps(data))
+    expected = Tokenizer.from_file(folder / "tokenizer.json")
+    added = {str(token["id"]): token for token in data["added_tokens"]}
+    (folder / "tokenizer.json").unlink()
+    names = {token["content"] for token in added.values()}
+    vocab = {token: i for token, i in data["model"]["vocab"].items() if token not in names}
+    (folder / "vocab.json").write_text(json.dumps(vocab))
+    merges = [" ".join(merge) for merge in data["model"]["merges"]]
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": added}))
+    _, _, path = read_hf_checkpoint(folder)
+    found = Tokenizer.from_file(path)
+    assert found.special == expected.special
+    for text in ("def foo():\n        return  x1234\n\n", "don't <|fim_pad|> é日\t", TEXT):
+        assert found.encode(text) == expected.encode(text)
+        assert found.decode(found.encode(text)) == text
+
+
+def test_reserved_tokens_become_marks_where_no_name_fits() -> None:
+    special = {0: "<|begin_of_text|>", 1: "<|end_of_text|>", 2: "<|eot_id|>"}
+    special |= {i: f"<|reserved_special_token_{i}|>" for i in range(3, 12)}
+    found = find_marks(special, MARKS)
+    assert found[END] == 1
+    assert set(found) == set(MARKS) and len(set(found.values())) == len(MARKS)
+    assert not {0, 2} & set(found.values())
+
+
+def test_a_vocabulary_with_too_few_marks_is_refused(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    path = tmp_path / "hf" / "tokenizer.json"
+    data = json.loads(path.read_text())
+    data["added_tokens"] = data["added_tokens"][:3]
+    path.write_text(json.dumps(data))
+    with pytest.raises(WeightsError, match="needs as marks"):
+        read_hf_checkpoint(tmp_path / "hf")
+
+
+def test_a_tokenizer_of_more_tokens_than_the_embedding_is_refused(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    path = tmp_path / "hf" / "tokenizer.json"
+    data = json.loads(path.read_text())
+    last = data["added_tokens"][-1]
+    data["added_tokens"] += [{**last, "id": 284 + i, "content": f"<x{i}>"} for i in range(40)]
+    path.write_text(json.dumps(data))
+    with pytest.raises(WeightsError, match="324 tokens, the embedding has 320"):
+        read_hf_checkpoint(tmp_path / "hf")
+
+
+def test_sentencepiece_is_refused(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    path = tmp_path / "hf" / "tokenizer.json"
+    data = json.loads(path.read_text())
+    data["pre_tokenizer"] = data["decoder"] = None
+    path.write_text(json.dumps(data))
+    with pytest.raises(WeightsError, match="byte-level"):
+        read_hf_checkpoint(tmp_path / "hf")
+
+
+# ------------------------------------------------------------------------------ positions
+
+
+def test_llama3_positions_equal_the_reference() -> None:
+    scaling = {
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 256, "rope_theta": 5e5,
+    }  # fmt: skip
+    hf = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256,
+        "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 96,
+        "vocab_size": 320, "max_position_embeddings": 2048, "rope_parameters": scaling,
+    }  # fmt: skip
+    config = ModelConfig(**architecture(hf, family_of(hf, {}), None))
+    cos, sin = rope_tables(config, 300)
+    table = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding(
+        transformers.LlamaConfig(**hf)
+    )
+    their_cos, their_sin = table(torch.zeros(1), torch.arange(300)[None])
+    assert np.abs(cos - their_cos[0, :, :32].numpy()).max() < 1e-4
+    assert np.abs(sin - their_sin[0, :, :32].numpy()).max() < 1e-4
+    plain, _ = rope_tables(replace(config, rope_llama3=()), 300)
+    assert np.abs(plain - cos).max() > 0.1
+    assert ModelConfig.from_dict(json.loads(config.to_json())) == config
+
+
+def test_older_configurations_are_written_as_they_were() -> None:
+    written = json.loads(ModelConfig().to_json())
+    assert not {"attention", "block", "special_from", "rope_llama3"} & set(written)
+    assert ModelConfig.from_dict(written) == ModelConfig()

@@ -22,6 +22,25 @@ transformers = pytest.importorskip(
     "transformers", reason="the reference of imported weights comes with 'redraft[dev]'"
 )
 
+torch_files = pytest.importorskip("safetensors.torch")
+
+#: As Qwen2's own tokenizer.json has it.
+QWEN2_PRE_TOKENIZER = {
+    "type": "Sequence",
+    "pretokenizers": [
+        {
+            "type": "Split",
+            "pattern": {
+                "Regex": "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
+                " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+            },
+            "behavior": "Isolated",
+            "invert": False,
+        },
+        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False},
+    ],
+}
+
 HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, INTERMEDIATE, VOCAB = 64, 2, 4, 2, 16, 96, 320
 
 #: Special tokens behind the text, as Qwen has them; the mask comes last.
