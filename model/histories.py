@@ -78,11 +78,47 @@ def hunks_of(before: list[str], after: list[str]) -> list[Hunk]:
     tail = _common(before[:head:-1], after[:head:-1]) if head < min(len(before), len(after)) else 0
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    return [
-        Hunk(head + i1, head + i2, tuple(new[j1:j2]))
+    spans = [
+        (head + i1, head + i2, head + j1, head + j2)
         for tag, i1, i2, j1, j2 in matcher.get_opcodes()
         if tag != "equal"
     ]
+    hunks: list[Hunk] = []
+    by = 0
+    for n, (i1, i2, j1, j2) in enumerate(spans):
+        # One line at least stays between two hunks, so that each keeps a place of its own.
+        low = [spans[n - 1][k] + by + 1 for k in (1, 3)] if n else [0, 0]
+        below = spans[n + 1] if n + 1 < len(spans) else None
+        if i1 == i2:
+            by = _best_slide(after, j1, j2, low[1], below[2] - 1 if below else len(after))
+        elif j1 == j2:
+            by = _best_slide(before, i1, i2, low[0], below[0] - 1 if below else len(before))
+        else:
+            by = 0
+        hunks.append(Hunk(i1 + by, i2 + by, tuple(after[j1 + by : j2 + by])))
+    return hunks
+
+
+def _best_slide(lines: list[str], first: int, last: int, low: int, high: int) -> int:
+    """By how many lines to move the inserted (or deleted) ``lines[first:last]``, so that they are a
+    whole thing: a method with its comment, not the end of one comment and most of the next.
+
+    Moving them is free as long as the line that leaves equals the one that enters; a blank line
+    before and little indentation mark where a thing begins.
+    """
+    up, down = 0, 0
+    while first - up > low and lines[first - up - 1] == lines[last - up - 1]:
+        up += 1
+    while last + down < high and lines[first + down] == lines[last + down]:
+        down += 1
+
+    def cost(by: int) -> tuple[int, bool, int]:
+        moved = lines[first + by : last + by]
+        indents = (len(line) - len(line.lstrip()) for line in moved if line.strip())
+        begins = first + by == 0 or not lines[first + by - 1].strip() or not moved[0].strip()
+        return next(indents, 0), not begins, abs(by)
+
+    return min(range(-up, down + 1), key=cost)
 
 
 def _common(a: Sequence[str], b: Sequence[str]) -> int:
@@ -145,18 +181,18 @@ def apply_history(
     state = list(old)
     edits: list[RecentEdit] = []
     for i, hunk in enumerate(hunks[:target]):
-        first = hunk.first + _shift(hunks[:i], hunk)
+        first = hunk.first + shift_of(hunks[:i], hunk)
         last = first + hunk.last - hunk.first
         edits.append(recent_edit(path, state, first, last, hunk.new))
         state[first:last] = hunk.new
     hunk = hunks[min(target, len(hunks) - 1)]
-    shift = _shift(hunks[:target], hunk)
+    shift = shift_of(hunks[:target], hunk)
     if target >= len(hunks):
         shift += hunk.growth
     return state, tuple(edits), Hunk(hunk.first + shift, hunk.last + shift, hunk.new)
 
 
-def _shift(applied: Sequence[Hunk], hunk: Hunk) -> int:
+def shift_of(applied: Sequence[Hunk], hunk: Hunk) -> int:
     """Lines by which what was applied above ``hunk`` has moved it."""
     return sum(other.growth for other in applied if other.first < hunk.first)
 
@@ -173,12 +209,27 @@ def recent_edit(
     return RecentEdit(path, top, "".join(body))
 
 
+def last_burst(edit: RecentEdit, most: int = 8) -> RecentEdit:
+    """A long edit as it ended: its last ``most`` lines, behind the ones written before them."""
+    lines = edit.diff.splitlines(keepends=True)
+    new = [i for i, line in enumerate(lines) if line.startswith("+")]
+    gone = [i for i, line in enumerate(lines) if line.startswith("-")]
+    if len(new) <= most and len(gone) <= most:
+        return edit
+    if len(new) <= most:
+        return RecentEdit(edit.path, edit.line, "".join(lines[: gone[0]] + lines[gone[-most] :]))
+    begin = new[-most]
+    context = [f" {line[1:]}" for line in lines[begin - CONTEXT_LINES : begin] if line[0] != "-"]
+    skipped = sum(1 for line in lines[:begin] if line[0] != "-") - len(context)
+    return RecentEdit(edit.path, edit.line + skipped, "".join(context + lines[begin:]))
+
+
 def end_of_edits(old: list[str], applied: Sequence[Hunk]) -> tuple[int, int] | None:
     """Line and column where the last of ``applied`` left the cursor; None where there is none."""
     if not applied:
         return None
     hunk = applied[-1]
-    line = hunk.first + _shift(applied[:-1], hunk) + max(0, len(hunk.new) - 1)
+    line = hunk.first + shift_of(applied[:-1], hunk) + max(0, len(hunk.new) - 1)
     if not hunk.new:
         return line, 0
     written = hunk.new[-1]

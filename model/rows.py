@@ -1,43 +1,83 @@
 """Training rows for both tasks, rendered by the very prompt that serves.
 
-Pure given a ``random.Random``: a source document or commit in, rows of token ids out. Infill rows
-come from files (line tails, whole lines, brackets' contents, a few random spans); next-edit rows
-come from commits (some hunks applied as history, the next one is the target). Knows nothing of
-torch. ``redraft train pack`` writes them to shards; ``redraft train show`` prints some.
+Pure given a ``random.Random``: a file or commit in, rows of token ids out. Infill rows remove a
+middle from a file, or from what a commit was adding; next-edit rows apply some of a commit's hunks
+as history and ask for the next. ``redraft train pack`` writes them to shards; ``redraft train
+show`` prints some. Knows nothing of torch or of shards.
 """
 
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from .config import ModelConfig
+from .crop import crop, estimate_text, narrow, newest
 from .histories import (
-    CONTEXT_LINES,
+    Change,
     Hunk,
     apply_history,
+    changes_of,
     cursor_line_of,
-    hunks_of,
+    last_burst,
     region_of,
 )
-from .histories import recent_edit as recent_edit  # until evals imports it from there
-from .prompt import encode_edit, render
+from .histories import hunks_of as hunks_of  # until evals imports it from there, as with the next
+from .histories import recent_edit as recent_edit
+from .middles import Middle, MiddleKind, Source, choose_middle, draw_kind
+from .moments import Moment, draw_moment, nothing_left
+from .neighbours import Neighbours, changed_with
+from .prompt import encode_edit, render, window
 from .records import EditRequest, RecentEdit, RelatedFile, Task
 from .tokens import PREFIX, Tokenizer
 
-MAX_ANSWER = 64  # tokens; longer targets are skipped
-BUDGETS = (256, 384, 512, 768, 1024)  # prompt budgets in tokens, drawn by BUDGET_WEIGHTS
-BUDGET_WEIGHTS = (20, 35, 25, 15, 5)
+Kind = MiddleKind | Literal["edit", "typing", "none"]
+_TRIES = 3
+_SPARE = 4  # times its wanted length: the room a prompt is rendered with, so that nothing is cut
 
-Kind = Literal["tail", "line", "lines", "bracket", "span", "edit", "none", "typing"]
+_cursor_line, _region = cursor_line_of, region_of  # until evals has moved to histories.py
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What rows are made of; shares lie in 0 … 1."""
+
+    edit_share: float = 0.45  # of all rows ask for the next edit, the rest for an infill
+    max_answer: int = 64  # tokens; longer targets are skipped
+    budgets: tuple[int, ...] = (256, 384, 512, 768, 1_024)  # prompt budgets in tokens, drawn by
+    budget_weights: tuple[float, ...] = (20, 35, 25, 15, 5)
+    edit_budget: int = 512  # least prompt budget of a next-edit row: a region needs room
+    region_room: float = 0.5  # share of the budget that the region takes at most
+    edits_room: float = 0.35  # share of the budget that the recent edits take at most
+    related: float = 0.4  # rows with excerpts of other files, where there are any
+    nothing_left: float = 0.1  # next-edit rows whose answer is END at once
+    reveal: float = 0.5  # next-edit rows whose prompt states the range
+    typing: float = 0.2  # next-edit rows cut in the middle of a line being typed
+    serving_window: float = 0.5  # next-edit rows with the region that serving takes by default
+
+    def budget(self, rng: random.Random) -> int:
+        return rng.choices(self.budgets, self.budget_weights)[0]
+
+
+RECIPE = Recipe()
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What every row needs to be rendered."""
+
+    tokenizer: Tokenizer
+    config: ModelConfig
+    recipe: Recipe = RECIPE
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One training example. The first canvas opens with the last token of ``prompt``."""
+    """One training example. The first canvas opens with the last token of ``prompt``; the answer
+    is followed by END, which whoever trains appends."""
 
     task: Task
     kind: Kind
@@ -46,298 +86,231 @@ class Row:
     plain: int  # from this index on, the prompt is ordinary code to continue; 0: nowhere
 
 
-_cursor_line, _region = cursor_line_of, region_of  # until evals has moved to histories.py
-
 # --- infill -----------------------------------------------------------------------------------
 
 
 def infill_row(
-    path: str,
-    text: str,
-    tokenizer: Tokenizer,
-    config: ModelConfig,
+    source: Source,
+    kit: Kit,
     rng: random.Random,
     *,
     lines: range | None = None,
     edits: tuple[RecentEdit, ...] = (),
-    related: tuple[RelatedFile, ...] = (),
+    related: tuple[RelatedFile, ...] | Neighbours = (),
 ) -> Row | None:
     """A row whose middle begins in one of ``lines`` (default: any); None where none fits."""
-    for _ in range(4):
-        kind, start, end = choose_middle(text, rng, lines)
-        middle = text[start:end]
-        if middle.strip():
+    text, longest = source.text, kit.recipe.max_answer
+    kind = draw_kind(rng)  # once: giving up on long ones would shift the mix towards short ones
+    for _ in range(_TRIES):
+        middle = choose_middle(source, kind, rng, lines)
+        if middle and len(kit.tokenizer.encode(text[middle.start : middle.end])) <= longest:
             break
     else:
         return None
-    request = EditRequest(
-        "infill", path, text[:start] + text[end:], start, edits=edits, related=related
-    )
-    prompt = render(request, tokenizer, config, draw_budget(rng))
-    answer = tokenizer.encode(prompt.forced + middle)
-    if not answer or len(answer) > MAX_ANSWER:
+    if isinstance(related, Neighbours):
+        near = text[max(0, middle.start - 400) : middle.end + 200]
+        related = related.related(source.path, near, rng)
+    start, end = middle.start, middle.end
+    budget = kit.recipe.budget(rng)
+    edits = newest(edits, budget * kit.recipe.edits_room)
+    top, bottom = _crop_text(source, middle, budget - _extras(edits, related), rng)
+    shown = text[top:start] + text[end:bottom]
+    request = EditRequest("infill", source.path, shown, start - top, edits=edits, related=related)
+    prompt = render(request, kit.tokenizer, kit.config, _SPARE * budget)
+    answer = kit.tokenizer.encode(prompt.forced + text[start:end])
+    if not answer or len(answer) > longest:
         return None
     tokens = prompt.tokens
-    plain = len(tokens) - tokens[::-1].index(tokenizer.mark(PREFIX))
-    return Row("infill", kind, tokens, tuple(answer), plain)
+    plain = len(tokens) - tokens[::-1].index(kit.tokenizer.mark(PREFIX))
+    return Row("infill", middle.kind, tokens, tuple(answer), plain)
 
 
-def choose_middle(
-    text: str, rng: random.Random, lines: range | None = None
-) -> tuple[Kind, int, int]:
-    """The span [start, end) to remove."""
-    starts = [0, *(m.end() for m in re.finditer("\n", text))]
-    pool = lines if lines is not None and len(lines) else range(len(starts))
-    line = min(rng.choice(pool), len(starts) - 1)
-    start = starts[line]
-    end = text.find("\n", start)
-    end = len(text) if end < 0 else end
-    indent = start + len(text[start:end]) - len(text[start:end].lstrip())
-    draw = rng.random()
-    if draw < 0.40:
-        return "tail", _cut_in_line(text, indent, end, rng), end
-    if draw < 0.65:
-        return "line", *_whole_lines(starts, text, line, line + 1, indent, rng)
-    if draw < 0.80:
-        return "lines", *_whole_lines(starts, text, line, line + rng.randint(2, 5), indent, rng)
-    if draw < 0.92:
-        inside = _bracket(text, start, end, rng)
-        if inside:
-            return "bracket", *inside
-    low = rng.randrange(indent, end + 1)
-    return "span", low, min(len(text), low + rng.randint(4, 60))
-
-
-def _whole_lines(
-    starts: list[int], text: str, first: int, last: int, indent: int, rng: random.Random
+def _crop_text(
+    source: Source, middle: Middle, tokens: float, rng: random.Random
 ) -> tuple[int, int]:
-    """Lines [first, last): from the line's start with the newline, or from the indent without."""
-    last = min(last, len(starts))
-    end = starts[last] if last < len(starts) else len(text)
-    if rng.random() < 0.5:
-        return starts[first], end
-    return indent, end - 1 if text[end - 1 : end] == "\n" else end
+    """Whole lines of the text around the middle, as indices."""
+    first = bisect_right(source.starts, middle.start) - 1
+    last = bisect_right(source.starts, max(middle.start, middle.end - 1))
+    top, bottom = crop(source.lines, first, last, tokens, rng.uniform(0.4, 0.8))
+    return source.starts[top], source.line_end(bottom - 1)
 
 
-def _cut_in_line(text: str, indent: int, end: int, rng: random.Random) -> int:
-    """Where a person pauses within a line: mostly after punctuation or between words."""
-    if end <= indent:
-        return indent
-    if rng.random() < 0.3:
-        return rng.randrange(indent, end)
-    places = [m.end() + indent for m in re.finditer(r"[,;:(\[{=.]\s?|\s|\w\b", text[indent:end])]
-    places = [p for p in places if p < end]
-    return rng.choice(places) if places else indent
+def _extras(edits: Sequence[RecentEdit], related: Sequence[RelatedFile]) -> float:
+    """Tokens they take."""
+    return sum(estimate_text(e.diff) for e in edits) + sum(estimate_text(r.text) for r in related)
 
 
-def _bracket(text: str, start: int, end: int, rng: random.Random) -> tuple[int, int] | None:
-    """The contents of a bracket or string that opens and closes on this line."""
-    found = [
-        m.span(1) for m in re.finditer(r"[(\[{\"']([^()\[\]{}\"'\n]+)[)\]}\"']", text[start:end])
-    ]
-    if not found:
+def _infill_of_change(
+    change: Change, kit: Kit, rng: random.Random, related: tuple[RelatedFile, ...]
+) -> Row | None:
+    """Infill inside the newest of some added lines, the earlier hunks being the recent edits; half
+    the time the lines of the hunk that come later are not there yet."""
+    added = [i for i, hunk in enumerate(change.hunks) if any(line.strip() for line in hunk.new)]
+    if not added:
         return None
-    low, high = rng.choice(found)
-    return start + low, start + high
+    state, edits, hunk = apply_history(change.path, change.old, change.hunks, rng.choice(added))
+    edits = tuple(map(last_burst, edits[max(0, len(edits) - rng.randint(0, 4)) :]))
+    new = hunk.new
+    lines = range(hunk.first, hunk.first + len(new))
+    if rng.random() < 0.5:
+        new = new[: rng.randint(1, len(new))]
+        lines = range(max(hunk.first, hunk.first + len(new) - 3), hunk.first + len(new))
+    state[hunk.first : hunk.last] = new
+    source = Source(change.path, "\n".join(state))
+    return infill_row(source, kit, rng, lines=lines, edits=edits, related=related)
 
 
 # --- next edit --------------------------------------------------------------------------------
 
 
 def edit_row(
-    path: str,
-    before: str,
-    after: str,
-    tokenizer: Tokenizer,
-    config: ModelConfig,
+    change: Change,
+    kit: Kit,
     rng: random.Random,
+    *,
+    before: Sequence[Change] = (),
     related: tuple[RelatedFile, ...] = (),
 ) -> Row | None:
-    """A next-edit row from one file of a commit; None where no hunk suits."""
-    old, new = before.split("\n"), after.split("\n")
-    if max(len(old), len(new)) > 6_000:
-        return None
-    hunks = hunks_of(old, new)
-    if not hunks:
-        return None
-    if rng.random() < 0.1:
-        return _nothing_left(path, old, new, hunks, tokenizer, config, rng, related)
-    target = rng.randrange(len(hunks))
-    state, edits, hunk = apply_history(path, old, hunks, target)
-    edits = edits[-rng.randint(1, 5) :]
-    kind: Kind = "edit"
-    if rng.random() < 0.15:
-        started = _begin_typing(hunk, rng)
-        if started is not None:
-            state[hunk.first : hunk.last] = started
-            hunk = Hunk(hunk.first, hunk.first + len(started), hunk.new)
-            kind = "typing"
-    last_edit = edits[-1].line + min(CONTEXT_LINES, edits[-1].line) if edits else None
-    cursor_line = cursor_line_of(hunk, last_edit, len(state), rng)
-    region = region_of(cursor_line, hunk, len(state), rng)
-    if region is None:
-        return None
-    first, last = hunk.first - region[0] + 1, hunk.last - region[0]
-    reveal = (first, last) if rng.random() < 0.5 else None
-    prompt = render(
-        _request(path, state, cursor_line, region, edits, related, rng),
-        tokenizer,
-        config,
-        max(512, draw_budget(rng)),
-        reveal,
-    )
-    body = "".join(f"{line}\n" for line in hunk.new)
-    answer = (
-        tokenizer.encode(body) if reveal else encode_edit(first, last, list(hunk.new), tokenizer)
-    )
-    if len(answer) > MAX_ANSWER:
-        return None
-    return Row("next_edit", kind, prompt.tokens, tuple(answer), 0)
+    """A next-edit row from one file of a commit; None where no hunk suits.
+
+    Args:
+        before: other files of the commit that the person has edited already.
+    """
+    nothing = rng.random() < kit.recipe.nothing_left
+    for _ in range(_TRIES):
+        moment = (
+            nothing_left(change, rng) if nothing else draw_moment(change, kit.recipe.typing, rng)
+        )
+        edits = (*_edits_of(before, rng), *moment.edits)[-rng.randint(1, 5) :]
+        edits = tuple(map(last_burst, edits))
+        row = _render_edit(change.path, moment, edits, related, kit, rng)
+        if row:
+            return row
+    return None
 
 
-def _nothing_left(
+def _edits_of(before: Sequence[Change], rng: random.Random) -> tuple[RecentEdit, ...]:
+    """The last edits in the file that was edited before this one."""
+    if not before:
+        return ()
+    change = before[-1]
+    _, edits, _ = apply_history(change.path, change.old, change.hunks, len(change.hunks))
+    return edits[-rng.randint(1, 3) :]
+
+
+def _render_edit(
     path: str,
-    old: list[str],
-    new: list[str],
-    hunks: list[Hunk],
-    tokenizer: Tokenizer,
-    config: ModelConfig,
-    rng: random.Random,
-    related: tuple[RelatedFile, ...],
-) -> Row | None:
-    """Everything is done: the answer is END at once."""
-    _, edits, _ = apply_history(path, old, hunks, len(hunks))
-    line = min(len(new) - 1, edits[-1].line + rng.randint(0, 6))
-    region = region_of(line, Hunk(line, line, ()), len(new), rng)
-    if region is None:
-        return None
-    request = _request(path, new, line, region, edits[-rng.randint(1, 5) :], related, rng)
-    prompt = render(request, tokenizer, config, max(512, draw_budget(rng)))
-    return Row("next_edit", "none", prompt.tokens, (), 0)
-
-
-def _begin_typing(hunk: Hunk, rng: random.Random) -> list[str] | None:
-    """The replaced lines with the first new line typed in part; None where there is none."""
-    if not hunk.new or len(hunk.new[0].strip()) < 4:
-        return None
-    line = hunk.new[0]
-    indent = len(line) - len(line.lstrip())
-    return [line[: _cut_in_line(line, indent, len(line), rng)]]
-
-
-def _request(
-    path: str,
-    lines: list[str],
-    cursor_line: int,
-    region: tuple[int, int],
+    moment: Moment,
     edits: tuple[RecentEdit, ...],
     related: tuple[RelatedFile, ...],
+    kit: Kit,
     rng: random.Random,
-) -> EditRequest:
-    before = sum(len(line) + 1 for line in lines[:cursor_line])
-    column = rng.choice((len(lines[cursor_line]), rng.randint(0, len(lines[cursor_line]))))
-    return EditRequest(
+) -> Row | None:
+    """The row of ``moment``; None where the region or the answer gets too long."""
+    recipe, lines, (line, column) = kit.recipe, moment.lines, moment.cursor
+    line = min(line, len(lines) - 1)
+    column = min(column, len(lines[line]))
+    target = moment.target or Hunk(line, line, ())
+    budget = max(recipe.edit_budget, recipe.budget(rng))
+    region = None
+    if rng.random() < recipe.serving_window:
+        region = window(line, len(lines))
+        if target.first < region[0] or target.last > region[1]:
+            region = None
+    region = region or region_of(line, target, len(lines), rng)
+    needed = min(target.first, line), max(target.last, line + 1)
+    region = region and narrow(lines, region, *needed, budget * recipe.region_room)
+    if region is None:
+        return None
+    edits = newest(edits, budget * recipe.edits_room)
+    room = budget - _extras(edits, related) - 3 * (region[1] - region[0])  # for the numbers
+    top, bottom = crop(lines, *region, room, rng.uniform(0.4, 0.8))
+    first, last = target.first - region[0] + 1, target.last - region[0]
+    reveal = (first, last) if moment.target and rng.random() < recipe.reveal else None
+    if moment.target is None:
+        answer: list[int] = []
+    elif reveal:
+        answer = kit.tokenizer.encode("".join(f"{new}\n" for new in target.new))
+    else:
+        answer = encode_edit(first, last, list(target.new), kit.tokenizer)
+    if len(answer) > recipe.max_answer:
+        return None
+    shown = lines[top:bottom]
+    request = EditRequest(
         "next_edit",
         path,
-        "\n".join(lines),
-        before + column,
+        "\n".join(shown),
+        sum(len(above) + 1 for above in lines[top:line]) + column,
         edits=edits,
         related=related,
-        region=region,
+        region=(region[0] - top, region[1] - top),
     )
+    prompt = render(request, kit.tokenizer, kit.config, _SPARE * budget, reveal)
+    return Row("next_edit", moment.kind, prompt.tokens, tuple(answer), 0)
 
 
 # --- sources ----------------------------------------------------------------------------------
 
 
 def rows_of(
-    record: dict[str, Any], tokenizer: Tokenizer, config: ModelConfig, rng: random.Random
+    record: dict[str, Any],
+    tokenizer: Tokenizer,
+    config: ModelConfig,
+    rng: random.Random,
+    *,
+    recipe: Recipe = RECIPE,
+    times: int = 1,
+    neighbours: Neighbours | None = None,
 ) -> Iterator[Row]:
-    """From a line of either kind of file; a commit is known by its ``files``."""
-    make = rows_of_commit if "files" in record else rows_of_file
-    return make(record, tokenizer, config, rng)
+    """From a line of either kind of file; a commit is known by its ``files``.
+
+    Args:
+        times: how often to draw from it.
+        neighbours: other files of the repository, for a record that is a file.
+    """
+    kit = Kit(tokenizer, config, recipe)
+    if "files" in record:
+        return _rows_of_commit(record, kit, rng, times)
+    return _rows_of_file(record, kit, rng, times, neighbours)
 
 
-def rows_of_file(
-    record: dict[str, Any], tokenizer: Tokenizer, config: ModelConfig, rng: random.Random
+def _rows_of_file(
+    record: dict[str, Any], kit: Kit, rng: random.Random, times: int, neighbours: Neighbours | None
 ) -> Iterator[Row]:
     """From a line of ``*-files.jsonl``: ``{repo, path, language, text}``."""
-    text = record["text"].replace("\r\n", "\n")
-    for _ in range(2):
-        row = infill_row(record["path"], text, tokenizer, config, rng)
+    source = Source(record["path"], record["text"].replace("\r\n", "\n"))
+    for _ in range(times):
+        near = neighbours if neighbours and rng.random() < kit.recipe.related else ()
+        row = infill_row(source, kit, rng, related=near)
         if row:
             yield row
 
 
-def rows_of_commit(
-    record: dict[str, Any], tokenizer: Tokenizer, config: ModelConfig, rng: random.Random
+def _rows_of_commit(
+    record: dict[str, Any], kit: Kit, rng: random.Random, times: int
 ) -> Iterator[Row]:
     """From a line of ``*-commits.jsonl``: ``{repo, commit, time, files: [{path, before, after}]}``.
 
     Next-edit rows, and infill rows inside what the commit added with its other hunks as history.
     """
-    files = [f for f in record["files"] if f["before"] and f["after"]]
-    rng.shuffle(files)
-    for file in files[:2]:
-        before = file["before"].replace("\r\n", "\n")
-        after = file["after"].replace("\r\n", "\n")
-        related = _related(file["path"], files, rng)
-        row = edit_row(file["path"], before, after, tokenizer, config, rng, related)
+    changes = changes_of(record, rng)
+    if not changes:
+        return
+    for _ in range(times):
+        at = rng.randrange(len(changes))
+        change = changes[at]
+        others = changes[:at] + changes[at + 1 :]
+        related = changed_with(others, at, rng) if rng.random() < kit.recipe.related else ()
+        row = edit_row(change, kit, rng, before=changes[:at], related=related)
         if row:
             yield row
         if rng.random() < 0.4:
-            row = _infill_of_change(file["path"], before, after, tokenizer, config, rng, related)
+            row = _infill_of_change(change, kit, rng, related)
             if row:
                 yield row
 
 
-def _infill_of_change(
-    path: str,
-    before: str,
-    after: str,
-    tokenizer: Tokenizer,
-    config: ModelConfig,
-    rng: random.Random,
-    related: tuple[RelatedFile, ...],
-) -> Row | None:
-    """Infill inside the newest of some added lines, the earlier hunks being the recent edits."""
-    old, new = before.split("\n"), after.split("\n")
-    if max(len(old), len(new)) > 6_000:
-        return None
-    hunks = hunks_of(old, new)
-    added = [i for i, hunk in enumerate(hunks) if any(line.strip() for line in hunk.new)]
-    if not added:
-        return None
-    target = rng.choice(added)
-    state, edits, hunk = apply_history(path, old, hunks, target)
-    edits = edits[len(edits) - min(len(edits), rng.randint(0, 4)) :]
-    state[hunk.first : hunk.last] = hunk.new
-    return infill_row(
-        path,
-        "\n".join(state),
-        tokenizer,
-        config,
-        rng,
-        lines=range(hunk.first, hunk.first + len(hunk.new)),
-        edits=edits,
-        related=related,
-    )
-
-
-def _related(path: str, files: list[dict[str, Any]], rng: random.Random) -> tuple[RelatedFile, ...]:
-    """Sometimes an excerpt of another file of the commit."""
-    others = [f for f in files if f["path"] != path]
-    if not others or rng.random() > 0.4:
-        return ()
-    other = rng.choice(others)
-    lines = other["after"].split("\n")
-    top = rng.randrange(max(1, len(lines) - 12))
-    text = "\n".join(lines[top : top + rng.randint(6, 16)])
-    return (RelatedFile(other["path"], text[:1_500], "changed in the same commit"),)
-
-
-def draw_budget(rng: random.Random) -> int:
-    return rng.choices(BUDGETS, BUDGET_WEIGHTS)[0]
+# --- for people -------------------------------------------------------------------------------
 
 
 def show_row(row: Row, tokenizer: Tokenizer) -> str:

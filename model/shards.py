@@ -1,9 +1,11 @@
 """Training rows on disk: packed once, read many times.
 
-A shard is a zstd-compressed ``.npz`` (no pickles) of flat uint16 tokens and row lengths; a
+A shard is a zstd-compressed ``.npz`` (no pickles) of flat tokens and row lengths; a
 ``manifest.json`` beside the shards names prompt format, tokenizer size, counts and SHA-256 sums.
-``pack`` reads ``*-commits.jsonl.zst`` and ``*-files.jsonl.zst``; rows of one seed are the same on
-every machine and for any number of processes.
+``pack`` reads ``*-commits.jsonl.zst`` and ``*-files.jsonl.zst``: a first look at each file tells
+how many rows a line yields, then rows stream through worker processes into one spool file for each
+shard, at random, and each shard is shuffled by itself; no more than one is ever in memory. Rows of
+one seed are the same on every machine and for any number of processes.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import multiprocessing
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,18 +28,21 @@ from numpy.typing import NDArray
 
 from .config import ModelConfig
 from .errors import SettingsError, WeightsError
-from .rows import Row, rows_of
+from .neighbours import Neighbours
+from .rows import RECIPE, Recipe, Row, rows_of
+from .spool import PackedRows, Spool, Tokens, pack_rows
 from .tokens import Tokenizer
 
-ROWS_PER_SHARD = 20_000  # about 20 MB packed
+TOKENS_PER_SHARD = 24_000_000  # 48 MB, and about 18 packed
 CHUNK = 64  # lines a worker gets at once
+_SAMPLE = 48  # lines of a source that are tried to see what they yield
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows in memory. Row i: tokens[offset[i] : offset[i+1]], its first prompt[i] the prompt."""
 
-    tokens: NDArray[np.uint16]
+    tokens: Tokens
     offset: NDArray[np.int64]
     prompt: NDArray[np.int32]
     plain: NDArray[np.int32]
@@ -50,67 +57,7 @@ class Rows:
         return row, int(self.prompt[i]), int(self.plain[i])
 
 
-def pack(
-    sources: Sequence[Path],
-    out: Path,
-    tokenizer_file: Path,
-    config: ModelConfig,
-    *,
-    rows: int,
-    seed: int = 0,
-    jobs: int = 2,
-    progress: Any = None,
-) -> Path:
-    """Write shards of about ``rows`` rows from all ``sources`` to ``out``; returns the manifest.
-
-    Args:
-        sources: ``*.jsonl.zst`` files of commits or files; recognised by their first line.
-        progress: called with (rows so far, rows wanted).
-    """
-    missing = [str(path) for path in sources if not path.is_file()]
-    if missing or not sources:
-        raise SettingsError(
-            f"No training data at {', '.join(missing) or 'the given folder'}. Give *.jsonl.zst "
-            "files of commits or files, as described in model/README.md."
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(seed)
-    share = _shares(sources, rows)
-    found: list[Row] = []
-    with multiprocessing.get_context("spawn").Pool(
-        jobs, _start_worker, (tokenizer_file, config)
-    ) as pool:
-        for source in sources:
-            wanted, taken = share[source], 0
-            chunks = _chunks(source, wanted, seed)
-            for part in pool.imap(_rows_of_chunk, chunks, chunksize=1):
-                found += part
-                taken += len(part)
-                if progress:
-                    progress(len(found), rows)
-    order = rng.permutation(len(found))
-    shards = []
-    for n, begin in enumerate(range(0, len(found), ROWS_PER_SHARD)):
-        part = [found[i] for i in order[begin : begin + ROWS_PER_SHARD]]
-        name = f"rows-{n:04d}.npz.zst"
-        digest = _write_shard(out / name, part)
-        shards.append({"file": name, "rows": len(part), "sha256": digest})
-    manifest = out / "manifest.json"
-    manifest.write_text(
-        json.dumps(
-            {
-                "prompt_format": config.prompt_format,
-                "vocab": config.vocab,
-                "seed": seed,
-                "rows": len(found),
-                "tokens": int(sum(len(r.prompt) + len(r.answer) for r in found)),
-                "sources": [path.name for path in sources],
-                "shards": shards,
-            },
-            indent=1,
-        )
-    )
-    return manifest
+# --- reading ----------------------------------------------------------------------------------
 
 
 def read_shards(folder: Path, config: ModelConfig) -> Rows:
@@ -143,83 +90,6 @@ def read_shards(folder: Path, config: ModelConfig) -> Rows:
     )
 
 
-def read_records(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a ``.jsonl.zst``."""
-    return map(json.loads, _read_lines(path))
-
-
-def _read_lines(path: Path) -> Iterator[str]:
-    """Lines of a ``.zst`` with a window of up to 2 GiB."""
-    with path.open("rb") as file:
-        stream = zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(file)
-        yield from io.TextIOWrapper(stream, encoding="utf-8")
-
-
-def _shares(sources: Sequence[Path], rows: int) -> dict[Path, int]:
-    """Rows wanted of each source: three from commits to one from plain files."""
-    weight = {path: 3.0 if "files" in next(read_records(path)) else 1.0 for path in sources}
-    total = sum(weight.values())
-    return {path: round(rows * w / total) for path, w in weight.items()}
-
-
-def _chunks(source: Path, wanted: int, seed: int) -> Iterator[tuple[int, list[str]]]:
-    """Raw lines, drawn evenly over the file so that about ``wanted`` rows come out."""
-    total = sum(1 for _ in _read_lines(source))
-    per_line = 1.35 if "commits" in source.name else 1.7  # rows a line yields on average
-    keep = min(1.0, wanted / per_line / max(total, 1))
-    rng = random.Random(f"{seed}:{source.name}")
-    batch: list[str] = []
-    number = 0
-    for line in _read_lines(source):
-        if rng.random() >= keep:
-            continue
-        batch.append(line)
-        if len(batch) == CHUNK:
-            yield hash_seed(seed, source.name, number), batch
-            batch, number = [], number + 1
-    if batch:
-        yield hash_seed(seed, source.name, number), batch
-
-
-def hash_seed(seed: int, name: str, number: int) -> int:
-    """A seed that is the same on every machine."""
-    digest = hashlib.sha256(f"{seed}:{name}:{number}".encode()).digest()
-    return int.from_bytes(digest[:8], "little")
-
-
-_worker: tuple[Tokenizer, ModelConfig] | None = None
-
-
-def _start_worker(tokenizer_file: Path, config: ModelConfig) -> None:
-    global _worker
-    _worker = (Tokenizer.from_file(tokenizer_file), config)
-
-
-def _rows_of_chunk(chunk: tuple[int, list[str]]) -> list[Row]:
-    assert _worker is not None
-    tokenizer, config = _worker
-    rng = random.Random(chunk[0])
-    rows: list[Row] = []
-    for line in chunk[1]:
-        rows.extend(rows_of(json.loads(line), tokenizer, config, rng))
-    return rows
-
-
-def _write_shard(path: Path, rows: Sequence[Row]) -> str:
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        tokens=np.array([t for r in rows for t in (*r.prompt, *r.answer)], dtype=np.uint16),
-        length=np.array([len(r.prompt) + len(r.answer) for r in rows], dtype=np.int32),
-        prompt=np.array([len(r.prompt) for r in rows], dtype=np.int32),
-        plain=np.array([r.plain for r in rows], dtype=np.int32),
-        is_edit=np.array([r.task == "next_edit" for r in rows], dtype=np.bool_),
-    )
-    packed = zstandard.ZstdCompressor(level=12).compress(buffer.getvalue())
-    path.write_bytes(packed)
-    return hashlib.sha256(packed).hexdigest()
-
-
 def _read_shard(path: Path, digest: str) -> dict[str, NDArray[Any]]:
     packed = path.read_bytes()
     if hashlib.sha256(packed).hexdigest() != digest:
@@ -227,3 +97,228 @@ def _read_shard(path: Path, digest: str) -> dict[str, NDArray[Any]]:
     raw = zstandard.ZstdDecompressor().decompress(packed, max_output_size=2**32)
     with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
+
+
+def read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a ``.jsonl.zst``."""
+    return map(json.loads, _read_lines(path))
+
+
+def _read_lines(path: Path) -> Iterator[bytes]:
+    """Lines of a ``.zst`` with a window of up to 2 GiB."""
+    with path.open("rb") as file:
+        stream = zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(file)
+        yield from io.BufferedReader(stream, 1 << 20)
+
+
+# --- packing ----------------------------------------------------------------------------------
+
+#: Lines for a worker: the seed of its draws, and each line with how often to draw from it.
+Chunk = tuple[int, list[tuple[int, bytes]]]
+
+
+def pack(
+    sources: Sequence[Path],
+    out: Path,
+    tokenizer_file: Path,
+    config: ModelConfig,
+    *,
+    rows: int,
+    seed: int = 0,
+    jobs: int = 2,
+    recipe: Recipe = RECIPE,
+    progress: Callable[[int, int], object] | None = None,
+) -> Path:
+    """Write shards of about ``rows`` rows from all ``sources`` to ``out``; returns the manifest.
+
+    Args:
+        sources: ``*.jsonl.zst`` files of commits or files, told apart by their first line. Commits
+            give next edits and infills, files infills: ``recipe.edit_share`` says how many.
+        progress: called with (rows so far, rows wanted).
+
+    Raises:
+        SettingsError: a source is missing or holds something else.
+    """
+    missing = [str(path) for path in sources if not path.is_file()]
+    if missing or not sources:
+        raise SettingsError(
+            f"No training data at {', '.join(missing) or 'the given folder'}. Give *.jsonl.zst "
+            "files of commits or files, as described in model/README.md."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    surveys = [_survey(path) for path in sources]
+    with ExitStack() as stack:
+        run = _start(stack, tokenizer_file, config, recipe, jobs)
+        tries = ((_seed(seed, s.path.name, -1), [(1, line) for line in s.sample]) for s in surveys)
+        yields = [_Yield.of(s, part) for s, part in zip(surveys, run(tries), strict=True)]
+        rates = _rates(yields, rows, recipe.edit_share)
+        tokens = rows * sum(y.tokens for y in yields) / max(1, sum(y.rows for y in yields))
+        spool = stack.enter_context(Spool(out, config, math.ceil(tokens / TOKENS_PER_SHARD)))
+        draw = np.random.default_rng(seed)
+        for survey, rate in zip(surveys, rates, strict=True):
+            for part in run(_chunks(survey.path, rate, seed)):
+                spool.add(part, draw)
+                if progress:
+                    progress(spool.rows, rows)
+        facts = {
+            "prompt_format": config.prompt_format,
+            "vocab": config.vocab,
+            "seed": seed,
+            "rows": spool.rows,
+            "tokens": spool.tokens,
+            "kinds": dict(sorted(spool.kinds.items())),
+            "sources": [path.name for path in sources],
+            "shards": spool.write(draw),
+        }
+    manifest = out / "manifest.json"
+    manifest.write_text(json.dumps(facts, indent=1))
+    return manifest
+
+
+def _seed(seed: int, name: str, number: int) -> int:
+    """A seed that is the same on every machine."""
+    digest = hashlib.sha256(f"{seed}:{name}:{number}".encode()).digest()
+    return int.from_bytes(digest[:8], "little")
+
+
+# --- how much to take of each source ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    path: Path
+    lines: int
+    sample: list[bytes]  # spread evenly over the file
+
+
+def _survey(path: Path) -> _Survey:
+    sample: list[bytes] = []
+    stride, count = 1, 0
+    try:
+        for count, line in enumerate(_read_lines(path), 1):
+            if (count - 1) % stride == 0:
+                sample.append(line)
+                if len(sample) == 2 * _SAMPLE:
+                    sample, stride = sample[::2], 2 * stride
+        known = sample and {"files", "text"} & json.loads(sample[0]).keys()
+    except (zstandard.ZstdError, ValueError, AttributeError) as error:
+        raise SettingsError(f"{path} is no zstd-compressed file of JSON lines: {error}.") from error
+    if not known:
+        raise SettingsError(
+            f"{path} holds neither commits ('files') nor files ('text'). Its lines should look as "
+            "described in model/README.md."
+        )
+    return _Survey(path, count, sample)
+
+
+@dataclass(frozen=True, slots=True)
+class _Yield:
+    """What drawing once from every line of a source gives, by its sample."""
+
+    commits: bool
+    edits: float  # next-edit rows
+    infills: float
+    rows: int  # in the sample
+    tokens: int  # in the sample
+
+    @classmethod
+    def of(cls, survey: _Survey, part: PackedRows) -> _Yield:
+        scale = survey.lines / len(survey.sample)
+        edits, found = int(part.is_edit.sum()), len(part.length)
+        commits = "files" in json.loads(survey.sample[0])
+        return cls(commits, edits * scale, (found - edits) * scale, found, len(part.tokens))
+
+
+def _rates(yields: Sequence[_Yield], rows: int, edit_share: float) -> list[float]:
+    """How often to draw from each line of each source: all commits alike, and all files alike."""
+    edits = sum(y.edits for y in yields if y.commits)
+    beside = sum(y.infills for y in yields if y.commits)
+    plain = sum(y.infills for y in yields if not y.commits)
+    if not edits or not plain:
+        every = rows / max(edits + beside + plain, 1e-9)
+        return [every for _ in yields]
+    from_commits = rows * edit_share / edits
+    from_files = max(0.0, rows * (1 - edit_share) - from_commits * beside) / plain
+    return [from_commits if y.commits else from_files for y in yields]
+
+
+def _chunks(source: Path, rate: float, seed: int) -> Iterator[Chunk]:
+    """Lines to draw from, ``rate`` draws a line on average; neighbours in the file stay together.
+    No chunk has many more draws than :data:`CHUNK`."""
+    rng = random.Random(f"{seed}:{source.name}")
+    batch: list[tuple[int, bytes]] = []
+    number = 0
+    for line in _read_lines(source):
+        times = int(rate) + (rng.random() < rate % 1)
+        if times:
+            batch.append((times, line))
+        if sum(times for times, _ in batch) >= CHUNK:
+            yield _seed(seed, source.name, number), batch
+            batch, number = [], number + 1
+    if batch:
+        yield _seed(seed, source.name, number), batch
+
+
+# --- workers ----------------------------------------------------------------------------------
+
+
+class _Worker:
+    """Turns chunks of lines into rows."""
+
+    def __init__(self, tokenizer_file: Path, config: ModelConfig, recipe: Recipe) -> None:
+        self._tokenizer = Tokenizer.from_file(tokenizer_file)
+        self._config = config
+        self._recipe = recipe
+
+    def rows_of(self, chunk: Chunk) -> PackedRows:
+        rng = random.Random(chunk[0])
+        records = [(times, json.loads(line)) for times, line in chunk[1]]
+        near = _neighbours(record for _, record in records)
+        rows: list[Row] = []
+        for times, record in records:
+            rows.extend(
+                rows_of(
+                    record,
+                    self._tokenizer,
+                    self._config,
+                    rng,
+                    recipe=self._recipe,
+                    times=times,
+                    neighbours=near.get(record.get("repo", "")),
+                )
+            )
+        return pack_rows(rows, self._config)
+
+
+def _neighbours(records: Iterable[dict[str, Any]]) -> dict[str, Neighbours]:
+    """Of the plain files in a chunk, by repository."""
+    files: dict[str, list[tuple[str, str]]] = {}
+    for record in records:
+        if "text" in record:
+            files.setdefault(record.get("repo", ""), []).append((record["path"], record["text"]))
+    return {repo: Neighbours(texts) for repo, texts in files.items()}
+
+
+_worker: _Worker | None = None
+
+
+def _start_worker(*arguments: Any) -> None:
+    global _worker
+    _worker = _Worker(*arguments)
+
+
+def _rows_of_chunk(chunk: Chunk) -> PackedRows:
+    assert _worker is not None
+    return _worker.rows_of(chunk)
+
+
+def _start(
+    stack: ExitStack, tokenizer_file: Path, config: ModelConfig, recipe: Recipe, jobs: int
+) -> Callable[[Iterable[Chunk]], Iterator[PackedRows]]:
+    """What turns chunks into rows, in order: this process where ``jobs`` is 1, else a pool."""
+    if jobs == 1:
+        worker = _Worker(tokenizer_file, config, recipe)
+        return lambda chunks: map(worker.rows_of, chunks)
+    context = multiprocessing.get_context("spawn")
+    pool = stack.enter_context(context.Pool(jobs, _start_worker, (tokenizer_file, config, recipe)))
+    return lambda chunks: pool.imap(_rows_of_chunk, chunks)

@@ -164,8 +164,9 @@ def pieces(syntax: Syntax, start: int, end: int, longest: int = 400) -> list[Pie
         span = _written(syntax, node, kind)
         if span is None or not 2 <= span[1] - span[0] <= longest:
             continue
-        if not syntax.text[span[0] : span[1]].isidentifier():  # a lone name says too little
-            found.setdefault(span, Piece(kind, *span))
+        if kind == "expression" and syntax.text[span[0] : span[1]].isidentifier():
+            continue  # a lone name says too little
+        found.setdefault(span, Piece(kind, *span))
     return list(found.values())
 
 

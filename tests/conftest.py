@@ -29,7 +29,6 @@ def packed(tmp_path: Path) -> Path:
     source = {"repo": "r", "path": "b.py", "language": "python", "text": after}
     plain = write_lines(tmp_path / "x-files.jsonl.zst", [source] * 30)
     tokenizer = tmp_path / "tokenizer.json"
-    tokenizer = tmp_path / "tokenizer.json"
     tiny_tokenizer().save(tokenizer)
     pack([commits, plain], tmp_path / "shards", tokenizer, tiny_config(), rows=60, jobs=1)
     return tmp_path / "shards"

@@ -1,31 +1,21 @@
-"""Training rows say what the editor's document says, and shards bring them back unchanged."""
+"""Training rows say what the editor's document says, and lead to what the commit says."""
 
 from __future__ import annotations
 
-import json
 import random
-from pathlib import Path
 
-import numpy as np
 import pytest
-from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.rows import (
-    Row,
-    apply_history,
-    edit_row,
-    hunks_of,
-    infill_row,
-    recent_edit,
-    rows_of_commit,
-    rows_of_file,
-    show_row,
-)
-from redraft.model.shards import pack, read_shards
-from redraft.model.tokens import PREFIX
+from redraft.model.histories import Change, hunks_of
+from redraft.model.middles import Source
+from redraft.model.records import RecentEdit
+from redraft.model.rows import Kit, Recipe, Row, edit_row, infill_row, rows_of, show_row
+from redraft.model.tokens import EDIT, HISTORY, PREFIX, REGION, SUFFIX
 from tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 CONFIG = tiny_config()
+KIT = Kit(TOKENIZER, CONFIG, Recipe(max_answer=200))  # the tiny tokenizer writes long answers
+PROGRAM = "def foo(x):\n    return x + 1\n\n\ndef bar(y):\n    return foo(y, call(y, 'größe'))\n"
 OLD = [f"value_{i} = compute({i})" for i in range(40)]
 
 
@@ -35,57 +25,123 @@ def changed(*places: int) -> list[str]:
     ]
 
 
-def test_hunks_applied_in_order_give_the_new_text() -> None:
-    new = [*changed(3, 10, 30)[:20], "inserted", *changed(3, 10, 30)[25:]]
-    hunks = hunks_of(OLD, new)
-    state, edits, _ = apply_history("a.py", OLD, hunks, len(hunks))
-    assert state == new
-    assert len(edits) == len(hunks)
+def change(old: list[str], new: list[str], path: str = "a.py") -> Change:
+    return Change(path, old, new, hunks_of(old, new))
 
 
-def test_the_target_moves_with_the_edits_above_it() -> None:
-    new = ["first", "second", *changed(30)]
-    state, edits, target = apply_history("a.py", OLD, hunks_of(OLD, new), 1)
-    assert len(edits) == 1
-    assert state[target.first : target.last] == [OLD[30]]
-    assert list(target.new) == [new[32]]
-
-
-def test_an_edit_in_the_history_shows_both_sides_and_its_surroundings() -> None:
-    edit = recent_edit("a.py", ["a", "b", "c", "d"], 1, 2, ("B", "BB"))
-    assert edit.line == 0
-    assert edit.diff == " a\n-b\n+B\n+BB\n c\n d\n"
+def parts_of(row: Row) -> tuple[str, str]:
+    """An infill row's near prefix and near suffix."""
+    text = [*row.prompt]
+    cut = len(text) - 1 - text[::-1].index(TOKENIZER.mark(PREFIX))
+    begin = cut - text[:cut][::-1].index(TOKENIZER.mark(SUFFIX))
+    return TOKENIZER.decode(text[cut + 1 :]), TOKENIZER.decode(text[begin:cut])
 
 
 def test_infill_prompt_and_answer_make_the_original_text() -> None:
-    text = "def foo(x):\n    return x + 1\n\n\ndef bar(y):\n    return foo(y)\n"
     rng = random.Random(0)
-    rows = [infill_row("a.py", text, TOKENIZER, CONFIG, rng) for _ in range(60)]
+    rows = [infill_row(Source("a.py", PROGRAM), KIT, rng) for _ in range(60)]
     found = [row for row in rows if row]
-    assert len(found) > 30
+    assert len(found) > 50
     for row in found:
-        marks = [i for i, t in enumerate(row.prompt) if t == TOKENIZER.mark(PREFIX)]
-        before = TOKENIZER.decode(row.prompt[marks[-1] + 1 :])
-        middle = TOKENIZER.decode(row.answer)
-        assert (before + middle) in text
-        assert row.plain == marks[-1] + 1
+        before, after = parts_of(row)
+        assert before + TOKENIZER.decode(row.answer) + after == PROGRAM
+        assert TOKENIZER.decode(row.prompt[row.plain :]) == before
 
 
-def test_an_edit_row_answers_with_the_commits_own_lines() -> None:
+def test_the_answer_of_a_tail_ends_where_its_line_ends() -> None:
+    rng = random.Random(0)
+    rows = [infill_row(Source("a.py", PROGRAM), KIT, rng) for _ in range(80)]
+    tails = [row for row in rows if row and row.kind == "tail"]
+    assert len(tails) > 10
+    for row in tails:
+        assert "\n" not in TOKENIZER.decode(row.answer)
+        assert parts_of(row)[1].startswith("\n")
+
+
+def test_a_cursor_inside_a_word_makes_the_answer_begin_with_the_word() -> None:
+    rng = random.Random(4)
+    rows = [infill_row(Source("a.py", PROGRAM), KIT, rng) for _ in range(200)]
+    pairs = [(parts_of(row)[0], TOKENIZER.decode(row.answer)) for row in rows if row]
+    assert any(answer.startswith(" return") for _, answer in pairs)
+    assert not any(before[-1:].isalpha() and answer[0].isalpha() for before, answer in pairs)
+
+
+def test_a_long_file_and_its_history_are_cut_to_the_budget() -> None:
+    kit = Kit(TOKENIZER, CONFIG, Recipe(max_answer=200, budgets=(700,), budget_weights=(1,)))
+    edits = tuple(RecentEdit("a.py", 5, f" before\n+edit number {i}\n") for i in range(40))
+    source = Source("a.py", PROGRAM * 200)
+    for seed in range(10):
+        row = infill_row(source, kit, random.Random(seed), edits=edits)
+        assert row is not None
+        assert len(row.prompt) < 4 * 700  # the tiny tokenizer takes about a token a character
+        text = TOKENIZER.decode(row.prompt)
+        assert "edit number 39" in text and "edit number 3\n" not in text
+
+
+def region_of(row: Row) -> tuple[list[str], list[str]]:
+    """A next-edit row's region before and after its answer."""
+    text = [*row.prompt]
+    begin, end = text.index(TOKENIZER.mark(REGION)), text.index(TOKENIZER.mark(EDIT))
+    *numbered, cursor = TOKENIZER.decode(text[begin:end]).splitlines()
+    lines = [line.partition("|")[2] for line in numbered]
+    assert [line.partition("|")[0] for line in numbered] == [str(i + 1) for i in range(len(lines))]
+    line, _, column = cursor[1:].partition(":")
+    assert 1 <= int(column) <= len(lines[int(line) - 1]) + 1
+    header, _, body = TOKENIZER.decode([*text[end:], *row.answer]).partition("\n")
+    first, last = map(int, header.split("-"))
+    return lines, [*lines[: first - 1], *body.splitlines(), *lines[last:]]
+
+
+def test_an_edit_row_leads_to_the_commits_own_lines() -> None:
     rng = random.Random(1)
-    before, after = "\n".join(OLD), "\n".join(changed(4, 8, 12))
-    rows = [edit_row("a.py", before, after, TOKENIZER, CONFIG, rng) for _ in range(80)]
-    kinds = {row.kind for row in rows if row}
-    assert {"edit", "none"} <= kinds
-    for row in rows:
-        if row and row.kind == "edit":
-            assert "measure" in TOKENIZER.decode(row.answer)
-        if row and row.kind == "none":
+    new = changed(4, 8, 12)
+    found = [row for _ in range(80) if (row := edit_row(change(OLD, new), KIT, rng))]
+    assert {row.kind for row in found} == {"edit", "typing", "none"}
+    for row in found:
+        if row.kind == "none":
             assert row.answer == ()
+            continue
+        before, after = region_of(row)
+        assert before != after
+        assert len(set(after) - set(before)) == 1
+        assert set(after) - set(before) <= set(new)
+        if row.kind == "edit":
+            assert len(set(before) - set(after)) == 1 and set(before) <= set(OLD) | set(new)
+
+
+def test_half_of_the_edit_rows_state_the_range_and_a_tenth_has_nothing_to_do() -> None:
+    rng = random.Random(2)
+    target = change(OLD, changed(4, 20, 36))
+    found = [row for _ in range(300) if (row := edit_row(target, KIT, rng))]
+    todo = [row for row in found if row.kind != "none"]
+    stated = [row for row in todo if row.prompt[-1] != TOKENIZER.mark(EDIT)]
+    assert len(stated) / len(todo) == pytest.approx(0.5, abs=0.1)
+    assert 1 - len(todo) / len(found) == pytest.approx(0.1, abs=0.05)
+
+
+def test_edits_in_another_file_of_the_commit_are_the_history() -> None:
+    rng = random.Random(3)
+    other = change(["a = 1"], ["a = 1", "def helper(): pass"], "b.py")
+    rows = [edit_row(change(OLD, changed(4)), KIT, rng, before=[other]) for _ in range(30)]
+    found = [row for row in rows if row and row.kind == "edit"]
+    assert found
+    for row in found:
+        text = TOKENIZER.decode(row.prompt)
+        assert "b.py:1\n" in text and "+def helper" in text
+        assert TOKENIZER.mark(HISTORY) in row.prompt
+
+
+def test_a_commit_gives_rows_of_both_tasks() -> None:
+    files = [
+        {"path": path, "before": "\n".join(OLD), "after": "\n".join(changed(*places))}
+        for path, places in (("a.py", (1, 9)), ("b.py", (5, 30)))
+    ]
+    kit_rows = rows_of({"files": files}, TOKENIZER, CONFIG, random.Random(0), times=40)
+    assert {row.task for row in kit_rows} == {"infill", "next_edit"}
 
 
 def test_a_row_can_be_printed_with_its_marks() -> None:
-    row = infill_row("a.py", "x = 1\ny = foo(x)\n", TOKENIZER, CONFIG, random.Random(3))
+    row = infill_row(Source("a.py", "x = 1\ny = foo(x)\n"), KIT, random.Random(3))
     assert row is not None
     shown = show_row(row, TOKENIZER)
     assert "<jupyter_text>" in shown and "⟧END" in shown
@@ -95,47 +151,12 @@ def test_rows_are_the_same_for_the_same_seed() -> None:
     record = {"path": "a.py", "text": "\n".join(OLD), "repo": "r", "language": "python"}
 
     def make() -> list[Row]:
-        return list(rows_of_file(record, TOKENIZER, CONFIG, random.Random(5)))
+        return list(rows_of(record, TOKENIZER, CONFIG, random.Random(5), times=9))
 
+    assert len(make()) > 5
     assert make() == make()
-
-
-def test_shards_bring_back_rows_of_both_tasks(packed: Path) -> None:
-    rows = read_shards(packed, CONFIG)
-    manifest = json.loads((packed / "manifest.json").read_text())
-    assert len(rows) == manifest["rows"] > 20
-    assert rows.is_edit.any() and not rows.is_edit.all()
-    tokens, prompt, plain = rows[0]
-    assert 0 < prompt <= len(tokens) and 0 <= plain < len(tokens)
-    assert int(tokens.max()) < CONFIG.vocab
-    assert np.sum(np.diff(rows.offset)) == manifest["tokens"]
-
-
-def test_a_damaged_shard_is_refused(packed: Path) -> None:
-    shard = next(packed.glob("*.npz.zst"))
-    data = bytearray(shard.read_bytes())
-    data[len(data) // 2] ^= 1
-    shard.write_bytes(bytes(data))
-    with pytest.raises(WeightsError, match="damaged"):
-        read_shards(packed, CONFIG)
-
-
-def test_shards_of_another_prompt_format_are_refused(packed: Path) -> None:
-    with pytest.raises(SettingsError, match="Pack them again"):
-        read_shards(packed, tiny_config(prompt_format="other"))
-
-
-def test_missing_data_names_the_path(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"nowhere\.jsonl\.zst"):
-        pack(
-            [tmp_path / "nowhere.jsonl.zst"],
-            tmp_path / "out",
-            tmp_path / "tokenizer.json",
-            CONFIG,
-            rows=1,
-        )
 
 
 def test_a_commit_without_usable_files_gives_no_rows() -> None:
     record = {"files": [{"path": "a.py", "before": "", "after": "x"}]}
-    assert list(rows_of_commit(record, TOKENIZER, CONFIG, random.Random(0))) == []
+    assert list(rows_of(record, TOKENIZER, CONFIG, random.Random(0))) == []

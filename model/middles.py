@@ -1,0 +1,148 @@
+"""Which part of a file an infill row removes: what a person would be about to write there.
+
+Line tails, whole lines, a few lines, syntax nodes (brackets' contents where the language has no
+grammar), and a few random spans. Pure given a ``random.Random``; knows nothing of tokens or
+prompts.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from .syntax import Syntax, language_of, parse, pieces
+
+MiddleKind = Literal["tail", "line", "lines", "node", "span"]
+
+#: How often each kind is drawn. Most end where a line ends: that is where people stop.
+MIX: dict[MiddleKind, float] = {
+    "tail": 0.35,
+    "line": 0.25,
+    "lines": 0.15,
+    "node": 0.20,
+    "span": 0.05,
+}
+LONGEST = 400  # characters of a middle; few longer ones fit an answer
+_TRIES = 6
+
+_PAUSE = re.compile(r"[,;:(\[{=.]\s?|\s|\w\b")
+_BRACKET = re.compile(r"[(\[{\"']([^()\[\]{}\"'\n]+)[)\]}\"']")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text to remove something from; parsed and split once, on demand."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Index of each line's first character."""
+        return [0, *(m.end() for m in re.finditer("\n", self.text))]
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @cached_property
+    def syntax(self) -> Syntax | None:
+        language = language_of(self.path)
+        return parse(self.text, language) if language else None
+
+    def line_end(self, line: int) -> int:
+        """Index behind the line's last character, before its newline."""
+        return self.starts[line + 1] - 1 if line + 1 < len(self.starts) else len(self.text)
+
+    def indent(self, line: int) -> int:
+        """Index of the line's first character that is no space."""
+        start, end = self.starts[line], self.line_end(line)
+        return end - len(self.text[start:end].lstrip())
+
+
+@dataclass(frozen=True, slots=True)
+class Middle:
+    """``text[start:end]`` is removed."""
+
+    kind: MiddleKind
+    start: int
+    end: int
+
+
+def draw_kind(rng: random.Random) -> MiddleKind:
+    """By :data:`MIX`."""
+    return rng.choices(list(MIX), list(MIX.values()))[0]
+
+
+def choose_middle(
+    source: Source, kind: MiddleKind, rng: random.Random, lines: range | None = None
+) -> Middle | None:
+    """A middle that begins in one of ``lines`` (default: any) and is not blank; None where a few
+    tries find none."""
+    pool = lines if lines is not None and len(lines) else range(len(source.starts))
+    for _ in range(_TRIES):
+        line = min(rng.choice(pool), len(source.starts) - 1)
+        if source.indent(line) == source.line_end(line):
+            continue
+        span = _span(source, kind, line, rng)
+        if span and span[1] - span[0] <= LONGEST and source.text[span[0] : span[1]].strip():
+            return Middle(kind, *span)
+    return None
+
+
+def _span(
+    source: Source, kind: MiddleKind, line: int, rng: random.Random
+) -> tuple[int, int] | None:
+    indent, end = source.indent(line), source.line_end(line)
+    if kind == "tail":
+        return cut_in_line(source.text, indent, end, rng), end
+    if kind == "line":
+        return _whole_lines(source, line, line + 1, rng)
+    if kind == "lines":
+        return _whole_lines(source, line, line + rng.randint(2, 5), rng)
+    if kind == "node":
+        return _node(source, line, rng)
+    low = rng.randrange(indent, end)
+    return low, min(len(source.text), low + rng.randint(4, 60))
+
+
+def _whole_lines(source: Source, first: int, last: int, rng: random.Random) -> tuple[int, int]:
+    """Lines [first, last): from the indent to the last line's end; from the line's start with the
+    newline; or, as a cursor at the end of a finished line asks, from the line before."""
+    last = min(last, len(source.starts))
+    end = source.line_end(last - 1)
+    draw = rng.random()
+    if draw < 0.40:
+        return source.indent(first), end
+    if draw < 0.85 or first == 0:
+        return source.starts[first], min(end + 1, len(source.text))
+    return source.starts[first] - 1, end
+
+
+def cut_in_line(text: str, indent: int, end: int, rng: random.Random) -> int:
+    """Where a person pauses within a line: mostly after punctuation or between words, sometimes
+    inside a word."""
+    if end <= indent:
+        return indent
+    if rng.random() < 0.3:
+        return rng.randrange(indent, end)
+    places = [m.end() + indent for m in _PAUSE.finditer(text[indent:end])]
+    places = [p for p in places if p < end]
+    return rng.choice(places) if places else indent
+
+
+def _node(source: Source, line: int, rng: random.Random) -> tuple[int, int] | None:
+    """A syntax node that begins on the line, each kind of node as likely as the others."""
+    start, end = source.starts[line], source.line_end(line)
+    if source.syntax is None:
+        inside = [m.span(1) for m in _BRACKET.finditer(source.text, start, end)]
+        return rng.choice(inside) if inside else None
+    found = pieces(source.syntax, start, end, LONGEST)
+    if not found:
+        return None
+    kind = rng.choice(sorted({piece.kind for piece in found}))
+    piece = rng.choice([piece for piece in found if piece.kind == kind])
+    return piece.start, piece.end

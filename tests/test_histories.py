@@ -1,0 +1,206 @@
+"""A commit replayed as editing: hunks, their order, moments in between, other files beside it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redraft.model.histories import (
+    Change,
+    Hunk,
+    apply_history,
+    begin_block,
+    begin_typing,
+    changes_of,
+    end_of_edits,
+    hunks_of,
+    last_burst,
+    order_hunks,
+    recent_edit,
+)
+from redraft.model.moments import draw_moment, nothing_left
+from redraft.model.neighbours import Neighbours, changed_with
+
+LINES = ["", "a", "b", "  a", "}", "x = 1"]
+OLD = [f"value_{i} = compute({i})" for i in range(40)]
+
+
+def changed(*places: int) -> list[str]:
+    return [
+        line.replace("compute", "measure") if i in places else line for i, line in enumerate(OLD)
+    ]
+
+
+def change(old: list[str], new: list[str], path: str = "a.py") -> Change:
+    return Change(path, old, new, hunks_of(old, new))
+
+
+def test_hunks_applied_in_order_give_the_new_text() -> None:
+    new = [*changed(3, 10, 30)[:20], "inserted", *changed(3, 10, 30)[25:]]
+    hunks = hunks_of(OLD, new)
+    state, edits, _ = apply_history("a.py", OLD, hunks, len(hunks))
+    assert state == new
+    assert len(edits) == len(hunks)
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=14), st.lists(st.sampled_from(LINES), max_size=14))
+def test_hunks_make_the_new_text_in_any_order(old: list[str], new: list[str]) -> None:
+    hunks = hunks_of(old, new)
+    for order in (hunks, hunks[::-1], hunks[1::2] + hunks[::2]):
+        if order:
+            assert apply_history("a.py", old, order, len(order))[0] == new
+
+
+def test_the_target_moves_with_the_edits_above_it() -> None:
+    new = ["first", "second", *changed(30)]
+    state, edits, target = apply_history("a.py", OLD, hunks_of(OLD, new), 1)
+    assert len(edits) == 1
+    assert state[target.first : target.last] == [OLD[30]]
+    assert list(target.new) == [new[32]]
+
+
+def test_an_edit_in_the_history_shows_both_sides_and_its_surroundings() -> None:
+    edit = recent_edit("a.py", ["a", "b", "c", "d"], 1, 2, ("B", "BB"))
+    assert edit.line == 0
+    assert edit.diff == " a\n-b\n+B\n+BB\n c\n d\n"
+
+
+def test_an_inserted_method_is_one_hunk_with_its_own_comment() -> None:
+    def method(name: str) -> list[str]:
+        return ["    /**", f"     * Does {name}.", "     */", f"    void {name}() {{", "    }", ""]
+
+    old = ["class A {", "", *method("first"), *method("third"), "}"]
+    new = ["class A {", "", *method("first"), *method("second"), *method("third"), "}"]
+    assert hunks_of(old, new) == [Hunk(8, 8, tuple(method("second")))]
+    assert hunks_of(new, old) == [Hunk(8, 14, ())]
+
+
+def test_a_definition_comes_before_the_hunks_that_use_it() -> None:
+    old = ["import os", "", "use(1)", "", "", "last = 1"]
+    new = ["import os", "", "use(helper(1))", "", "", "last = 1", "def helper(x):", "    return x"]
+    ordered = order_hunks(hunks_of(old, new), old)
+    assert [hunk.first for hunk in ordered] == [6, 2]
+
+
+def test_hunks_that_need_each_other_keep_their_order() -> None:
+    old = ["a = 1", "", "b = 1"]
+    new = ["a = 1", "def f(): return g()", "", "b = 1", "def g(): return f()"]
+    hunks = hunks_of(old, new)
+    assert order_hunks(hunks, old) == hunks
+
+
+def test_the_file_that_defines_a_name_is_edited_before_the_one_that_uses_it() -> None:
+    user = {"path": "a.py", "before": "x = 1\n", "after": "x = helper(1)\n"}
+    maker = {
+        "path": "b.py",
+        "before": "y = 1\r\n",
+        "after": "y = 1\r\ndef helper(x):\r\n  pass\r\n",
+    }
+    new = {"path": "c.py", "before": "", "after": "z = 1\n"}
+    found = changes_of({"files": [user, maker, new]}, random.Random(0))
+    assert [c.path for c in found] == ["b.py", "a.py"]
+    assert found[0].new == ["y = 1", "def helper(x):", "  pass", ""]
+
+
+def test_the_cursor_stays_behind_what_the_last_edit_changed() -> None:
+    old = ["a", "value = compute(1)", "b"]
+    new = ["top", "a", "value = measure(1)", "b"]
+    assert end_of_edits(old, hunks_of(old, new)) == (2, len("value = measur"))
+    assert end_of_edits(old, hunks_of(old, ["a", "b"])) == (1, 0)
+    assert end_of_edits(old, []) is None
+
+
+def test_a_line_half_typed_keeps_what_stands_behind_the_cursor() -> None:
+    lines = ["x", "call(a, 1)", "y"]
+    started = begin_typing(lines, Hunk(1, 2, ("call(a, other, 1)",)), cut=2)
+    assert started is not None
+    state, rest, cursor = started
+    assert state == ["x", "call(a, oth1)", "y"]
+    assert cursor == (1, len("call(a, oth"))
+    assert rest == Hunk(1, 2, ("call(a, other, 1)",))
+
+
+def test_a_new_line_half_typed_ends_at_the_cursor() -> None:
+    started = begin_typing(["x", "y"], Hunk(1, 1, ("    return value", "z")), cut=3)
+    assert started == (
+        ["x", "    retu", "y"],
+        Hunk(1, 2, ("    return value", "z")),
+        (1, len("    retu")),
+    )
+    assert begin_typing(["x"], Hunk(0, 1, ()), cut=3) is None
+    assert begin_typing(["x"], Hunk(0, 0, ("",)), cut=3) is None
+
+
+@given(st.integers(0, 99), st.integers(0, 20))
+def test_a_block_half_written_and_its_rest_are_the_beginning_of_the_hunk(
+    seed: int, length: int
+) -> None:
+    hunk = Hunk(2, 4, tuple(f"line {i}" for i in range(length)))
+    found = begin_block(hunk, random.Random(seed))
+    assert (found is None) == (length < 3)
+    if found:
+        written, rest = found
+        assert (written.first, written.last) == (2, 4)
+        assert rest.first == rest.last == 2 + len(written.new)
+        assert rest.new
+        both = written.new + rest.new
+        assert both == hunk.new[: len(both)]
+
+
+def test_a_long_edit_is_remembered_by_its_last_lines() -> None:
+    new = tuple(f"new {i}" for i in range(30))
+    edit = last_burst(recent_edit("a.py", ["a", "b", "c", "d", "e"], 4, 5, new), most=2)
+    assert edit.line == 4 + 25
+    assert edit.diff == " new 25\n new 26\n new 27\n+new 28\n+new 29\n"
+    gone = last_burst(recent_edit("a.py", ["a", *"bcdef"], 1, 6, ("x",)), most=2)
+    assert gone.diff == " a\n-e\n-f\n+x\n"
+    short = recent_edit("a.py", ["a", "b"], 1, 1, ("c",))
+    assert last_burst(short) == short
+
+
+@given(st.integers(0, 500))
+def test_a_moment_and_its_target_lie_on_the_way_to_the_commit(seed: int) -> None:
+    new = [*changed(3, 20)[:30], *(f"added_{i} = {i}" for i in range(9)), *changed(35)[30:]]
+    moment = draw_moment(change(OLD, new), 0.3, random.Random(seed))
+    assert moment.target is not None
+    line, column = moment.cursor
+    assert 0 <= line < len(moment.lines) and 0 <= column <= len(moment.lines[line])
+    done = [*moment.lines]
+    done[moment.target.first : moment.target.last] = moment.target.new
+    assert done != moment.lines
+    assert set(done) <= set(OLD) | set(new)
+
+
+def test_nothing_is_left_where_the_other_hunks_are_far_away() -> None:
+    old = [f"line {i}" for i in range(300)]
+    new = ["changed" if i in (10, 250) else line for i, line in enumerate(old)]
+    moments = [nothing_left(change(old, new), random.Random(i)) for i in range(40)]
+    assert {len(m.edits) for m in moments} == {1, 2}
+    for moment in moments:
+        left = [i for i, line in enumerate(moment.lines) if line != new[i]]
+        assert all(abs(i - moment.cursor[0]) > 30 for i in left)
+
+
+def test_a_definition_in_another_file_of_the_repository_is_shown() -> None:
+    files = [
+        ("lib/a.py", "import os\n\n\ndef foo(x):\n    return 'doc'\n"),
+        ("lib/b.ts", "const x = 1\nexport async function bar(y) {\n}\n"),
+    ]
+    near = Neighbours(files)
+    found = near.related("main.py", "y = foo(1)", random.Random(0))
+    assert [(f.path, f.why) for f in found] == [("lib/a.py", "definition of foo")]
+    assert found[0].text.startswith("def foo(x):")
+    found = near.related("main.py", "y = bar(1)", random.Random(0))
+    assert found[0].text.startswith("export async function bar(y) {")
+    for seed in range(9):  # the file itself defines it
+        found = near.related("lib/a.py", "y = foo(1)", random.Random(seed))
+        assert [f.why for f in found] in ([], ["in the same folder"])
+
+
+@pytest.mark.parametrize(("done", "word"), [(1, "measure"), (0, "compute")])
+def test_another_file_of_the_commit_is_shown_as_it_is_at_that_time(done: int, word: str) -> None:
+    (shown,) = changed_with([change(OLD, changed(7), "b.py")], done, random.Random(0))
+    assert shown.path == "b.py"
+    assert f"value_7 = {word}(7)" in shown.text

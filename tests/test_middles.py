@@ -1,0 +1,105 @@
+"""What infill rows remove, and how documents are cut to the length of a row."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redraft.model.crop import crop, estimate, narrow, newest
+from redraft.model.middles import MIX, MiddleKind, Source, choose_middle, draw_kind
+from redraft.model.records import RecentEdit
+
+PROGRAM = "def foo(x):\n    return x + 1\n\n\ndef bar(y):\n    return foo(y, call(y, 'größe'))\n"
+
+
+@pytest.mark.parametrize("kind", MIX)
+def test_middles_are_what_their_kind_says(kind: MiddleKind) -> None:
+    source = Source("a.py", PROGRAM)
+    rng = random.Random(1)
+    found = [choose_middle(source, kind, rng) for _ in range(80)]
+    texts = {PROGRAM[m.start : m.end] for m in found if m}
+    ends = {PROGRAM[m.end : m.end + 1] for m in found if m}
+    assert texts and all(text.strip() for text in texts)
+    if kind == "tail":
+        assert ends == {"\n"} and not any("\n" in text for text in texts)
+    elif kind == "line":
+        assert {"    return x + 1\n", "return x + 1"} <= texts
+        assert all(len(text.strip("\n").split("\n")) == 1 for text in texts)
+    elif kind == "lines":
+        assert any(text.startswith("def bar(y):\n    return") for text in texts)
+    elif kind == "node":
+        assert {"x + 1", "y, 'größe'", "größe"} <= texts
+
+
+def test_without_a_grammar_what_stands_in_brackets_is_a_node() -> None:
+    source = Source("notes.txt", "see (the other page) for more\n")
+    middle = choose_middle(source, "node", random.Random(0))
+    assert middle is not None and source.text[middle.start : middle.end] == "the other page"
+
+
+def test_middles_begin_in_the_asked_lines() -> None:
+    source = Source("a.py", PROGRAM)
+    rng = random.Random(2)
+    for kind in MIX:
+        for _ in range(20):
+            middle = choose_middle(source, kind, rng, range(4, 6))
+            if middle:  # a cursor may wait at the end of the line before
+                assert middle.start >= PROGRAM.index("def bar") - 1
+
+
+def test_a_blank_text_has_no_middle() -> None:
+    source = Source("a.py", "\n\n   \n")
+    assert all(choose_middle(source, kind, random.Random(0)) is None for kind in MIX)
+
+
+def test_kinds_are_drawn_by_their_shares() -> None:
+    rng = random.Random(0)
+    drawn = Counter(draw_kind(rng) for _ in range(4_000))
+    assert sum(MIX.values()) == pytest.approx(1)
+    for kind, share in MIX.items():
+        assert drawn[kind] / 4_000 == pytest.approx(share, abs=0.03)
+
+
+LENGTHS = st.lists(st.integers(0, 60), min_size=1, max_size=40)
+
+
+@given(LENGTHS, st.data())
+def test_a_crop_keeps_its_core_and_stays_within_its_tokens(
+    lengths: list[int], data: st.DataObject
+) -> None:
+    lines = ["x" * n for n in lengths]
+    first = data.draw(st.integers(0, len(lines) - 1))
+    last = data.draw(st.integers(first + 1, len(lines)))
+    tokens = data.draw(st.floats(0, 400))
+    top, bottom = crop(lines, first, last, tokens, data.draw(st.floats(0, 1)))
+    assert 0 <= top <= first < last <= bottom <= len(lines)
+    spent = sum(map(estimate, lines[top:bottom]))
+    assert (top, bottom) == (first, last) or spent <= tokens + 1e-6
+    if sum(map(estimate, lines)) <= tokens:
+        assert (top, bottom) == (0, len(lines))
+
+
+@given(LENGTHS, st.data())
+def test_a_narrowed_region_keeps_what_must_stay(lengths: list[int], data: st.DataObject) -> None:
+    lines = ["x" * n for n in lengths]
+    first = data.draw(st.integers(0, len(lines) - 1))
+    last = data.draw(st.integers(first + 1, len(lines)))
+    tokens = data.draw(st.floats(0, 400))
+    found = narrow(lines, (0, len(lines)), first, last, tokens)
+    least = sum(estimate(line) + 3 for line in lines[first:last])
+    if found is None:
+        assert least > tokens - 1e-6
+    else:
+        assert 0 <= found[0] <= first < last <= found[1] <= len(lines)
+        assert sum(estimate(line) + 3 for line in lines[found[0] : found[1]]) <= tokens + 1e-6
+
+
+def test_the_newest_edits_are_kept_whole() -> None:
+    edits = [RecentEdit("a.py", i, f"+edit {i}\n" * 4) for i in range(10)]
+    kept = newest(edits, 60)
+    assert 0 < len(kept) < 10 and kept == tuple(edits[-len(kept) :])
+    assert newest(edits, 0) == ()
+    assert newest(edits, 10_000) == tuple(edits)

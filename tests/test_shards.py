@@ -1,0 +1,134 @@
+"""Packing: rows in the asked number and mix, the same everywhere, none lost on the way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from conftest import write_lines
+from redraft.model import shards
+from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.shards import pack, read_shards
+from tiny import tiny_config, tiny_tokenizer
+
+CONFIG = tiny_config()
+OLD = [f"value_{i} = compute({i})" for i in range(40)]
+NEW = [s.replace("compute", "measure") if i in (4, 20, 36) else s for i, s in enumerate(OLD)]
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path) -> Path:
+    tiny_tokenizer().save(tmp_path / "tokenizer.json")
+    return tmp_path / "tokenizer.json"
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> list[Path]:
+    files = [{"path": "a.py", "before": "\n".join(OLD), "after": "\n".join(NEW)}]
+    plain = {"repo": "r", "path": "b.py", "text": "\n".join(NEW)}
+    return [
+        write_lines(tmp_path / "one.jsonl.zst", [{"repo": "r", "files": files}] * 40),
+        write_lines(tmp_path / "two.jsonl.zst", [plain] * 90),
+    ]
+
+
+def test_shards_bring_back_rows_of_both_tasks(packed: Path) -> None:
+    rows = read_shards(packed, CONFIG)
+    manifest = json.loads((packed / "manifest.json").read_text())
+    assert len(rows) == manifest["rows"] > 20
+    assert rows.is_edit.any() and not rows.is_edit.all()
+    tokens, prompt, plain = rows[0]
+    assert 0 < prompt <= len(tokens) and 0 <= plain < len(tokens)
+    assert int(tokens.max()) < CONFIG.vocab
+    assert np.sum(np.diff(rows.offset)) == manifest["tokens"]
+
+
+@pytest.mark.parametrize("wanted", [100, 400])  # some of the lines; each several times
+def test_packing_gives_about_the_rows_asked_for_in_the_asked_mix(
+    wanted: int, sources: list[Path], tokenizer: Path, tmp_path: Path
+) -> None:
+    said: list[tuple[int, int]] = []
+
+    def progress(done: int, of: int) -> None:
+        said.append((done, of))
+
+    manifest = pack(
+        sources, tmp_path / "out", tokenizer, CONFIG, rows=wanted, jobs=1, progress=progress
+    )
+    rows = read_shards(manifest.parent, CONFIG)
+    assert len(rows) == pytest.approx(wanted, rel=0.25)
+    assert rows.is_edit.mean() == pytest.approx(0.45, abs=0.1)
+    assert said[-1] == (len(rows), wanted)
+    kinds = json.loads(manifest.read_text())["kinds"]
+    assert sum(kinds.values()) == len(rows)
+    assert sum(kinds.get(kind, 0) for kind in ("edit", "typing", "none")) == rows.is_edit.sum()
+
+
+def test_a_single_kind_of_source_gives_all_the_rows(
+    sources: list[Path], tokenizer: Path, tmp_path: Path
+) -> None:
+    manifest = pack(sources[1:], tmp_path / "out", tokenizer, CONFIG, rows=80, jobs=1)
+    rows = read_shards(manifest.parent, CONFIG)
+    assert len(rows) == pytest.approx(80, rel=0.25)
+    assert not rows.is_edit.any()
+
+
+def test_packing_in_several_processes_gives_the_same_shards(
+    sources: list[Path], tokenizer: Path, tmp_path: Path
+) -> None:
+    one, two = (
+        pack(sources, tmp_path / str(jobs), tokenizer, CONFIG, rows=150, jobs=jobs).read_text()
+        for jobs in (1, 2)
+    )
+    assert one == two
+
+
+def test_rows_are_spread_over_shards_and_none_is_lost(
+    sources: list[Path], tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = pack(sources, tmp_path / "a", tokenizer, CONFIG, rows=150, jobs=1)
+    monkeypatch.setattr(shards, "TOKENS_PER_SHARD", 40_000)
+    spread = pack(sources, tmp_path / "b", tokenizer, CONFIG, rows=150, jobs=1)
+    entries = json.loads(spread.read_text())["shards"]
+    assert len(json.loads(whole.read_text())["shards"]) == 1 < len(entries)
+    found = []
+    for manifest in (whole, spread):
+        rows = read_shards(manifest.parent, CONFIG)
+        found.append([(*rows[i][0].tolist(), *rows[i][1:]) for i in range(len(rows))])
+    assert sorted(found[0]) == sorted(found[1])
+    assert found[0] != found[1]  # shuffled
+    left = sorted(path.name for path in spread.parent.iterdir())
+    assert left == sorted(["manifest.json", *(entry["file"] for entry in entries)])
+
+
+def test_a_damaged_shard_is_refused(packed: Path) -> None:
+    shard = next(packed.glob("*.npz.zst"))
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(bytes(data))
+    with pytest.raises(WeightsError, match="damaged"):
+        read_shards(packed, CONFIG)
+
+
+def test_shards_of_another_prompt_format_are_refused(packed: Path) -> None:
+    with pytest.raises(SettingsError, match="Pack them again"):
+        read_shards(packed, tiny_config(prompt_format="other"))
+
+
+def test_missing_data_names_the_path(tokenizer: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"nowhere\.jsonl\.zst"):
+        pack([tmp_path / "nowhere.jsonl.zst"], tmp_path / "out", tokenizer, CONFIG, rows=1)
+
+
+@pytest.mark.parametrize(
+    "content", [b"no zstd", zstandard.compress(b"no json\n"), zstandard.compress(b'{"a": 1}\n')]
+)
+def test_a_source_of_something_else_is_refused(
+    content: bytes, tokenizer: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "x.jsonl.zst").write_bytes(content)
+    with pytest.raises(SettingsError, match=r"x\.jsonl\.zst"):
+        pack([tmp_path / "x.jsonl.zst"], tmp_path / "out", tokenizer, CONFIG, rows=1, jobs=1)
