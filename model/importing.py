@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
+from typing import Literal, cast
 
 from .adapter import Adapter, check_adapter, load_adapter, merge
 from .combine import expected_bytes, make_ready
@@ -117,14 +118,20 @@ def _adapted(config: ModelConfig, path: Path, digest: str) -> tuple[ModelConfig,
             f"{config.name} is a diffusion model already; an adapter of Redraft changes only plain "
             "Llama, Qwen2 and Qwen3 weights. Leave --adapter out."
         )
-    said = trained.metadata
-    fields = {
-        "adapter": said.get("adapter", "canvas"),
-        "verifier": said.get("verifier", "none"),
-        "logit_shift": said.get("logit_shift", "1") == "1",
-        "canvas_width": int(said.get("canvas", config.canvas_width)),
-    }
-    adapted = replace(config, **fields)
+    said = {"adapter": "canvas", "canvas": str(config.canvas_width), **trained.metadata}
+    where, verifier, width = said["adapter"], said.get("verifier", "none"), said["canvas"]
+    if where not in ("canvas", "all") or verifier not in ("none", "ar") or not width.isdecimal():
+        raise WeightsError(
+            f"{path} says adapter = {where!r}, verifier = {verifier!r}, canvas = {width!r}, which "
+            "this Redraft does not know. Upgrade with 'pip install -U redraft'."
+        )
+    adapted = replace(
+        config,
+        adapter=cast("Literal['canvas', 'all']", where),
+        verifier=cast("Literal['none', 'ar']", verifier),
+        logit_shift=said.get("logit_shift", "1") == "1",
+        canvas_width=int(width),
+    )
     check_adapter(trained, adapted, digest)
     return adapted, trained
 

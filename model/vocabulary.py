@@ -57,15 +57,23 @@ def read_tokenizer(path: Path) -> Tokenizer:
         ValueError: it is not byte-level BPE, so its tokens do not say which bytes they stand for.
         Exception: of the tokenizers library, where the file is none of its kind.
     """
-    data = json.loads(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    data = json.loads(text)
     if path.name == "vocab.json":
         return _from_vocabulary(path.parent, data)
     steps = [data.get("pre_tokenizer") or {}, data.get("decoder") or {}]
     steps += [inner for step in steps for inner in step.get("pretokenizers", ())]
     if data["model"].get("type") != "BPE" or not any(s.get("type") == "ByteLevel" for s in steps):
         raise ValueError("it is not byte-level BPE, the only kind whose tokens are known as bytes")
-    for added in data.get("added_tokens", ()):
-        added["special"] = bool(added.get("special")) or bool(_MARKLIKE.fullmatch(added["content"]))
+    forgeable = [
+        added
+        for added in data.get("added_tokens", ())
+        if not added.get("special") and _MARKLIKE.fullmatch(added["content"])
+    ]
+    if not forgeable and not data.get("truncation") and not data.get("padding"):
+        return Tokenizer.from_str(text)
+    for added in forgeable:
+        added["special"] = True
     return Tokenizer.from_str(json.dumps(data | {"truncation": None, "padding": None}))
 
 

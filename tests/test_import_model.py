@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from redraft.model import loading, weights, whole
+from redraft.model import device, loading, weights, whole
 from redraft.model.answering import answer
 from redraft.model.cache import PrefixCache
 from redraft.model.config import ModelConfig
@@ -272,6 +272,36 @@ def test_importing_again_adds_variants_and_other_weights_replace_them(
     assert import_model(tmp_path / "two", "mine", ("int8",)).prebuilt == ("int8",)
     assert weights.ready_variants(weights.info("mine")) == ["int8"]
     assert not (cache / "models" / "mine" / "q8").exists()
+
+
+def test_an_imported_model_can_be_exported(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["Dream"])
+    import_model(tmp_path / "hf", "mine")
+    weights.export("mine", None, tmp_path / "stick")
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "other machine"))
+    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path / "stick"))
+    assert weights.pull("mine") == tmp_path / "stick" / "q8"
+
+
+def test_without_fp16_an_imported_model_runs_on_the_cpu_beside_a_gpu(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    import_model(tmp_path / "hf", "mine")
+    cpu = device.pick_device("cpu", "q8")
+
+    def with_gpu(wanted: str = "auto", variant: str = "auto") -> device.Device:
+        return cpu if wanted == "cpu" else device.Device("CUDA", "fp16")
+
+    monkeypatch.setattr(loading, "pick_device", with_gpu)
+    model = loading.onnx_loader("mine", None, None, 1)(lambda *report: None)
+    model.backend.close()
+    assert (model.backend.provider, model.backend.variant) == ("CPU", "q8")
+    assert "imported as q8" in model.notice
+    with pytest.raises(WeightsError, match="--variant fp16"):
+        loading.onnx_loader("mine", None, "CUDA", 1)(lambda *report: None)
 
 
 def test_names_of_other_models_are_not_taken(cache: Path, tmp_path: Path) -> None:
