@@ -43,6 +43,11 @@ def compare(a: RunFile, b: RunFile, seed: int = 0) -> tuple[int, list[Difference
     kinds = a.settings.get("benchmark"), b.settings.get("benchmark")
     if kinds[0] != kinds[1]:
         raise SettingsError(f"The first run is of {kinds[0]}, the second of {kinds[1]}.")
+    if a.settings.get("sample") != b.settings.get("sample"):
+        raise SettingsError(
+            "The two runs were asked about different data (their samples differ): run one of them "
+            "again with the files and the Redraft of the other."
+        )
     common = [name for name in a.episodes if name in b.episodes]
     if not common:
         raise SettingsError("The two runs have no episode in common: run them on the same data.")

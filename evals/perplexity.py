@@ -162,6 +162,11 @@ def prepare(
         SettingsError: nothing there is long enough.
     """
     config = ModelConfig.from_dict(read_json(folder / "config.json"))
+    if config.attention != "canvas":
+        raise SettingsError(
+            f"{config.name} does not read its context causally, token by token; its perplexity "
+            "would be another figure. Name other weights."
+        )
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
     made = documents(sources(paths), tokenizer, max(lengths), repositories)
     return windows(made, lengths, scalings, config)

@@ -55,6 +55,7 @@ def find_subject(
 
     Args:
         adapter: "shipped", "none" for the bare base, or a ``.safetensors`` file.
+        model: of the registry; whose base and adapter, or which imported weights.
         weights: a ready folder instead of all that.
         keep: where folders made of adapters are kept; None: in the cache.
 
@@ -67,9 +68,11 @@ def find_subject(
     device = pick_device((provider or "auto").lower(), variant or "auto")
     described = info(model)
     if adapter == SHIPPED:
-        folder = ensure(model, device.variant, report)
+        wanted = variant or (described.default_variant if described.prebuilt else device.variant)
+        folder = ensure(model, wanted, report)
+        identity = described.adapter_sha256 or sha256_of(folder / MANIFEST)
         label = f"{described.name} {described.version}"
-        return Subject(label, folder, device.variant, device.provider, described.adapter_sha256)
+        return Subject(label, folder, wanted, device.provider, identity)
     changed = bare(described) if adapter == BARE else with_adapter(described, Path(adapter))
     identity = changed.adapter_sha256 or described.base.gguf_sha256
     place = (keep or cache_dir() / "judged") / identity[:16] / device.variant
@@ -139,9 +142,9 @@ def load(subject: Subject, context_tokens: int, threads: int | None) -> Model:
     Raises:
         WeightsError: the folder does not load.
     """
-    from redraft.model.runtime import OnnxBackend
+    from redraft.model.whole import open_backend
 
-    backend = OnnxBackend(subject.folder, subject.provider, threads, KV_BYTES)
+    backend = open_backend(subject.folder, subject.provider, threads, KV_BYTES)
     try:
         warm_up(backend)
         return Model(

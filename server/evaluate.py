@@ -35,6 +35,7 @@ def _writable(json_file: Path | None) -> Path | None:
 Limit = Annotated[
     int | None, typer.Option(min=1, help="Episodes at most; a smaller sample is part of a larger.")
 ]
+ModelName = Annotated[str, typer.Option("--model", help="Of 'redraft model list'.")]
 Adapter = Annotated[
     str, typer.Option(help="'shipped', 'none' for the bare base, or an adapter's .safetensors.")
 ]
@@ -57,6 +58,10 @@ Threshold = Annotated[
     float | None, typer.Option(min=0, max=1, help="Probability to place a token; else the plan's.")
 ]
 Context = Annotated[int, typer.Option(min=64, max=32768, help="Prompt budget, tokens.")]
+#: Holds every problem of HumanEval-Infilling whole (577 tokens at most, 261 of them suffix).
+WHOLE = 2_048
+#: What "auto" picks on two CPU cores.
+SERVED = 1_024
 MaxTokens = Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")]
 Out = Annotated[
     Path | None, typer.Option(metavar="RUN.jsonl", help="Write every episode there, as it comes.")
@@ -82,6 +87,7 @@ def infill(
     ] = None,
     commits: Commits = None,
     limit: Limit = None,
+    model: ModelName = "redraft-135m",
     adapter: Adapter = "shipped",
     weights: Weights = None,
     variant: Variant = None,
@@ -89,7 +95,12 @@ def infill(
     threads: Threads = None,
     plan: PlanName = "medium",
     threshold: Threshold = None,
-    context: Context = 4096,
+    context: Annotated[
+        int | None,
+        typer.Option(
+            min=64, max=32768, help="Prompt budget, tokens. Default: 2048, for commits 1024."
+        ),
+    ] = None,
     max_tokens: MaxTokens = 64,
     max_lines: Annotated[
         int | None, typer.Option(min=1, help="Cut answers after so many lines. Default: never.")
@@ -110,9 +121,10 @@ def infill(
     problems, source = _gaps(human_eval, commits)
     if human_eval is not None and weakness():
         _warn(f"The sandbox is weak here: {weakness()}.")
-    chosen = _plan(plan, threshold)
-    with _judged(adapter, weights, variant, provider, threads, context, out) as (subject, model):
-        _check(chosen, model)
+    chosen, context = _plan(plan, threshold), context or (WHOLE if human_eval else SERVED)
+    subject = _subject(model, adapter, weights, variant, provider, out)
+    with _loaded(subject, threads, context) as judged:
+        _check(chosen, judged)
         settings = {
             "benchmark": "infill", **source, **_about(subject), "plan": plan,
             "threshold": threshold, "context": context, "max_tokens": max_tokens,
@@ -122,7 +134,7 @@ def infill(
             asking = Asking(chosen, max_tokens, max_lines, seed)
             asked = in_turn(problems, limit, seed)
             with _progress("filling gaps") as progress:
-                episodes = solve(model, asked, asking, run, jobs, progress)
+                episodes = solve(judged, asked, asking, run, jobs, progress)
             show_tables(run, list(tables(episodes, seed)), json_file)
 
 
@@ -148,6 +160,7 @@ def edits(
         typer.Option(metavar="FILE.jsonl.zst", help="Commits of repositories not trained on."),
     ],
     limit: Limit = None,
+    model: ModelName = "redraft-135m",
     adapter: Adapter = "shipped",
     weights: Weights = None,
     variant: Variant = None,
@@ -155,7 +168,7 @@ def edits(
     threads: Threads = None,
     plan: PlanName = "medium",
     threshold: Threshold = None,
-    context: Context = 2048,
+    context: Context = SERVED,
     max_tokens: MaxTokens = 128,
     out: Out = None,
     resume: Resume = False,
@@ -171,8 +184,9 @@ def edits(
 
     steps = [step for change in read_changes(commits) for step in steps_of(change)]
     chosen = _plan(plan, threshold)
-    with _judged(adapter, weights, variant, provider, threads, context, out) as (subject, model):
-        _check(chosen, model)
+    subject = _subject(model, adapter, weights, variant, provider, out)
+    with _loaded(subject, threads, context) as judged:
+        _check(chosen, judged)
         settings = {
             "benchmark": "edits", "source": commits.name, "sample": fingerprint(steps),
             **_about(subject), "plan": plan, "threshold": threshold, "context": context,
@@ -181,7 +195,7 @@ def edits(
         with _run(out, settings, resume) as run:
             asked = in_turn(steps, limit, seed)
             with _progress("foreseeing edits") as progress:
-                episodes = foresee(model, asked, chosen, max_tokens, seed, run, progress)
+                episodes = foresee(judged, asked, chosen, max_tokens, seed, run, progress)
             show_tables(run, list(tables(episodes, seed)), json_file)
 
 
@@ -194,6 +208,7 @@ def perplexity(
     lengths: Annotated[str, typer.Option(help="Tokens, between commas.")] = "4096,8192,16384,32768",
     scaling: Annotated[str, typer.Option(help="Of positions.")] = "none,linear,ntk,yarn",
     repositories: Annotated[int, typer.Option(min=1, help="Used of those given, at most.")] = 3,
+    model: ModelName = "redraft-135m",
     adapter: Adapter = "shipped",
     weights: Weights = None,
     variant: Variant = None,
@@ -210,7 +225,7 @@ def perplexity(
     from .figures import show_perplexity
 
     sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
-    subject = _subject(adapter, weights, variant, provider, out)
+    subject = _subject(model, adapter, weights, variant, provider, out)
 
     def load(name: long.Scaling) -> Backend:
         return long.Rescaled(subject.folder, subject.provider, threads, name)
@@ -280,6 +295,7 @@ def _check(plan: Plan, model: Model) -> None:
 
 
 def _subject(
+    model: str,
     adapter: str,
     weights: Path | None,
     variant: str | None,
@@ -293,27 +309,18 @@ def _subject(
     keep = out.absolute().parent / "judged" if out is not None else None
     with bar() as show:
         return find_subject(
-            adapter, weights, variant, provider, keep, lambda p: show(p.stage, p.fraction)
+            adapter, weights, variant, provider, keep, lambda p: show(p.stage, p.fraction), model
         )
 
 
 @contextmanager
-def _judged(
-    adapter: str,
-    weights: Path | None,
-    variant: str | None,
-    provider: str | None,
-    threads: int | None,
-    context: int,
-    out: Path | None,
-) -> Iterator[tuple[Subject, Model]]:
-    """The model to judge, loaded; its memory is given back afterwards."""
+def _loaded(subject: Subject, threads: int | None, context: int) -> Iterator[Model]:
+    """The model to judge in memory, which is given back afterwards."""
     from redraft.evals.subject import load
 
-    subject = _subject(adapter, weights, variant, provider, out)
     model = load(subject, context, threads)
     try:
-        yield subject, model
+        yield model
     finally:
         model.backend.close()
 

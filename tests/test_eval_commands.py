@@ -1,0 +1,289 @@
+"""``redraft eval`` as people call it, on a model made in a second; and which model is judged."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import NEW, OLD, write_lines
+from fakes import infill as offering
+from onnx_models import store
+from redraft.evals.gaps import Problem
+from redraft.evals.infill import Asking, episode, request_for, solve
+from redraft.evals.plans import PLANS, check_plan, plan_named
+from redraft.evals.runs import open_run
+from redraft.evals.sandbox import run_program
+from redraft.evals.subject import find_subject, load
+from redraft.model import models
+from redraft.model.errors import RedraftError, SettingsError, WeightsError
+from redraft.model.fetch import Progress
+from redraft.server.cli import app
+from safetensors.numpy import save_file
+from tiny import tiny_config, tiny_tokenizer
+from typer.testing import CliRunner
+
+CONFIG = tiny_config(head_dim=16)
+PROBLEMS = [
+    {
+        "task_id": f"SingleLineInfilling/HumanEval/{i}/L1", "entry_point": "f",
+        "prompt": "def f(x):\n", "suffix": "    return y\n",
+        "canonical_solution": f"    y = x + {i}\n",
+        "test": f"def check(f):\n    assert f(1) == {1 + i}\n",
+    }
+    for i in range(3)
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = store(CONFIG, "fp32", tmp_path_factory.mktemp("tiny"))
+    tiny_tokenizer().save(folder / "tokenizer.json")
+    return folder
+
+
+@pytest.fixture
+def human_eval(tmp_path: Path) -> Path:
+    path = tmp_path / "HumanEval-SingleLineInfilling.jsonl.gz"
+    path.write_bytes(gzip.compress("".join(json.dumps(p) + "\n" for p in PROBLEMS).encode()))
+    return path
+
+
+@pytest.fixture
+def commits(tmp_path: Path) -> Path:
+    file = {
+        "path": "a.py", "language": "python", "before": "\n".join(OLD), "after": "\n".join(NEW),
+    }  # fmt: skip
+    lines: list[dict[str, object]] = [
+        {"repo": "r", "commit": f"{i:040x}", "time": i, "files": [file]} for i in range(4)
+    ]
+    return write_lines(tmp_path / "dev-commits.jsonl.zst", lines)
+
+
+def redraft(*arguments: object) -> str:
+    """What a successful call prints."""
+    done = CliRunner().invoke(app, [str(argument) for argument in ("eval", *arguments)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_human_eval_from_file_to_figures(weights: Path, human_eval: Path, tmp_path: Path) -> None:
+    run, summary = tmp_path / "run.jsonl", tmp_path / "summary.json"
+    options = ("infill", "--human-eval", human_eval, "--weights", weights, "--threads", 1)
+    options = (*options, "--max-tokens", 12, "--out", run, "--json", summary)
+    first = redraft(*options, "--limit", 2)
+    header, *episodes = lines_of(run)
+    assert header["run"]["benchmark"] == "infill" and header["run"]["variant"] == "fp32"
+    assert len(episodes) == 2
+    for each in episodes:
+        assert each["outcome"] in ("passed", "failed", "timeout", "died")
+        assert each["steps"] >= 1 and each["tokens"] >= 1
+    assert "pass@1" in first and "n = 2" in first
+    (table,) = json.loads(summary.read_text())["tables"][:1]
+    figure = table["rows"][0]["pass@1"]
+    assert figure["n"] == 2 and figure["low"] <= figure["value"] <= figure["high"]
+
+    redraft(*options, "--resume")
+    assert lines_of(run)[:3] == [header, *episodes], "what was there is neither redone nor lost"
+    assert len(lines_of(run)) == 4
+    with pytest.raises(SettingsError, match="is there already"):
+        redraft(*options)
+    with pytest.raises(SettingsError, match="made with plan"):
+        redraft(*options, "--resume", "--plan", "low")
+
+
+def test_commits_from_file_to_figures_and_two_runs_compared(
+    weights: Path, commits: Path, tmp_path: Path
+) -> None:
+    shared = ("--commits", commits, "--weights", weights, "--threads", 1, "--max-tokens", 12)
+    gaps = redraft("infill", *shared, "--limit", 4)
+    assert "exact" in gaps and "pass@1" not in gaps
+    a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    edits = redraft("edits", *shared, "--out", a)
+    assert "quiet where nothing is left" in edits
+    redraft("edits", *shared, "--out", b, "--plan", "leftmost-first")
+    compared = redraft("compare", a, b)
+    assert "plan medium" in compared and "plan leftmost-first" in compared
+    assert "shown" in compared and "steps" in compared
+
+
+def test_perplexity_from_a_folder_to_figures(weights: Path, tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "a.py").write_text("\n".join([*OLD, *NEW]))
+    told = redraft("perplexity", tmp_path / "p", "--weights", weights, "--lengths", "1040")
+    assert "1,040" in told and "yarn" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("infill",), "one of them"),
+        (("infill", "--human-eval", "x", "--commits", "y"), "one of them"),
+        (("infill", "--human-eval", "missing.gz"), "is not a file of HumanEval"),
+        (("edits", "--commits", "missing.zst"), "is not a file of commits"),
+        (("compare", "missing", "missing"), "cannot be read"),
+        (("edits", "--commits", "x", "--json", "no/folder/x.json"), "does not exist"),
+    ],
+)
+def test_what_cannot_be_done_is_said(options: tuple[str, ...], says: str) -> None:
+    with pytest.raises(RedraftError, match=says):
+        redraft(*options)
+
+
+# --- asking and judging ---------------------------------------------------------------------------
+
+GAP = Problem(
+    "i", "g", "solution.py", "python", "line", "def f(x):\n", "    return y\n", "    y = x\n",
+    "\nassert f(3) == 3\n",
+)  # fmt: skip
+
+
+def test_the_model_is_asked_for_prefix_and_suffix_alone() -> None:
+    request = request_for(GAP, Asking(PLANS["medium"], 64, None, 0))
+    assert (request.text, request.cursor) == (GAP.prefix + GAP.suffix, len(GAP.prefix))
+    assert (request.task, request.edits, request.related) == ("infill", (), ())
+    assert request.max_lines is None and GAP.middle not in request.text
+
+
+@pytest.mark.parametrize(
+    ("completion", "passed", "exact", "first_line"),
+    [
+        ("    y = x\n", True, True, True),
+        ("    y = x * 1\n", True, False, False),
+        ("    y = x", False, True, True),  # the newline is missing: exact, and yet no program
+        ("    y = x\n    y = 4\n", False, False, True),
+        ("", False, False, False),
+    ],
+)
+def test_an_answer_is_tried_and_compared(
+    completion: str, passed: bool, exact: bool, first_line: bool
+) -> None:
+    request = request_for(GAP, Asking(PLANS["medium"], 64, None, 0))
+    found = episode(GAP, offering(request, completion), 5, run_program)
+    assert (found["passed"], found["exact"], found["first_line"]) == (passed, exact, first_line)
+    assert found["completion"] == completion
+
+
+def test_a_gap_without_tests_is_not_run(weights: Path) -> None:
+    def judge(program: str) -> Any:
+        raise AssertionError("was run")
+
+    model = load(subject_at(weights), 512, 1)
+    try:
+        with open_run(None, {}, {}, resume=False) as run:
+            asking = Asking(PLANS["medium"], 8, None, 0)
+            (found,) = solve(model, [replace(GAP, test="")], asking, run, judge=judge)
+    finally:
+        model.backend.close()
+    assert (found["passed"], found["outcome"]) == (None, None)
+
+
+def test_plans_by_name() -> None:
+    assert plan_named("medium", 0.7) == replace(PLANS["medium"], threshold=0.7)
+    with pytest.raises(SettingsError, match="choose one of low, medium"):
+        plan_named("bold")
+    with pytest.raises(SettingsError, match="has no threshold"):
+        plan_named("leftmost-first", 0.7)
+    with pytest.raises(SettingsError, match="not trained to write autoregressively"):
+        check_plan(PLANS["autoregressive"], tiny_config(verifier="none"))
+    check_plan(PLANS["autoregressive"], tiny_config(verifier="ar"))
+
+
+# --- which model ----------------------------------------------------------------------------------
+
+
+def quiet(progress: Progress) -> None:
+    pass
+
+
+def subject_at(folder: Path) -> Any:
+    return find_subject("shipped", folder, None, None, None, quiet)
+
+
+def test_a_ready_folder_is_judged_as_it_is(weights: Path, tmp_path: Path) -> None:
+    found = subject_at(weights)
+    assert (found.folder, found.variant) == (weights, "fp32")
+    with pytest.raises(SettingsError, match="holds no ready model"):
+        subject_at(tmp_path)
+
+
+@pytest.fixture
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """SHA-256 of the base of a model called "tiny", which lies in the cache already."""
+    tiny_gguf = pytest.importorskip("tiny_gguf")
+    for name in list(os.environ):
+        if name.startswith("REDRAFT_"):
+            monkeypatch.delenv(name)
+    gguf = tmp_path / "tiny.gguf"
+    tiny_gguf.write_llama(gguf)
+    sha = hashlib.sha256(gguf.read_bytes()).hexdigest()
+    (tmp_path / "cache" / "base").mkdir(parents=True)
+    gguf.rename(tmp_path / "cache" / "base" / f"{sha[:16]}.gguf")
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
+    from redraft.model.gguf import read_checkpoint
+
+    fields, _ = read_checkpoint(tmp_path / "cache" / "base" / f"{sha[:16]}.gguf")
+    shipped = models.info("redraft-135m").describe()
+    described = shipped | {
+        "name": "tiny", "adapter": None, "config": {**fields, "adapter": "none"},
+        "base": {**shipped["base"], "gguf_sha256": sha},
+    }  # fmt: skip
+    (tmp_path / "cache" / "models" / "tiny").mkdir(parents=True)
+    (tmp_path / "cache" / "models" / "tiny" / "model.json").write_text(json.dumps(described))
+    yield sha
+
+
+def adapter_at(path: Path, sha: str, **metadata: str) -> Path:
+    rng = np.random.default_rng(0)
+    tensors = {
+        "blocks.1.attn.q.lora_a": rng.normal(size=(4, 64)).astype(np.float32),
+        "blocks.1.attn.q.lora_b": rng.normal(size=(64, 4)).astype(np.float32),
+        "mask_embedding": rng.normal(size=64).astype(np.float32),
+    }
+    save_file(tensors, path, metadata={"base_sha256": sha, "adapter": "canvas", **metadata})
+    return path
+
+
+def test_an_adapter_is_judged_as_it_was_trained(base: str, tmp_path: Path) -> None:
+    adapter = adapter_at(tmp_path / "a.safetensors", base, verifier="ar", canvas="8")
+    keep = tmp_path / "judged"
+    found = find_subject(str(adapter), None, "fp32", "CPU", keep, quiet, "tiny")
+    assert found.identity == hashlib.sha256(adapter.read_bytes()).hexdigest()
+    assert found.folder == keep / found.identity[:16] / "fp32"
+    config = json.loads((found.folder / "config.json").read_text())
+    assert (config["adapter"], config["verifier"], config["canvas_width"]) == ("canvas", "ar", 8)
+    before = (found.folder / "denoise.onnx").stat().st_mtime_ns
+    again = find_subject(str(adapter), None, "fp32", "CPU", keep, quiet, "tiny")
+    assert again == found
+    assert (found.folder / "denoise.onnx").stat().st_mtime_ns == before, "it was made once"
+
+
+def test_the_bare_base_writes_causally(base: str, tmp_path: Path) -> None:
+    found = find_subject("none", None, "fp32", "CPU", tmp_path / "judged", quiet, "tiny")
+    assert (found.label, found.identity) == ("bare base", base)
+    config = json.loads((found.folder / "config.json").read_text())
+    assert (config["adapter"], config["verifier"]) == ("none", "ar")
+
+
+def test_an_adapter_of_another_base_is_refused(base: str, tmp_path: Path) -> None:
+    adapter = adapter_at(tmp_path / "a.safetensors", "0" * 64)
+    with pytest.raises(WeightsError, match="base_sha256"):
+        find_subject(str(adapter), None, "fp32", "CPU", tmp_path, quiet, "tiny")
+    odd = adapter_at(tmp_path / "b.safetensors", base, verifier="oracle")
+    with pytest.raises(WeightsError, match="does not know"):
+        find_subject(str(odd), None, "fp32", "CPU", tmp_path, quiet, "tiny")
+    with pytest.raises(SettingsError, match="No adapter at"):
+        find_subject("missing", None, "fp32", "CPU", tmp_path, quiet, "tiny")

@@ -1,0 +1,249 @@
+"""What is asked about held-out commits: true to them, the same every time."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from conftest import write_lines
+from redraft.evals.edits import changed_lines, episode, overlap, request_for
+from redraft.evals.gaps import gaps_of, human_eval
+from redraft.evals.samples import Change, fingerprint, in_turn, read_changes
+from redraft.evals.steps import HISTORY, Step, steps_of
+from redraft.model.errors import SettingsError
+from redraft.model.prompt import window
+from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
+
+OLD = [f"value_{i} = compute({i})" for i in range(90)]
+PLACES = (3, 9, 30, 31, 80)  # two hunks in sight, one of two lines, one far off
+NEW = [f"total_{i} = measure({i}, unit)" if i in PLACES else line for i, line in enumerate(OLD)]
+
+
+def change(number: int = 0, language: str = "python") -> Change:
+    name = f"r@c{number}"
+    return Change(f"{name}:a.py", name, "a.py", language, "\n".join(OLD), "\n".join(NEW))
+
+
+def commits(folder: Path) -> Path:
+    record = {"repo": "r", "commit": "0123456789abc", "time": 0, "files": [
+        {"path": "a.py", "language": "python", "before": "a\r\nb\r\n", "after": "a\r\nc\r\n"},
+        {"path": "gone.py", "language": "python", "before": "a", "after": None},
+        {"path": "new.py", "language": "python", "before": None, "after": "hello = world\n"},
+    ]}  # fmt: skip
+    return write_lines(folder / "dev-commits.jsonl.zst", [record])
+
+
+def test_commits_are_read_with_unix_line_ends_and_without_deleted_files(tmp_path: Path) -> None:
+    first, second = read_changes(commits(tmp_path))
+    assert first == Change(
+        "r@0123456789:a.py", "r@0123456789", "a.py", "python", "a\nb\n", "a\nc\n"
+    )
+    assert (second.path, second.before) == ("new.py", "")
+
+
+def test_what_is_no_file_of_commits_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl.zst"
+    path.write_text("plain")
+    with pytest.raises(SettingsError, match="is not a file of commits"):
+        list(read_changes(path))
+    with pytest.raises(SettingsError, match="is not a file of commits"):
+        list(read_changes(tmp_path / "missing"))
+
+
+def test_a_smaller_sample_is_a_part_of_a_larger_and_languages_take_turns() -> None:
+    pool = [gap for i in range(30) for gap in gaps_of(change(i, "python" if i < 25 else "go"))]
+    small, large = in_turn(pool, 10, seed=1), in_turn(pool, 40, seed=1)
+    assert large[:10] == small
+    assert sorted(gap.language for gap in small) == ["go"] * 5 + ["python"] * 5
+    assert in_turn(reversed(pool), 10, seed=1) == small
+    assert in_turn(pool, 10, seed=2) != small
+    assert sorted(gap.id for gap in in_turn(pool, None, 1)) == sorted(gap.id for gap in pool)
+
+
+def test_a_fingerprint_changes_with_any_text() -> None:
+    one, other = list(gaps_of(change(0))), list(gaps_of(change(1)))
+    assert fingerprint(one) == fingerprint(list(reversed(one))) != fingerprint(other)
+
+
+# --- gaps -----------------------------------------------------------------------------------------
+
+
+def test_gaps_are_taken_out_of_what_the_commit_wrote() -> None:
+    for number in range(40):
+        found = {gap.kind: gap for gap in gaps_of(change(number))}
+        assert set(found) <= {"line", "tail", "lines"} and "line" in found
+        for kind, gap in found.items():
+            assert gap.prefix + gap.middle + gap.suffix == "\n".join(NEW)
+            assert gap.middle == gap.middle.strip("\n") and gap.middle.strip()
+            first = gap.prefix.count("\n")
+            last = first + gap.middle.count("\n")
+            assert {first, last} <= set(PLACES)
+            assert (last > first) == (kind == "lines")
+            assert gap.suffix.startswith("\n") or not gap.suffix
+            if kind == "line":
+                assert gap.middle == NEW[first]
+            if kind == "tail":
+                assert NEW[first].endswith(gap.middle) and gap.middle != NEW[first]
+            assert gap.test == ""
+
+
+def test_gaps_of_human_eval_keep_prompt_and_suffix_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "HumanEval-SingleLineInfilling.jsonl.gz"
+    record = {
+        "task_id": "SingleLineInfilling/HumanEval/7/L3", "entry_point": "f",
+        "prompt": "def f(x):\n", "suffix": "    return x\n", "canonical_solution": "    x += 1\n",
+        "test": "def check(f):\n    assert f(1) == 2\n",
+    }  # fmt: skip
+    path.write_bytes(gzip.compress(json.dumps(record).encode() + b"\n"))
+    (gap,) = human_eval(path)
+    assert (gap.id, gap.group, gap.kind) == (
+        record["task_id"],
+        "HumanEval/7",
+        "SingleLineInfilling",
+    )
+    assert (gap.prefix, gap.suffix, gap.middle) == (
+        record["prompt"], record["suffix"], record["canonical_solution"],
+    )  # fmt: skip
+    assert gap.program("    x += 1\n") == (
+        "def f(x):\n    x += 1\n    return x\n\ndef check(f):\n    assert f(1) == 2\n\ncheck(f)\n"
+    )
+    path.write_bytes(b"not gzip")
+    with pytest.raises(SettingsError, match="is not a file of HumanEval-Infilling"):
+        human_eval(path)
+
+
+# --- moments --------------------------------------------------------------------------------------
+
+
+def some_steps(count: int = 120) -> list[Step]:
+    return [step for number in range(count) for step in steps_of(change(number))]
+
+
+def test_a_moment_lies_between_the_commits_two_sides() -> None:
+    lines = {f"{i}": (old, new) for i, (old, new) in enumerate(zip(OLD, NEW, strict=True))}
+    for step in some_steps():
+        state = step.text.split("\n")
+        assert all(line in lines[str(i)] for i, line in enumerate(state))
+        made = sum(line != old for line, old in zip(state, OLD, strict=True))
+        assert made >= 1 and 1 <= len(step.edits) <= HISTORY
+        if step.kind == "nothing left":
+            assert step.text == step.wanted == "\n".join(NEW)
+        else:
+            differs = [i for i, line in enumerate(step.wanted.split("\n")) if line != state[i]]
+            assert differs and all(step.wanted.split("\n")[i] == NEW[i] for i in differs)
+
+
+def test_the_next_edit_is_always_in_the_window_that_serving_shows() -> None:
+    kinds = set()
+    for step in some_steps():
+        kinds.add(step.kind)
+        line = step.text.count("\n", 0, step.cursor)
+        first, last = window(line, len(OLD))
+        begin, end = changed_lines(step.text, step.wanted)
+        assert first <= begin and end <= last
+    assert kinds == {"near the last edit", "elsewhere", "nothing left"}
+
+
+def test_about_one_moment_in_ten_has_nothing_left_to_do() -> None:
+    steps = some_steps(300)
+    assert 0.06 < sum(step.kind == "nothing left" for step in steps) / len(steps) < 0.14
+
+
+def test_a_commit_of_one_hunk_has_no_moment() -> None:
+    one = Change("x", "x", "a.py", "python", "a\nb", "a\nc")
+    assert list(steps_of(one)) == []
+
+
+def test_no_range_is_revealed_and_the_history_is_sent() -> None:
+    step = some_steps(1)[0]
+    request = request_for(step, 64, 0)
+    assert (request.task, request.region, request.edits) == ("next_edit", None, step.edits)
+    assert (request.text, request.cursor) == (step.text, step.cursor)
+
+
+# --- judging edits --------------------------------------------------------------------------------
+
+TEXT = "a = 1\nb = 2\nc = 3\n"
+
+
+def step_of(wanted: str, kind: str = "near the last edit") -> Step:
+    return Step("s", "g", "a.py", "python", kind, TEXT, 0, (), wanted)  # type: ignore[arg-type]
+
+
+def saying(*change: tuple[int, int, str]) -> Prediction:
+    sure = Confidence(0.9, 0.9, 0.9)
+    candidates = tuple(Candidate(*each, sure, 4, 2, "end") for each in change)
+    return Prediction("x", "m", candidates, "" if candidates else "would change nothing")
+
+
+WANTED = "a = 1\nb = 7\nc = 3\n"
+
+
+def test_an_edit_is_exact_when_the_document_is() -> None:
+    found = episode(step_of(WANTED), saying((6, 12, "b = 7\n")))
+    assert (found["exact"], found["shown"], found["place_shown"]) == (True, True, True)
+    assert found["expected"] == found["found"] == {"first": 1, "last": 2, "text": "b = 7"}
+    wider = episode(step_of(WANTED), saying((0, 12, "a = 1\nb = 7\n")))
+    assert wider["exact"], "lines written again unchanged do no harm"
+    assert (wider["quiet"], wider["right_quiet"]) == (None, None)
+
+
+def test_only_the_first_candidate_counts() -> None:
+    assert not episode(step_of(WANTED), saying((0, 6, ""), (6, 12, "b = 7\n")))["exact"]
+
+
+def test_a_wrong_edit_may_be_at_the_right_place() -> None:
+    right = episode(step_of(WANTED), saying((6, 12, "b = 8\n")))
+    assert (right["exact"], right["place_shown"]) == (False, True)
+    wrong = episode(step_of(WANTED), saying((12, 18, "c = 8\n")))
+    assert (wrong["exact"], wrong["place_shown"]) == (False, False)
+
+
+def test_silence_is_right_only_where_nothing_is_left() -> None:
+    silent = episode(step_of(WANTED), saying())
+    assert (silent["exact"], silent["shown"], silent["right_quiet"]) == (False, False, False)
+    assert (silent["exact_shown"], silent["place_shown"], silent["quiet"]) == (None, None, None)
+    done = episode(step_of(TEXT, "nothing left"), saying())
+    assert (done["quiet"], done["right_quiet"]) == (True, True)
+    assert (done["exact"], done["shown"]) == (None, None)
+    noisy = episode(step_of(TEXT, "nothing left"), saying((0, 6, "")))
+    assert (noisy["quiet"], noisy["right_quiet"], noisy["exact_shown"]) == (False, None, None)
+
+
+@pytest.mark.parametrize(
+    ("after", "lines"),
+    [
+        ("a = 1\nc = 3\n", (1, 2)),
+        ("a = 1\nnew\nb = 2\nc = 3\n", (1, 1)),
+        (TEXT, (4, 4)),
+        (TEXT + "more", (3, 4)),
+        ("", (0, 3)),
+        ("a = 1\na = 1\nb = 2\nc = 3\n", (1, 1)),
+    ],
+)
+def test_changed_lines(after: str, lines: tuple[int, int]) -> None:
+    assert changed_lines(TEXT, after) == lines
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "meets"),
+    [
+        ((1, 2), (1, 3), True), ((1, 2), (2, 3), False), ((2, 2), (2, 3), True),
+        ((1, 1), (2, 3), False), ((2, 2), (2, 2), True), ((3, 3), (2, 3), True),
+    ],
+)  # fmt: skip
+def test_ranges_meet_where_they_share_a_line_or_a_place(
+    a: tuple[int, int], b: tuple[int, int], meets: bool
+) -> None:
+    assert overlap(a, b) == overlap(b, a) == meets
+
+
+def test_a_request_is_one_that_the_engine_takes() -> None:
+    from redraft.model.checks import check_request
+
+    for step in some_steps(3):
+        request = request_for(step, 128, 0)
+        assert isinstance(request, EditRequest)
+        check_request(request)

@@ -1,0 +1,143 @@
+"""Programs that a model wrote: what they may do, and what stops them."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from redraft.evals.sandbox import Limits, Verdict, run_program, weakness
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+
+
+def refused(verdict: Verdict) -> bool:
+    return verdict.outcome == "failed" and "the sandbox refuses" in verdict.detail
+
+
+def test_a_right_program_passes_and_a_wrong_one_fails_with_its_error() -> None:
+    assert run_program("def f(x):\n    return x + 1\nassert f(1) == 2") == Verdict("passed")
+    wrong = run_program("assert 1 == 2, 'one is not two'")
+    assert wrong == Verdict("failed", "AssertionError: one is not two")
+    assert run_program("def f(:").detail.startswith("SyntaxError")
+
+
+def test_what_solutions_need_is_there() -> None:
+    program = """
+import collections, dataclasses, functools, hashlib, itertools, math, random, re, typing
+@dataclasses.dataclass
+class Point:
+    x: "int"
+assert Point(1).x == 1 and hashlib.md5(b"a").hexdigest()
+with open("notes.txt", "w") as file:
+    file.write("mine")
+assert open("notes.txt").read() == "mine"
+print("x" * 1_000_000)
+assert not __import__("sys").stdin.read()
+"""
+    assert run_program(program) == Verdict("passed")
+
+
+@POSIX
+def test_an_endless_loop_is_stopped() -> None:
+    assert run_program("while True: pass", Limits(cpu_s=1)).outcome == "timeout"
+
+
+@POSIX
+def test_a_program_that_ignores_its_signals_is_stopped_too() -> None:
+    program = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
+    assert run_program(program, Limits(cpu_s=1)).outcome == "timeout"
+
+
+def test_a_program_that_sleeps_is_stopped() -> None:
+    verdict = run_program("import time\ntime.sleep(600)", Limits(wall_s=1.0))
+    assert verdict.outcome == "timeout"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces the limit of memory")
+def test_a_memory_hog_is_stopped() -> None:
+    verdict = run_program("hog = bytearray(2 << 30)")
+    assert verdict == Verdict("failed", "MemoryError: ")
+
+
+@POSIX
+def test_a_file_cannot_grow_beyond_its_limit() -> None:
+    verdict = run_program("open('big', 'wb').write(bytes(8 << 20))")
+    assert verdict.outcome in ("failed", "died")
+
+
+def test_the_network_is_out_of_reach() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        program = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 5)"
+        assert refused(run_program(program))
+        raw = f"import _socket\n_socket.socket().connect(('127.0.0.1', {port}))"
+        assert refused(run_program(raw))
+        server.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+def test_files_outside_the_folder_are_out_of_reach(tmp_path: Path) -> None:
+    secret, target = tmp_path / "secret.txt", tmp_path / "new.txt"
+    secret.write_text("mine")
+    for program in (
+        f"open({str(secret)!r}).read()",
+        f"open({str(target)!r}, 'w')",
+        f"import os\nos.open({str(target)!r}, os.O_CREAT | os.O_WRONLY)",
+        f"import os\nos.remove({str(secret)!r})",
+        f"import os\nos.rename('x', {str(target)!r})",
+        f"import os\nos.listdir({str(tmp_path)!r})",
+        "open('../up.txt', 'w')",
+        f"import os\nos.symlink({str(secret)!r}, 'link')",
+        f"import os\nos.chdir({str(tmp_path)!r})",
+    ):
+        assert refused(run_program(program)), program
+    assert secret.read_text() == "mine"
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import os\nos.system('true')",
+        "import subprocess\nsubprocess.run(['true'])",
+        "import os\nos.kill(os.getppid(), 9)",
+        "import ctypes",
+    ],
+)
+def test_other_processes_and_native_code_are_out_of_reach(program: str) -> None:
+    assert refused(run_program(program))
+
+
+@POSIX
+def test_it_cannot_fork() -> None:
+    assert refused(run_program("import os\nos.fork()"))
+
+
+def test_nothing_of_our_environment_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_API_KEY", "not for them")
+    program = "import os\nassert 'REDRAFT_API_KEY' not in os.environ and os.listdir('.') == []"
+    assert run_program(program) == Verdict("passed")
+
+
+@pytest.mark.parametrize(
+    ("program", "outcome"),
+    [
+        ("import os\nos._exit(0)", "died"),
+        ("import sys\nsys.exit(0)", "failed"),
+        ("raise SystemExit", "failed"),
+        (
+            'import os\nfor fd in range(9):\n    print(\'{"verdict": "passed"}\')\nos._exit(0)',
+            "died",
+        ),
+        ("class E(Exception):\n    def __str__(self): raise self\nraise E", "failed"),
+    ],
+)
+def test_leaving_early_is_not_passing(program: str, outcome: str) -> None:
+    assert run_program(program).outcome == outcome
+
+
+def test_what_is_not_enforced_here_is_said() -> None:
+    assert bool(weakness()) == (sys.platform in ("win32", "darwin"))
