@@ -15,8 +15,31 @@ from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float32]
 
 PADDING_WEIGHT = 0.05  # of END tokens after the first
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How canvases are made; shares and chances lie in 0 … 1. What is 0 is off."""
+
+    all_hidden: float = 0.4  # of an answer's canvases show nothing, as serving begins
+    low: float = 0.2  # mask ratios of the others are drawn from U(low, 1)
+    later: float = 0.0  # how much likelier the last position is hidden than the first
+    settled_end: bool = False  # END padding is shown where the first END is, as when serving
+    wrong: float = 0.0  # of the shown tokens are wrong ones, to be repaired
+    wrong_weight: float = 1.0  # of a wrong token's repair in the loss
+    right_weight: float = 0.1  # of shown right tokens beside wrong ones: they are to stay
+    stretched: float = 0.0  # of the canvases are longer or shorter than their text (DreamOn)
+    expand: float = 0.5  # chance, there, that two neighbouring masks become one
+    delete: int = 0  # most surplus positions after the middle, there
+    expand_token: int = -1  # what a mask that stands for two tokens predicts
+    delete_token: int = -1  # what a surplus mask predicts
+    ordinary: tuple[int, int] = (17, 49_152)  # token ids [first, last) that wrong ones come from
+
+
+NOISE = Noise()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +49,7 @@ class Canvas:
     start: int  # position of window[0]; the canvas sees cached positions before it
     window: IntArray
     target: IntArray
-    weight: NDArray[np.float32]  # of each prediction in the loss; 0 where it was shown
+    weight: FloatArray  # of each prediction in the loss; 0: it was shown and is not asked for
 
 
 def full_mask(width: int) -> BoolArray:
@@ -37,6 +60,15 @@ def full_mask(width: int) -> BoolArray:
 def random_mask(width: int, low: float, rng: np.random.Generator) -> BoolArray:
     """Each position hidden with one ratio drawn from U(low, 1); at least one is hidden."""
     mask = rng.random(width) < rng.uniform(low, 1.0)
+    mask[rng.integers(width)] = True
+    return mask
+
+
+def sloped_mask(width: int, low: float, slope: float, rng: np.random.Generator) -> BoolArray:
+    """Like :func:`random_mask`, with chances that rise by ``slope`` from the first position to the
+    last around the drawn ratio: serving places earlier positions first."""
+    chance = rng.uniform(low, 1.0) + slope * np.linspace(-0.5, 0.5, width)
+    mask = rng.random(width) < chance
     mask[rng.integers(width)] = True
     return mask
 
@@ -54,6 +86,17 @@ def prefix_mask(width: int, rng: np.random.Generator) -> BoolArray:
 def complement(mask: BoolArray) -> BoolArray:
     """Hides what ``mask`` shows and shows what it hides, so that a pair covers every position."""
     return ~mask
+
+
+def settle_end(hidden: BoolArray, end: int) -> BoolArray:
+    """``hidden`` with all that follows position ``end``, the first END, hidden or shown as that is.
+
+    Serving shows padding once END is placed and never before. A canvas that shows padding behind a
+    hidden END gives away where the answer ends, and teaches to look there instead of at the text.
+    """
+    hidden = hidden.copy()
+    hidden[end:] = hidden[end : end + 1]
+    return hidden
 
 
 def lay_canvas(
@@ -96,12 +139,14 @@ def canvases_of(
     width: int,
     mask_token: int,
     rng: np.random.Generator,
+    noise: Noise = NOISE,
 ) -> list[Canvas]:
     """``count`` canvases over one row: the answer's blocks fully hidden and partly shown, and
     where the prompt holds ordinary code after ``plain``, one or two that continue that.
 
     Args:
-        tokens, prompt, answer: as in :func:`lay_canvas`.
+        tokens, prompt, answer: as in :func:`lay_canvas`; END for ``2 * width`` tokens behind the
+            answer.
     """
     blocks = list(range(0, answer + 1, width))
     laid: list[Canvas] = []
@@ -109,9 +154,22 @@ def canvases_of(
     continued = min(2, count - 2) if room > width and rng.random() < 0.7 else 0
     pool = [int(b) for b in rng.permutation(blocks)]
     wanted = count - continued
-    hidden_all = [0, *(b for b in pool if b)][: max(1, wanted * 2 // 5)]
-    for offset in hidden_all:
-        laid.append(lay_canvas(tokens, prompt, answer, offset, full_mask(width), mask_token))
+
+    def lay(offset: int, mask: BoolArray) -> None:
+        if noise.settled_end:
+            mask = settle_end(mask, answer - offset)
+        if noise.stretched and rng.random() < noise.stretched:
+            laid.append(lay_stretched(tokens, prompt, answer, offset, mask, mask_token, noise, rng))
+            return
+        canvas = lay_canvas(tokens, prompt, answer, offset, mask, mask_token)
+        if noise.wrong:
+            left = answer + 1 - offset  # predictions up to the first END
+            canvas = corrupt(canvas, mask, left, tokens[:prompt], noise, rng)
+        laid.append(canvas)
+
+    all_hidden = max(1, int(wanted * noise.all_hidden + 1e-9))
+    for offset in [0, *(b for b in pool if b)][:all_hidden]:
+        lay(offset, full_mask(width))
     while len(laid) < wanted:
         offset = int(rng.choice(blocks))
         draw = rng.random()
@@ -119,12 +177,184 @@ def canvases_of(
             first = prefix_mask(width, rng)
             masks = [first]
         else:
-            first = random_mask(width, 0.2, rng)
+            first = (
+                sloped_mask(width, noise.low, noise.later, rng)
+                if noise.later
+                else random_mask(width, noise.low, rng)
+            )
             masks = [first, complement(first)] if not first.all() else [first]
         for mask in masks[: wanted - len(laid)]:
-            laid.append(lay_canvas(tokens, prompt, answer, offset, mask, mask_token))
+            lay(offset, mask)
     for _ in range(continued):
         at = plain + int(rng.integers(1, room))
         mask = full_mask(width) if rng.random() < 0.4 else random_mask(width, 0.3, rng)
         laid.append(lay_canvas(tokens, at, 0, 0, mask, mask_token, plain=True))
     return laid
+
+
+# --- wrong tokens, to be repaired -------------------------------------------------------------
+
+
+def corrupt(
+    canvas: Canvas,
+    hidden: BoolArray,
+    count: int,
+    context: IntArray,
+    noise: Noise,
+    rng: np.random.Generator,
+) -> Canvas:
+    """``canvas`` with some shown tokens replaced by wrong ones, the true ones being the targets.
+
+    A third each comes from the canvas itself (repeated or swapped words, the usual faults of
+    filling in parallel), from the context, and from anywhere. Without any weight on shown tokens
+    that are right, everything shown would seem wrong.
+
+    Args:
+        hidden: [width] which predictions are behind masks.
+        count: how many predictions matter, the first END included; later ones stay as they are.
+        context: tokens before the canvas.
+    """
+    width = len(hidden)
+    shown = ~hidden & (np.arange(width) < min(count, width - 1))  # the last is never an input
+    wrong = shown & (rng.random(width) < noise.wrong)
+    if not wrong.any():
+        return canvas
+    low, high = noise.ordinary
+    origin = rng.integers(3, size=width)
+    nearby = context[-256:]
+    replacement = np.select(
+        [origin == 0, origin == 1],
+        [rng.choice(canvas.target[:count], width), rng.choice(nearby, width)],
+        rng.integers(low, high, width),
+    )
+    same = replacement == canvas.target
+    other = low + (canvas.target - low + rng.integers(1, high - low, width)) % (high - low)
+    replacement = np.where(same, other, replacement)
+    window, weight = canvas.window.copy(), canvas.weight.copy()
+    window[1:][wrong[:-1]] = replacement[:-1][wrong[:-1]]
+    weight[shown] = noise.right_weight
+    weight[wrong] = noise.wrong_weight
+    return Canvas(canvas.start, window, canvas.target, weight)
+
+
+# --- canvases of another length than their text -----------------------------------------------
+
+
+def lay_stretched(
+    tokens: IntArray,
+    prompt: int,
+    answer: int,
+    offset: int,
+    hidden: BoolArray,
+    mask_token: int,
+    noise: Noise,
+    rng: np.random.Generator,
+) -> Canvas:
+    """The canvas at ``offset`` with merged masks and surplus ones, after DreamOn (2602.01326).
+
+    What merging pulls in from behind the canvas is hidden. The text may end sooner or later than
+    its positions say; serving grows or drops positions by what is predicted.
+    """
+    width = len(hidden)
+    start = prompt - 1 + offset
+    text = tokens[start + 1 : start + 1 + 2 * width]  # [2 * width]
+    left = min(answer - offset, 2 * width)  # tokens before END
+    mask = np.concatenate([hidden, full_mask(width)])
+    if noise.settled_end:
+        mask = settle_end(mask, left)
+    target, mask, left = merge_masks(text, mask, left, noise.expand, noise.expand_token, rng)
+    surplus = int(rng.integers(noise.delete + 1)) if left < width else 0
+    target, mask, weight = add_surplus(target, mask, left, surplus, noise.delete_token)
+    beyond = np.arange(len(target)) > left + surplus  # after the first END
+    weight[beyond] *= PADDING_WEIGHT
+    window = np.concatenate([tokens[start : start + 1], np.where(mask, mask_token, target)])
+    weight[width - 1] = max(weight[width - 1], PADDING_WEIGHT)
+    return Canvas(start, window[:width], target[:width], weight[:width])
+
+
+def merge_masks(
+    tokens: IntArray,
+    hidden: BoolArray,
+    count: int,
+    chance: float,
+    expand_token: int,
+    rng: np.random.Generator,
+) -> tuple[IntArray, BoolArray, int]:
+    """Two hidden neighbours among the first ``count`` tokens become, by ``chance``, one hidden
+    position whose target is ``expand_token``; each token takes part in one pair at most.
+
+    Returns:
+        tokens, hidden, and what is left of ``count``.
+    """
+    out: list[int] = []
+    mask: list[bool] = []
+    i, merged = 0, 0
+    while i < len(tokens):
+        pair = i + 1 < count and hidden[i] and hidden[i + 1]
+        if pair and rng.random() < chance:
+            out.append(expand_token)
+            mask.append(True)
+            i += 2
+            merged += 1
+        else:
+            out.append(int(tokens[i]))
+            mask.append(bool(hidden[i]))
+            i += 1
+    return np.array(out, np.int64), np.array(mask, np.bool_), max(0, count - merged)
+
+
+def add_surplus(
+    tokens: IntArray, hidden: BoolArray, at: int, surplus: int, delete_token: int
+) -> tuple[IntArray, BoolArray, FloatArray]:
+    """``surplus`` hidden positions before position ``at`` whose target is ``delete_token``; all of
+    them together weigh as much as one token.
+
+    Returns:
+        tokens, hidden, and the weight of each position.
+    """
+    target = np.insert(tokens, at, np.full(surplus, delete_token))
+    mask = np.insert(hidden, at, np.ones(surplus, np.bool_))
+    weight = mask.astype(np.float32)
+    weight[at : at + surplus] = 1.0 / max(surplus, 1)
+    return target, mask, weight
+
+
+# --- confidence and the causal pass -----------------------------------------------------------
+
+
+def sharpening(log_p: FloatArray, target: IntArray, weight: FloatArray) -> float:
+    """Mean entropy, per unit of weight, of the predictions that are right already: adding it to the
+    loss makes them surer, so that more positions pass the threshold in one step.
+
+    In torch: ``(-(log_p.exp() * log_p).sum(-1) * (log_p.argmax(-1) == target) * weight).sum() /
+    weight.sum()``, where ``log_p = logits.log_softmax(-1)`` keeps its gradient.
+
+    Args:
+        log_p: [n, vocab] log-softmax. target, weight: [n].
+    """
+    entropy = -(np.exp(log_p) * log_p).sum(-1)  # [n]
+    right = log_p.argmax(-1) == target  # [n]
+    return float((entropy * right * weight).sum() / weight.sum())
+
+
+def causal_weights(
+    prompt: int,
+    answer: int,
+    plain: int,
+    code_tokens: int,
+    code_weight: float,
+    rng: np.random.Generator,
+) -> NDArray[np.float32]:
+    """Weight [prompt + answer + 1] of each token as a target of the causal pass.
+
+    The answer and its END count 1; up to ``code_tokens`` tokens of the ordinary code in the prompt
+    after ``plain``, drawn anew for every batch, count ``code_weight``: more signal from a context
+    that is read anyway.
+    """
+    weight = np.zeros(prompt + answer + 1, np.float32)
+    if plain and code_tokens and prompt - plain > 1:
+        room = np.arange(plain + 1, prompt)
+        chosen = rng.choice(room, min(code_tokens, len(room)), replace=False)
+        weight[chosen] = code_weight
+    weight[prompt:] = 1.0
+    return weight
