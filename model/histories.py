@@ -68,6 +68,8 @@ def changes_of(record: dict[str, Any], rng: random.Random) -> list[Change]:
         if hunks:
             ordered = order_hunks(hunks, old) if rng.random() < 0.8 else hunks
             found.append(Change(file["path"], old, new, ordered))
+    if len(found) < 2:
+        return found
     added = [_added(change.hunks, change.old) for change in found]
     return [found[i] for i in _users_last([a.defined for a in added], [a.words for a in added])]
 

@@ -21,12 +21,9 @@ from .histories import (
     Hunk,
     apply_history,
     changes_of,
-    cursor_line_of,
     last_burst,
     region_of,
 )
-from .histories import hunks_of as hunks_of  # until evals imports it from there, as with the next
-from .histories import recent_edit as recent_edit
 from .middles import Middle, MiddleKind, Source, choose_middle, draw_kind
 from .moments import Moment, draw_moment, nothing_left
 from .neighbours import Neighbours, changed_with
@@ -37,8 +34,6 @@ from .tokens import PREFIX, Tokenizer
 Kind = MiddleKind | Literal["edit", "typing", "none"]
 _TRIES = 3
 _SPARE = 4  # times its wanted length: the room a prompt is rendered with, so that nothing is cut
-
-_cursor_line, _region = cursor_line_of, region_of  # until evals has moved to histories.py
 
 
 @dataclass(frozen=True, slots=True)
