@@ -88,7 +88,10 @@ def choose_middle(
         if source.indent(line) == source.line_end(line):
             continue
         span = _span(source, kind, line, rng)
-        if span and span[1] - span[0] <= LONGEST and source.text[span[0] : span[1]].strip():
+        if span is None or span[1] - span[0] > LONGEST:
+            continue
+        text = source.text[span[0] : span[1]].strip()
+        if any(map(str.isalnum, text)) or (text and rng.random() < 0.3):  # mostly not a lone "}"
             return Middle(kind, *span)
     return None
 
