@@ -1,7 +1,8 @@
-"""Trains the adapter: denoising canvases over packed rows, on a CPU or a CUDA device.
+"""Trains the adapter: denoising canvases over packed rows, on CPU or CUDA devices.
 
     redraft train pack DATA… --out shards          once
     redraft train run --shards shards --config cpu  resumes where it was cut off
+    torchrun --nproc-per-node 4 -m redraft.server.cli train run …  the same on four devices
 
 One row gives one causal pass over its context and several canvases over that context's cache.
 Where the adapter is active on canvases only, the base is frozen and the causal pass needs no
@@ -14,10 +15,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -25,26 +27,30 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+import torch.distributed
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
 
 from .adapter import GROUND
+from .appraisal import Extent, appraise
+from .batches import Batch, Batches, Laying, stream
 from .config import ModelConfig
-from .denoise import AUTOREGRESSIVE, LEFTMOST_FIRST, Brief, Limits, Plan, denoise, plan_for
 from .errors import SettingsError
 from .network import Network, trainable
-from .noise import Canvas, canvases_of, causal_weights
 from .shards import Rows, read_shards
-from .torch_backend import TorchBackend
+
+Arrays = Mapping[str, NDArray[np.float32]]
+NONE: Arrays = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
     """One run. A TOML file under ``model/configs/`` sets what differs from these defaults."""
 
-    adapter: Literal["canvas", "all"] = "canvas"  # where the adapter is active
+    adapter: Literal["canvas", "all", "full"] = "canvas"  # where it is active; full: no adapter,
+    # every matrix trains, and the low-rank part of its change is what ships
     rank: int = 64
     learning_rate: float = 6e-4
     warmup_steps: int = 40
@@ -56,10 +62,11 @@ class TrainConfig:
     batch_tokens: int = 3_000  # context tokens of a batch, padding included
     accumulate: int = 1  # batches per step
     max_context: int = 1_024  # rows with a longer prompt are skipped
-    causal_weight: float = 0.0  # of the autoregressive loss on the answer; needs adapter "all"
+    causal_weight: float = 0.0  # of the autoregressive loss on the answer; not with "canvas"
     code_tokens: int = 0  # of the prompt's ordinary code in the causal loss too, per row
     code_weight: float = 0.25  # of each of them beside an answer's token
     compile: bool = False  # torch.compile for each block; needs a C++ compiler
+    loaders: int = 0  # processes that lay batches ahead; 0: this one, in between
     steps: int = 2_000
     minutes: float = 60.0  # of this and earlier runs together; whichever ends first
     save_every_s: float = 240.0
@@ -84,10 +91,29 @@ class TrainConfig:
             raise SettingsError(f"{path} has unknown fields {unknown}; see TrainConfig for names.")
         return cls(**data)
 
+    @property
+    def active(self) -> Literal["canvas", "all"]:
+        """Where what is shipped is active."""
+        return "canvas" if self.adapter == "canvas" else "all"
+
+    @property
+    def laying(self) -> Laying:
+        return Laying(**{f.name: getattr(self, f.name) for f in fields(Laying)})
+
+    @property
+    def extent(self) -> Extent:
+        return Extent(
+            self.evaluate_rows,
+            self.exact_rows,
+            self.max_context,
+            canvas=self.canvases > 0,
+            causal=self.causal_weight > 0,
+        )
+
 
 @dataclass(slots=True)
 class Progress:
-    """What a run has behind it; saved with every checkpoint."""
+    """What a run has behind it, on all devices together; saved with every checkpoint."""
 
     step: int = 0
     seconds: float = 0.0
@@ -110,121 +136,157 @@ class Interrupted:
 def run(
     config: TrainConfig,
     model: ModelConfig,
-    base: dict[str, NDArray[np.float32]],
-    start: dict[str, NDArray[np.float32]],
+    base: Arrays,
+    start: Arrays,
     shards: Path,
     held_out: Path | None,
     out: Path,
     device: str = "auto",
     say: Callable[[str], None] = lambda _: None,
     facts: Mapping[str, str] = MappingProxyType({}),
-    ground: Mapping[str, NDArray[np.float32]] = MappingProxyType({}),
+    ground: Arrays = NONE,
 ) -> Path:
     """Train until ``steps`` or ``minutes`` are used up; returns the adapter's path.
 
+    Under ``torchrun`` every process calls this; the first one alone writes and speaks.
+
     Args:
         base: weights of the base, by the names of ModelConfig.
-        ground: low-rank change of an earlier phase, already worked into ``base``; saved with the
-            adapter, which is of no use without it.
         start: adapter tensors to start from; {} for a fresh one.
         shards, held_out: packed rows to train on, and others to judge by.
         facts: what the adapter's metadata says besides, such as the base and its SHA-256.
+        ground: low-rank change of an earlier phase, already worked into ``base``; saved with the
+            adapter, which is of no use without it.
+
+    Raises:
+        SettingsError: there is nothing to train on, or no such device.
     """
     out.mkdir(parents=True, exist_ok=True)
-    device = _pick_device(device)
+    world = _World.join(_pick_device(device))
     torch.manual_seed(config.seed)
-    model = replace(model, adapter=config.adapter)
-    network = _build(config, model, base, start, device)
+    network = _build(config, model, base, start, world.device)
+    trained = _trained(network)
     optimiser = torch.optim.AdamW(
-        trainable(network),
+        trained.values(),
         lr=config.learning_rate,
         betas=(0.9, 0.98),
         weight_decay=config.weight_decay,
     )
-    average = {n: p.detach().clone().float() for n, p in network.adapter().items()}
-    done = _resume(out / "state.pt", network, optimiser, average, say)
-    _forget_after(out / "log.jsonl", done.step)
+    average = {n: p.detach().clone().float() for n, p in trained.items()}
+    done = _resume(out / "state.pt", trained, optimiser, average, say)
+    judge_rows = read_shards(held_out, model) if held_out and world.first else None
     rows = read_shards(shards, model)
-    judge = read_shards(held_out, model) if held_out else None
+    batches = stream(
+        Batches(rows, config.laying, model),
+        done.step * config.accumulate * world.size + world.rank,
+        world.size,
+        config.loaders,
+        world.device.startswith("cuda"),
+    )
+    if world.first:
+        _forget_after(out / "log.jsonl", done.step)
+        say(f"training on {world}: {len(rows):,} rows, from step {done.step}")
     interrupted = Interrupted()
     saved_at = begun = time.monotonic()
     before = done.seconds
-    say(f"training on {device}: {len(rows):,} rows, from step {done.step}")
-    for batch in batches(rows, config, model, done.step * config.accumulate):
+    while True:
         rate = _rate(config, done)
-        loss = _step(network, optimiser, average, batch, config, done, rate, device)
+        group = [next(batches) for _ in range(config.accumulate)]
+        loss = _step(network, trained, optimiser, average, group, config, done, rate, world)
         done.seconds = before + time.monotonic() - begun
-        _log(out, {"kind": "step", "loss": round(loss, 4), "rate": rate, **asdict(done)})
-        if done.step % 10 == 0:
-            say(
-                f"step {done.step} loss {loss:.3f} rate {rate:.1e} "
-                f"{done.positions / done.seconds:.0f} positions/s {done.seconds / 60:.1f} min"
-            )
         finished = done.step >= config.steps or done.seconds > config.minutes * 60
-        due = done.step % config.evaluate_every == 0 or finished
-        if judge and due and not interrupted.asked:
-            figures = _evaluate_average(network, average, judge, config, device)
-            _log(out, {"kind": "evaluation", **figures, **asdict(done)})
-            say(" ".join(f"{k} {v}" for k, v in figures.items()))
-        if finished or interrupted.asked or time.monotonic() - saved_at > config.save_every_s:
-            described = metadata(config, model, done, facts)
-            _save(out, network, optimiser, average, done, described, ground)
-            saved_at = time.monotonic()
-        if finished or interrupted.asked:
+        stop = world.any(finished or interrupted.asked)
+        if world.first:
+            _log(out, {"kind": "step", "loss": round(loss, 4), "rate": rate, **asdict(done)})
+            if done.step % 10 == 0:
+                say(_told(loss, rate, done))
+            due = done.step % config.evaluate_every == 0 or finished
+            if judge_rows and due and not interrupted.asked:
+                figures = _with_average(network, trained, average, judge_rows, config, world.device)
+                _log(out, {"kind": "evaluation", **figures, **asdict(done)})
+                say(" ".join(f"{k} {v}" for k, v in figures.items()))
+            if stop or time.monotonic() - saved_at > config.save_every_s:
+                _save(out / "state.pt", trained, average, optimiser, done)
+                described = metadata(config, model, done, facts)
+                save_adapter(
+                    out / "adapter.safetensors",
+                    _shippable(config, base, average) | _under(GROUND, ground),
+                    described,
+                )
+                saved_at = time.monotonic()
+        if stop:
             break
-    plot(out)
+    if world.first:
+        plot(out)
+    world.leave()
     return out / "adapter.safetensors"
+
+
+def _told(loss: float, rate: float, done: Progress) -> str:
+    return (
+        f"step {done.step} loss {loss:.3f} rate {rate:.1e} {done.seconds / 60:.1f} min "
+        f"{done.positions / done.seconds:,.0f} positions/s "
+        f"{done.tokens / done.seconds:,.0f} tokens/s"
+    )
+
+
+def judge(
+    config: TrainConfig,
+    model: ModelConfig,
+    base: Arrays,
+    adapter: Arrays,
+    rows: Rows,
+    device: str = "auto",
+) -> dict[str, Any]:
+    """Figures of a finished adapter and of its control; see :func:`appraise`."""
+    device = _pick_device(device)
+    network = _build(config, model, base, adapter, device)
+    return appraise(network, rows, replace(config.extent, control=True), device)
 
 
 # --- one step ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Rows padded to one length; every array lives on the CPU."""
-
-    tokens: Tensor  # [rows, length] prompt + answer + END padding
-    windows: Tensor  # [rows, C, B]
-    starts: Tensor  # [rows, C]
-    targets: Tensor  # [rows, C, B]
-    weights: Tensor  # [rows, C, B]
-    causal: Tensor  # [rows, length] weight of each token as the causal pass's target
-
-
 def _step(
     network: Network,
+    trained: Mapping[str, Tensor],
     optimiser: torch.optim.Optimizer,
     average: dict[str, Tensor],
     group: list[Batch],
     config: TrainConfig,
     done: Progress,
     rate: float,
-    device: str,
+    world: _World,
 ) -> float:
-    """One optimiser step over ``group``; returns the loss per unit of weight."""
+    """One optimiser step over ``group``, on every device at once; returns the mean loss."""
     network.train()
-    total = 0.0
+    counts = torch.zeros(3, dtype=torch.float64)  # loss, positions, tokens
     for batch in group:
-        loss = batch_loss(network, batch, config.causal_weight, device)
+        loss = batch_loss(network, batch, config.causal_weight, world.device)
         (loss / len(group)).backward()  # type: ignore[no-untyped-call]
-        total += float(loss.detach()) / len(group)
-        done.positions += int((batch.weights > 0).sum() + (batch.causal > 0).sum())
-        done.tokens += batch.tokens.numel()
-    torch.nn.utils.clip_grad_norm_(list(trainable(network)), config.clip)
+        supervised = int((batch.weights > 0).sum() + (batch.causal > 0).sum())
+        counts += torch.tensor(
+            [float(loss.detach()) / len(group), supervised, batch.tokens.numel()]
+        )
+    world.average_gradients(trained.values())
+    counts = world.total(counts)
+    torch.nn.utils.clip_grad_norm_(trained.values(), config.clip)
     for parameters in optimiser.param_groups:
         parameters["lr"] = rate
     optimiser.step()
     optimiser.zero_grad(set_to_none=True)
     decay = min(config.average, (1 + done.step) / (10 + done.step))
-    for name, parameter in network.adapter().items():
+    for name, parameter in trained.items():
         average[name].lerp_(parameter.detach().float(), 1 - decay)
     done.step += 1
-    return total
+    done.positions += int(counts[1])
+    done.tokens += int(counts[2])
+    return float(counts[0]) / world.size
 
 
 def batch_loss(network: Network, batch: Batch, causal_weight: float, device: str) -> Tensor:
     """Mean cross-entropy of the hidden positions, plus the causal loss on the answers."""
-    tokens = batch.tokens.to(device)
+    tokens = batch.tokens.to(device, non_blocking=True)
     trains_context = network.config.adapter == "all"
     with torch.set_grad_enabled(trains_context and torch.is_grad_enabled()):
         hidden, past = network.context(tokens)
@@ -251,226 +313,83 @@ def _weighted_loss(network: Network, hidden: Tensor, targets: Tensor, weights: T
     return (entropy * weights[counted]).sum() / weights.sum()
 
 
-# --- batches ----------------------------------------------------------------------------------
+# --- several devices --------------------------------------------------------------------------
 
 
-def batches(
-    rows: Rows, config: TrainConfig, model: ModelConfig, skip: int
-) -> Iterator[list[Batch]]:
-    """Groups of ``accumulate`` batches, for ever; batch k is the same in every run of a seed."""
-    number, group, epoch = 0, [], 0
-    while True:
-        for members in plan_batches(rows, config, epoch):
-            if number >= skip:
-                group.append(lay_batch(rows, members, config, model, number))
-                if len(group) == config.accumulate:
-                    yield group
-                    group = []
-            number += 1
-        epoch += 1
+@dataclass(frozen=True, slots=True)
+class _World:
+    """The processes that train together; alone unless ``torchrun`` started this one."""
 
+    rank: int
+    size: int
+    device: str
 
-def plan_batches(rows: Rows, config: TrainConfig, epoch: int) -> list[NDArray[np.int64]]:
-    """Row numbers of each batch: rows of like length together, batches in random order."""
-    rng = np.random.default_rng((config.seed, epoch))
-    length = np.diff(rows.offset)
-    fitting = np.flatnonzero(rows.prompt <= config.max_context)
-    order = rng.permutation(fitting)
-    found: list[NDArray[np.int64]] = []
-    pool = 2_048
-    for begin in range(0, len(order), pool):
-        part = order[begin : begin + pool]
-        part = part[np.argsort(length[part], kind="stable")]
-        start, longest = 0, 0
-        for i in range(len(part)):
-            longest = max(longest, int(length[part[i]]) + 16)
-            if longest * (i + 1 - start) > config.batch_tokens and i > start:
-                found.append(part[start:i])
-                start, longest = i, int(length[part[i]]) + 16
-        found.append(part[start:])
-    if not found:
-        raise SettingsError(f"No row has a prompt of at most {config.max_context} tokens.")
-    return [found[i] for i in rng.permutation(len(found))]
+    @classmethod
+    def join(cls, device: str) -> _World:
+        size = int(os.environ.get("WORLD_SIZE", "1"))
+        if size == 1:
+            return cls(0, 1, device)
+        rank, local = int(os.environ["RANK"]), int(os.environ.get("LOCAL_RANK", "0"))
+        if device == "cuda":
+            torch.cuda.set_device(local)
+            device = f"cuda:{local}"
+        torch.distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+        return cls(rank, size, device)
 
+    def __str__(self) -> str:
+        return self.device if self.size == 1 else f"{self.size} × {self.device.partition(':')[0]}"
 
-def lay_batch(
-    rows: Rows, members: NDArray[np.int64], config: TrainConfig, model: ModelConfig, number: int
-) -> Batch:
-    """The batch of rows ``members``, its noise drawn from the batch's number."""
-    rng = np.random.default_rng((config.seed, 1, number))
-    width = model.canvas_width
-    laid: list[list[Canvas]] = []
-    texts: list[NDArray[np.int64]] = []
-    causal: list[NDArray[np.float32]] = []
-    for member in members:
-        tokens, prompt, plain = rows[int(member)]
-        answer = len(tokens) - prompt
-        padded = np.concatenate([tokens, np.full(2 * width + 1, model.end_token)])
-        if config.canvases:
-            count = config.canvases
-            laid.append(
-                canvases_of(padded, prompt, answer, plain, count, width, model.mask_token, rng)
-            )
-        texts.append(padded[: len(tokens) + 1])
-        causal.append(
-            causal_weights(prompt, answer, plain, config.code_tokens, config.code_weight, rng)
-        )
-    shape = (len(texts), max(map(len, texts)))
-    tokens_out = np.full(shape, model.end_token)
-    causal_out = np.zeros(shape, np.float32)
-    for i, (text, weight) in enumerate(zip(texts, causal, strict=True)):
-        tokens_out[i, : len(text)] = text
-        causal_out[i, : len(weight)] = weight
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
 
-    def stack(name: str) -> Tensor:
-        if not laid:
-            return torch.zeros(len(texts), 0, dtype=torch.int64)
-        return torch.from_numpy(np.stack([[getattr(c, name) for c in row] for row in laid]))
+    def average_gradients(self, parameters: Iterable[Tensor]) -> None:
+        if self.size == 1:
+            return
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        flat = torch.cat([g.flatten() for g in gradients])
+        torch.distributed.all_reduce(flat)
+        flat /= self.size
+        at = 0
+        for own in gradients:
+            own.copy_(flat[at : at + own.numel()].view_as(own))
+            at += own.numel()
 
-    return Batch(
-        torch.from_numpy(tokens_out),
-        stack("window"),
-        stack("start"),
-        stack("target"),
-        stack("weight"),
-        torch.from_numpy(causal_out),
-    )
+    def total(self, counts: Tensor) -> Tensor:
+        if self.size > 1:
+            counts = counts.to(self.device)
+            torch.distributed.all_reduce(counts)
+        return counts.cpu()
+
+    def any(self, asked: bool) -> bool:
+        """Whether one of the processes wants to stop: then all do, after the same step."""
+        return bool(self.total(torch.tensor([float(asked)], dtype=torch.float64))[0])
+
+    def leave(self) -> None:
+        """Wait until the first process has written everything."""
+        if self.size > 1:
+            torch.distributed.barrier()
+            torch.distributed.destroy_process_group()
 
 
 # --- evaluation inside the run ----------------------------------------------------------------
 
 
-def _evaluate_average(
-    network: Network, average: dict[str, Tensor], rows: Rows, config: TrainConfig, device: str
+def _with_average(
+    network: Network,
+    trained: Mapping[str, Tensor],
+    average: Mapping[str, Tensor],
+    rows: Rows,
+    config: TrainConfig,
+    device: str,
 ) -> dict[str, Any]:
     """Figures of the moving average; the weights in training come back untouched."""
-    own = {n: p.detach().clone() for n, p in network.adapter().items()}
-    _put(network, average)
+    own = {n: p.detach().clone() for n, p in trained.items()}
+    _put(trained, average)
     try:
-        return evaluate(network, rows, config, device)
+        return appraise(network, rows, config.extent, device)
     finally:
-        _put(network, own)
-
-
-def judge(
-    config: TrainConfig,
-    model: ModelConfig,
-    base: dict[str, NDArray[np.float32]],
-    adapter: dict[str, NDArray[np.float32]],
-    rows: Rows,
-    device: str = "auto",
-) -> dict[str, Any]:
-    """Figures of a finished adapter and of its control; see :func:`evaluate`."""
-    device = _pick_device(device)
-    network = _build(config, model, base, adapter, device)
-    return evaluate(network, rows, config, device, control=True)
-
-
-@torch.no_grad()
-def evaluate(
-    network: Network, rows: Rows, config: TrainConfig, device: str, control: bool = False
-) -> dict[str, Any]:
-    """Loss and accuracy with everything hidden, exact match and tokens per step, per task; where
-    the causal pass is trained, also its loss and accuracy on the answers.
-
-    Args:
-        control: also decode one token a step: by the causal pass alone where it is trained, else
-            leftmost-first.
-    """
-    network.eval()
-    figures: dict[str, Any] = {}
-    for task, wanted in (("infill", False), ("edit", True)):
-        members = np.flatnonzero((rows.is_edit == wanted) & (rows.prompt <= config.max_context))
-        members = members[: config.evaluate_rows // 2]
-        canvas, causal = _Tally(), _Tally()
-        for member in members:
-            batch = _hidden_batch(rows, int(member), network.config)
-            tokens = batch.tokens.to(device)
-            hidden, past = network.context(tokens)
-            answer = int(batch.starts[0, 0])  # the token before it predicts its first
-            causal.add(network.logits(hidden[0, answer:-1]), tokens[0, answer + 1 :])
-            if config.canvases:
-                hidden = network.canvas(batch.windows.to(device), batch.starts.to(device), past)
-                counted = batch.weights.to(device) == 1
-                canvas.add(network.logits(hidden[counted]), batch.targets.to(device)[counted])
-        if config.causal_weight:
-            figures |= causal.figures(f"{task}_causal")
-        if not config.canvases:
-            continue
-        figures |= canvas.figures(task)
-        decoded = members[: config.exact_rows // 2]
-        figures |= _decode(network, rows, decoded, task, plan_for("medium"))
-        if control:
-            alone = AUTOREGRESSIVE if network.config.verifier == "ar" else LEFTMOST_FIRST
-            figures |= _decode(network, rows, decoded, f"{task}_control", alone)
-    return figures
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Cross-entropy and accuracy, summed up."""
-
-    loss: float = 0.0
-    right: int = 0
-    count: int = 0
-
-    def add(self, logits: Tensor, target: Tensor) -> None:
-        self.loss += float(F.cross_entropy(logits, target, reduction="sum"))
-        self.right += int((logits.argmax(-1) == target).sum())
-        self.count += len(target)
-
-    def figures(self, name: str) -> dict[str, float]:
-        count = max(self.count, 1)
-        return {
-            f"{name}_loss": round(self.loss / count, 4),
-            f"{name}_accuracy": round(self.right / count, 4),
-        }
-
-
-def _hidden_batch(rows: Rows, member: int, model: ModelConfig) -> Batch:
-    """One row, its first canvas fully hidden, END and code counted alike, padding not."""
-    tokens, prompt, _ = rows[member]
-    width = model.canvas_width
-    padded = np.concatenate([tokens, np.full(width + 1, model.end_token)])
-    window = padded[prompt - 1 : prompt - 1 + width].copy()
-    window[1:] = model.mask_token
-    weight = (np.arange(width) <= len(tokens) - prompt).astype(np.float32)
-    return Batch(
-        torch.from_numpy(np.append(tokens, model.end_token))[None],
-        torch.from_numpy(window)[None, None],
-        torch.tensor([[prompt - 1]]),
-        torch.from_numpy(padded[prompt : prompt + width])[None, None],
-        torch.from_numpy(weight)[None, None],
-        torch.zeros(1, 0),
-    )
-
-
-def _decode(
-    network: Network, rows: Rows, members: NDArray[np.int64], name: str, plan: Plan
-) -> dict[str, float]:
-    """Exact match under ``plan`` and tokens placed per denoise step."""
-    backend = TorchBackend(network)
-    exact, placed, steps = 0, 0, 0
-    for member in members:
-        tokens, prompt, _ = rows[int(member)]
-        brief = Brief(
-            network.config,
-            [b"."] * network.config.vocab,  # texts do not matter here, token ids do
-            plan,
-            Limits(max_tokens=80),
-        )
-        sequence = backend.new_sequence(len(tokens) + 128)
-        sequence.prefill(tokens[: prompt - 1])
-        draft = denoise(sequence, int(tokens[prompt - 1]), brief, np.random.default_rng(0)).drafts[
-            0
-        ]
-        exact += [*draft.token_ids] == [*tokens[prompt:].tolist(), network.config.end_token]
-        placed += len(draft.token_ids)
-        steps += draft.steps
-    return {
-        f"{name}_exact": round(exact / max(len(members), 1), 4),
-        f"{name}_tokens_per_step": round(placed / max(steps, 1), 3),
-    }
+        _put(trained, own)
 
 
 # --- building, saving, resuming ---------------------------------------------------------------
@@ -485,21 +404,24 @@ def _pick_device(wanted: str) -> str:
 
 
 def _build(
-    config: TrainConfig,
-    model: ModelConfig,
-    base: dict[str, NDArray[np.float32]],
-    start: dict[str, NDArray[np.float32]],
-    device: str,
+    config: TrainConfig, model: ModelConfig, base: Arrays, start: Arrays, device: str
 ) -> Network:
-    """Frozen matrices in bf16, the adapter in fp32."""
-    network = Network(model, rank=config.rank, reach=max(config.max_context + 256, 2_048))
-    network.load(base)
+    """What is frozen in bf16, what trains in fp32; activations are bf16."""
+    model = replace(model, adapter=config.active)
+    rank = 0 if config.adapter == "full" else config.rank
+    network = Network(model, rank=rank, reach=max(config.max_context + 256, 2_048))
+    network.load(dict(base))
+    if start and config.adapter == "full":
+        raise SettingsError("A full run starts from the base; merge an adapter with --ground.")
     if start:
         network.load({**base, **start})
     else:
         rows = network.embed.data
         noise = torch.randn(model.hidden) * rows.std()
         network.mask_embedding.data = rows.mean(0) + 0.1 * noise
+    if config.adapter == "full":
+        for name, parameter in network.named_parameters():
+            parameter.requires_grad_(_is_matrix(name) or name == "mask_embedding")
     for name, parameter in network.named_parameters():
         if not parameter.requires_grad and "norm" not in name:
             parameter.data = parameter.data.to(torch.bfloat16)
@@ -507,6 +429,46 @@ def _build(
         for block in network.blocks:
             block.compile(dynamic=True)
     return network.to(device)
+
+
+def _is_matrix(name: str) -> bool:
+    return name.startswith("blocks.") and name.endswith(".weight") and "norm" not in name
+
+
+def _trained(network: Network) -> dict[str, torch.nn.Parameter]:
+    """The parameters that train, by name."""
+    chosen = {id(parameter) for parameter in trainable(network)}
+    return {n: p for n, p in network.named_parameters() if id(p) in chosen}
+
+
+def _shippable(
+    config: TrainConfig, base: Arrays, average: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The adapter; of a full run, the part of each matrix's change that fits into ``rank``."""
+    if config.adapter != "full":
+        return dict(average)
+    found: dict[str, Tensor] = {}
+    for name, now in average.items():
+        if not _is_matrix(name):
+            found[name] = now
+            continue
+        change = now - torch.from_numpy(np.ascontiguousarray(base[name])).to(now.device)
+        low, high = low_rank(change, config.rank)
+        stem = name.removesuffix(".weight")
+        found[f"{stem}.lora_a"], found[f"{stem}.lora_b"] = low, high
+    return found
+
+
+def low_rank(change: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """lora_a [rank, in] and lora_b [out, rank] whose product is nearest to ``change`` [out, in]:
+    its largest singular values (Eckart and Young, 1936)."""
+    u, s, v = torch.linalg.svd(change.float(), full_matrices=False)
+    root = s[:rank].sqrt()
+    return root[:, None] * v[:rank], u[:, :rank] * root
+
+
+def _under(prefix: str, arrays: Arrays) -> dict[str, Tensor]:
+    return {prefix + name: torch.from_numpy(values) for name, values in arrays.items()}
 
 
 def _rate(config: TrainConfig, done: Progress) -> float:
@@ -517,31 +479,28 @@ def _rate(config: TrainConfig, done: Progress) -> float:
     return config.learning_rate * warm * (config.final_rate + (1 - config.final_rate) * cosine)
 
 
-def _put(network: Network, values: dict[str, Tensor]) -> None:
-    for name, parameter in network.adapter().items():
+def _put(trained: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
+    for name, parameter in trained.items():
         parameter.data.copy_(values[name])
 
 
 def _save(
-    out: Path,
-    network: Network,
-    optimiser: torch.optim.Optimizer,
+    path: Path,
+    trained: Mapping[str, Tensor],
     average: dict[str, Tensor],
+    optimiser: torch.optim.Optimizer,
     done: Progress,
-    facts: Mapping[str, str],
-    ground: Mapping[str, NDArray[np.float32]],
 ) -> None:
-    """State to resume from, and the adapter to ship; each replaced in one move."""
+    """State to resume from, replaced in one move."""
     state = {
-        "adapter": {n: p.detach() for n, p in network.adapter().items()},
+        "adapter": {n: p.detach() for n, p in trained.items()},
         "average": average,
         "optimiser": optimiser.state_dict(),
         "progress": asdict(done),
     }
-    torch.save(state, out / "state.tmp")
-    (out / "state.tmp").replace(out / "state.pt")
-    first = {GROUND + name: torch.from_numpy(values) for name, values in ground.items()}
-    save_adapter(out / "adapter.safetensors", {**average, **first}, facts)
+    temporary = path.with_suffix(".tmp")
+    torch.save(state, temporary)
+    temporary.replace(path)
 
 
 def metadata(
@@ -551,7 +510,7 @@ def metadata(
     return {
         "rank": str(config.rank),
         "scale": "1.0",
-        "adapter": config.adapter,
+        "adapter": config.active,
         "canvas": str(model.canvas_width),
         "logit_shift": str(int(model.logit_shift)),
         "prompt_format": model.prompt_format,
@@ -578,15 +537,16 @@ def save_adapter(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, 
 
 def _resume(
     path: Path,
-    network: Network,
+    trained: Mapping[str, Tensor],
     optimiser: torch.optim.Optimizer,
     average: dict[str, Tensor],
     say: Callable[[str], None],
 ) -> Progress:
     if not path.is_file():
         return Progress()
-    state = torch.load(path, map_location=network.embed.device, weights_only=True)
-    _put(network, state["adapter"])
+    where = next(iter(trained.values())).device
+    state = torch.load(path, map_location=where, weights_only=True)
+    _put(trained, state["adapter"])
     for name, value in state["average"].items():
         average[name].copy_(value)
     optimiser.load_state_dict(state["optimiser"])

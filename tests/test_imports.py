@@ -19,7 +19,7 @@ MAY_IMPORT = {
 }
 #: The command is the one place of ``server`` that may reach into the language server and the bench.
 COMMAND = {"cli.py", "training.py", "bench.py", "evaluate.py", "figures.py"}
-USES_TORCH = {"network.py", "torch_backend.py", "train.py"}
+USES_TORCH = {"appraisal.py", "batches.py", "network.py", "torch_backend.py", "train.py"}
 
 
 def imported(path: Path) -> set[str]:

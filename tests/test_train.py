@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs the 'train' extra (torch)")
 
+from redraft.model.batches import Batches, plan_batches, stream  # noqa: E402
 from redraft.model.errors import SettingsError  # noqa: E402
 from redraft.model.network import Network, canvas_mask  # noqa: E402
 from redraft.model.shards import Rows, read_shards  # noqa: E402
@@ -18,11 +21,11 @@ from redraft.model.torch_backend import TorchBackend  # noqa: E402
 from redraft.model.train import (  # noqa: E402
     TrainConfig,
     batch_loss,
-    batches,
     judge,
-    plan_batches,
+    low_rank,
     run,
 )
+from safetensors.torch import load_file  # noqa: E402
 from tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for each other
@@ -108,14 +111,14 @@ def test_special_tokens_other_than_end_are_never_predicted() -> None:
 def test_frozen_base_gets_no_gradient_and_the_adapter_does() -> None:
     network = Network(MODEL, rank=4)
     network.load(random_weights())
-    batch = next(batches(toy_rows(), QUICK, MODEL, 0))[0]
+    batch = Batches(toy_rows(), QUICK.laying, MODEL)[0]
     batch_loss(network, batch, 0.0, "cpu").backward()
     moved = {n for n, p in network.named_parameters() if p.grad is not None and p.grad.any()}
     assert moved and all(n.endswith(("lora_b", "mask_embedding")) for n in moved)
 
 
 def test_every_row_is_in_exactly_one_batch_of_an_epoch() -> None:
-    planned = plan_batches(toy_rows(), replace(QUICK, batch_tokens=120), 0)
+    planned = plan_batches(toy_rows(), replace(QUICK, batch_tokens=120).laying, 0)
     assert sorted(int(i) for batch in planned for i in batch) == list(range(12))
     assert len(planned) > 3
 
@@ -133,8 +136,6 @@ def test_an_interrupted_run_continues_at_its_step_and_ends_the_same(
     tmp_path: Path,
 ) -> None:
     def adapter(name: str, *stops: int) -> dict[str, torch.Tensor]:
-        from safetensors.torch import load_file
-
         for stop in stops:
             # the cosine runs over `steps`, so an interrupted run is emulated by its minutes
             config = replace(QUICK, steps=stop, final_rate=1.0, evaluate_every=1_000)
@@ -212,3 +213,83 @@ def test_cuda_is_asked_for_by_name_only_where_it_is(tmp_path: Path) -> None:
         pytest.skip("a CUDA device is present")
     with pytest.raises(SettingsError, match="No CUDA device"):
         run(QUICK, MODEL, {}, {}, tmp_path, None, tmp_path / "run", "cuda", lambda _: None)
+
+
+def trained(config: TrainConfig, packed: Path, out: Path, **more: object) -> dict[str, np.ndarray]:
+    written = run(config, MODEL, random_weights(), {}, packed, None, out, "cpu", **more)
+    return {name: tensor.float().numpy() for name, tensor in load_file(written).items()}
+
+
+def _take_part(rank: int, port: int, packed: Path, out: Path) -> None:
+    """One of two processes, as torchrun starts them."""
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    torch.set_num_threads(1)
+    trained(replace(QUICK, steps=3), packed, out)
+
+
+def test_two_processes_take_the_steps_of_one_that_accumulates(packed: Path, tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    together = tmp_path / "two"
+    torch.multiprocessing.spawn(_take_part, (port, packed, together), nprocs=2)
+    alone = trained(replace(QUICK, steps=3, accumulate=2), packed, tmp_path / "one")
+    both = {n: t.float().numpy() for n, t in load_file(together / "adapter.safetensors").items()}
+    assert all(np.allclose(both[name], alone[name], atol=1e-2) for name in alone)
+    progress = [
+        json.loads((tmp_path / name / "log.jsonl").read_text().splitlines()[-1])
+        for name in ("one", "two")
+    ]
+    assert progress[0]["tokens"] == progress[1]["tokens"]
+
+
+def test_batches_laid_ahead_by_other_processes_are_the_same(packed: Path) -> None:
+    batches = Batches(read_shards(packed, MODEL), QUICK.laying, MODEL)
+    ahead = stream(batches, 3, 2, workers=1, pin=False)
+    for number in (3, 5, 7):
+        assert torch.equal(next(ahead).windows, batches[number].windows)
+
+
+def test_a_full_run_ships_the_low_rank_part_of_its_change(packed: Path, tmp_path: Path) -> None:
+    config = replace(QUICK, adapter="full", rank=8, learning_rate=1e-3, causal_weight=1.0)
+    tensors = trained(config, packed, tmp_path / "run")
+    low, high = (tensors[f"blocks.0.attn.q.lora_{side}"] for side in "ab")
+    assert low.shape == (8, MODEL.hidden) and high.shape == (MODEL.heads * MODEL.head_dim, 8)
+    assert np.abs(high @ low).max() > 0
+    assert "mask_embedding" in tensors and "embed" not in tensors
+
+
+def test_the_low_rank_part_is_the_nearest_of_its_rank() -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(12, 3)), rng.normal(size=(3, 9))
+    change = torch.from_numpy(left @ right).float()
+    low, high = low_rank(change, 3)
+    assert torch.allclose(high @ low, change, atol=1e-4)
+    low, high = low_rank(change, 2)
+    spectrum = torch.linalg.svdvals(change)
+    assert torch.linalg.norm(change - high @ low).item() == pytest.approx(spectrum[2].item(), 1e-3)
+
+
+def test_the_causal_loss_alone_makes_the_base_ready(packed: Path, tmp_path: Path) -> None:
+    config = replace(QUICK, adapter="all", canvases=0, causal_weight=1.0, code_tokens=4, steps=40)
+    config = replace(config, evaluate_every=1_000)
+    trained(config, packed, tmp_path / "run")
+    lines = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
+    losses = [json.loads(line)["loss"] for line in lines]
+    assert np.mean(losses[-8:]) < np.mean(losses[:8]) - 0.3
+
+
+def test_what_an_adapter_stands_on_is_shipped_with_it(packed: Path, tmp_path: Path) -> None:
+    ground = {"blocks.0.attn.q.lora_a": np.ones((2, MODEL.hidden), np.float32)}
+    tensors = trained(QUICK, packed, tmp_path / "run", ground=ground)
+    assert (tensors["base.blocks.0.attn.q.lora_a"] == 1).all()
+
+
+def test_losses_are_told_by_position_and_by_mask_ratio(packed: Path, tmp_path: Path) -> None:
+    run(QUICK, MODEL, random_weights(), {}, packed, packed, tmp_path / "run", "cpu")
+    entries = [json.loads(x) for x in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    figures = [e for e in entries if e["kind"] == "evaluation"][-1]
+    assert figures["infill_by_ratio"]["1.0"] == figures["infill_loss"]
+    assert set(figures["infill_by_ratio"]) == {"1.0", "0.75", "0.5", "0.25"}
+    assert figures["infill_by_position"]["0-0"] > 0

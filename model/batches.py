@@ -1,0 +1,156 @@
+"""Batches of packed rows: which rows go together, and what noise each canvas gets.
+
+Batch ``n`` is the same on every machine and for any number of processes: it is drawn from its
+number alone. Knows nothing of networks or optimisers; ``train.py`` consumes it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from .config import ModelConfig
+from .errors import SettingsError
+from .noise import Canvas, canvases_of, causal_weights
+from .shards import Rows
+
+#: Rows of one pool are sorted by length, so that a batch is padded little.
+POOL = 2_048
+
+
+@dataclass(frozen=True, slots=True)
+class Laying:
+    """What of the training's configuration decides the batches."""
+
+    batch_tokens: int  # context tokens of a batch, padding included
+    max_context: int  # rows with a longer prompt are skipped
+    canvases: int  # per row
+    code_tokens: int  # see noise.causal_weights
+    code_weight: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows padded to one length; every array lives on the CPU."""
+
+    tokens: Tensor  # [rows, length] prompt + answer + END padding
+    windows: Tensor  # [rows, C, B]
+    starts: Tensor  # [rows, C]
+    targets: Tensor  # [rows, C, B]
+    weights: Tensor  # [rows, C, B]
+    causal: Tensor  # [rows, length] weight of each token as the causal pass's target
+
+    def pin_memory(self) -> Batch:
+        """For the loader: in memory a CUDA device reads without waiting."""
+        return Batch(*(getattr(self, name).pin_memory() for name in self.__slots__))
+
+
+class Batches(Dataset[Batch]):
+    """Batch number n, for every n; epoch after epoch."""
+
+    def __init__(self, rows: Rows, laying: Laying, model: ModelConfig) -> None:
+        self._rows, self._laying, self._model = rows, laying, model
+        self._plans: list[list[NDArray[np.int64]]] = []
+
+    def __getitem__(self, number: int) -> Batch:
+        place, epoch = number, 0
+        while True:
+            if epoch == len(self._plans):
+                self._plans.append(plan_batches(self._rows, self._laying, epoch))
+            if place < len(self._plans[epoch]):
+                members = self._plans[epoch][place]
+                return lay_batch(self._rows, members, self._laying, self._model, number)
+            place -= len(self._plans[epoch])
+            epoch += 1
+
+
+def stream(batches: Batches, first: int, stride: int, workers: int, pin: bool) -> Iterator[Batch]:
+    """Batches ``first``, ``first + stride``, … for ever, laid ahead by ``workers`` processes."""
+    return iter(
+        DataLoader(
+            batches,
+            batch_size=None,
+            sampler=itertools.count(first, stride),
+            num_workers=workers,
+            prefetch_factor=4 if workers else None,
+            pin_memory=pin,
+        )
+    )
+
+
+def plan_batches(rows: Rows, laying: Laying, epoch: int) -> list[NDArray[np.int64]]:
+    """Row numbers of each batch: rows of like length together, batches in random order.
+
+    Raises:
+        SettingsError: no row is short enough.
+    """
+    rng = np.random.default_rng((laying.seed, epoch))
+    length = np.diff(rows.offset)
+    fitting = np.flatnonzero(rows.prompt <= laying.max_context)
+    order = rng.permutation(fitting)
+    found: list[NDArray[np.int64]] = []
+    for begin in range(0, len(order), POOL):
+        part = order[begin : begin + POOL]
+        part = part[np.argsort(length[part], kind="stable")]
+        start, longest = 0, 0
+        for i in range(len(part)):
+            longest = max(longest, int(length[part[i]]) + 16)
+            if longest * (i + 1 - start) > laying.batch_tokens and i > start:
+                found.append(part[start:i])
+                start, longest = i, int(length[part[i]]) + 16
+        found.append(part[start:])
+    if not found:
+        raise SettingsError(f"No row has a prompt of at most {laying.max_context} tokens.")
+    return [found[i] for i in rng.permutation(len(found))]
+
+
+def lay_batch(
+    rows: Rows, members: NDArray[np.int64], laying: Laying, model: ModelConfig, number: int
+) -> Batch:
+    """The batch of rows ``members``, its noise drawn from the batch's number."""
+    rng = np.random.default_rng((laying.seed, 1, number))
+    width = model.canvas_width
+    laid: list[list[Canvas]] = []
+    texts: list[NDArray[np.int64]] = []
+    causal: list[NDArray[np.float32]] = []
+    for member in members:
+        tokens, prompt, plain = rows[int(member)]
+        answer = len(tokens) - prompt
+        padded = np.concatenate([tokens, np.full(2 * width + 1, model.end_token)])
+        if laying.canvases:
+            count = laying.canvases
+            laid.append(
+                canvases_of(padded, prompt, answer, plain, count, width, model.mask_token, rng)
+            )
+        texts.append(padded[: len(tokens) + 1])
+        causal.append(
+            causal_weights(prompt, answer, plain, laying.code_tokens, laying.code_weight, rng)
+        )
+    shape = (len(texts), max(map(len, texts)))
+    tokens_out = np.full(shape, model.end_token)
+    causal_out = np.zeros(shape, np.float32)
+    for i, (text, weight) in enumerate(zip(texts, causal, strict=True)):
+        tokens_out[i, : len(text)] = text
+        causal_out[i, : len(weight)] = weight
+
+    def stack(name: str) -> Tensor:
+        if not laid:
+            return torch.zeros(len(texts), 0, dtype=torch.int64)
+        return torch.from_numpy(np.stack([[getattr(c, name) for c in row] for row in laid]))
+
+    return Batch(
+        torch.from_numpy(tokens_out),
+        stack("window"),
+        stack("start"),
+        stack("target"),
+        stack("weight"),
+        torch.from_numpy(causal_out),
+    )
