@@ -22,8 +22,7 @@ from redraft.model.files import sha256_of
 from redraft.model.loading import KV_BYTES
 from redraft.model.models import DEFAULT_MODEL, ModelInfo, cache_dir, info
 from redraft.model.tokens import Tokenizer
-from redraft.model.weights import _recipe as recipe_of
-from redraft.model.weights import base_path, ensure
+from redraft.model.weights import base_path, ensure, recipe_of
 
 Report = Callable[[Progress], None]
 

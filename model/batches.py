@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from .config import ModelConfig
 from .errors import SettingsError
-from .noise import Canvas, canvases_of, causal_weights
+from .noise import NOISE, Canvas, Noise, canvases_of, causal_weights
 from .shards import Rows
 
 #: Rows of one pool are sorted by length, so that a batch is padded little.
@@ -35,6 +35,13 @@ class Laying:
     code_tokens: int  # see noise.causal_weights
     code_weight: float
     seed: int
+    noise: Noise = NOISE
+    late_noise: Noise = NOISE  # from batch ``late_from`` on
+    sharpen: float = 0.0  # weight of noise.sharpening, from batch ``late_from`` on
+    late_from: int = 0  # 0: never
+
+    def is_late(self, number: int) -> bool:
+        return bool(self.late_from) and number >= self.late_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +54,12 @@ class Batch:
     targets: Tensor  # [rows, C, B]
     weights: Tensor  # [rows, C, B]
     causal: Tensor  # [rows, length] weight of each token as the causal pass's target
+    sharpen: float = 0.0  # weight of noise.sharpening in the loss
 
     def pin_memory(self) -> Batch:
         """For the loader: in memory a CUDA device reads without waiting."""
-        return Batch(*(getattr(self, name).pin_memory() for name in self.__slots__))
+        tensors = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "sharpen"}
+        return replace(self, **{name: tensor.pin_memory() for name, tensor in tensors.items()})
 
 
 class Batches(Dataset[Batch]):
@@ -118,6 +127,8 @@ def lay_batch(
     """The batch of rows ``members``, its noise drawn from the batch's number."""
     rng = np.random.default_rng((laying.seed, 1, number))
     width = model.canvas_width
+    late = laying.is_late(number)
+    noise = laying.late_noise if late else laying.noise
     laid: list[list[Canvas]] = []
     texts: list[NDArray[np.int64]] = []
     causal: list[NDArray[np.float32]] = []
@@ -126,10 +137,12 @@ def lay_batch(
         answer = len(tokens) - prompt
         padded = np.concatenate([tokens, np.full(2 * width + 1, model.end_token)])
         if laying.canvases:
-            count = laying.canvases
             laid.append(
-                canvases_of(padded, prompt, answer, plain, count, width, model.mask_token, rng)
-            )
+                canvases_of(
+                    padded, prompt, answer, plain, laying.canvases, width, model.mask_token, rng,
+                    noise,
+                )
+            )  # fmt: skip
         texts.append(padded[: len(tokens) + 1])
         causal.append(
             causal_weights(prompt, answer, plain, laying.code_tokens, laying.code_weight, rng)
@@ -153,4 +166,5 @@ def lay_batch(
         stack("target"),
         stack("weight"),
         torch.from_numpy(causal_out),
+        laying.sharpen if late else 0.0,
     )

@@ -161,7 +161,7 @@ def _far(
     room = max(room // QUANTUM * QUANTUM, min(room, QUANTUM)) - len(title)
     cut: list[str] = []
 
-    edits, dropped = _edits(request.edits, tokenizer, room * 3 // 10)
+    edits, dropped = _edits(request.edits, tokenizer, room // 2)
     _note(cut, dropped, len(request.edits), "recent edits")
     room -= len(edits)
     below = lines[last:]

@@ -58,6 +58,12 @@ class Recipe:
 
 
 RECIPE = Recipe()
+#: By the length of their prompts: for two CPU cores, for serving's default budgets, for a GPU.
+RECIPES = {
+    "short": Recipe(budgets=(160, 256, 384), budget_weights=(35, 40, 25), edit_budget=320),
+    "medium": RECIPE,
+    "long": Recipe(budgets=(768, 1_024, 1_536), budget_weights=(1, 1, 1), edit_budget=768),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from .batches import Batch, Batches, Laying, stream
 from .config import ModelConfig
 from .errors import SettingsError
 from .network import Network, trainable
+from .noise import NOISE, Noise
 from .shards import Rows, read_shards
 
 Arrays = Mapping[str, NDArray[np.float32]]
@@ -65,6 +66,10 @@ class TrainConfig:
     causal_weight: float = 0.0  # of the autoregressive loss on the answer; not with "canvas"
     code_tokens: int = 0  # of the prompt's ordinary code in the causal loss too, per row
     code_weight: float = 0.25  # of each of them beside an answer's token
+    noise: Noise = NOISE  # a table of its fields
+    late_noise: Noise = NOISE  # the same from step ``late_from`` on; what is not named as in noise
+    sharpen: float = 0.0  # weight of the confidence sharpening from step ``late_from`` on
+    late_from: int = 0  # 0: never
     compile: bool = False  # torch.compile for each block; needs a C++ compiler
     loaders: int = 0  # processes that lay batches ahead; 0: this one, in between
     steps: int = 2_000
@@ -89,6 +94,13 @@ class TrainConfig:
         unknown = sorted(set(data) - {f.name for f in fields(cls)})
         if unknown:
             raise SettingsError(f"{path} has unknown fields {unknown}; see TrainConfig for names.")
+        usual = data.get("noise", {})
+        for name in ("noise", "late_noise"):
+            table = {**usual, **data.get(name, {})}
+            strange = sorted(set(table) - {f.name for f in fields(Noise)})
+            if strange:
+                raise SettingsError(f"{path} has unknown fields {strange} in [{name}]; see Noise.")
+            data[name] = Noise(**table)
         return cls(**data)
 
     @property
@@ -96,9 +108,10 @@ class TrainConfig:
         """Where what is shipped is active."""
         return "canvas" if self.adapter == "canvas" else "all"
 
-    @property
-    def laying(self) -> Laying:
-        return Laying(**{f.name: getattr(self, f.name) for f in fields(Laying)})
+    def laying(self, processes: int = 1) -> Laying:
+        own = {f.name: getattr(self, f.name) for f in fields(Laying)}
+        own["late_from"] = self.late_from * self.accumulate * processes
+        return Laying(**own)
 
     @property
     def extent(self) -> Extent:
@@ -177,7 +190,7 @@ def run(
     judge_rows = read_shards(held_out, model) if held_out and world.first else None
     rows = read_shards(shards, model)
     batches = stream(
-        Batches(rows, config.laying, model),
+        Batches(rows, config.laying(world.size), model),
         done.step * config.accumulate * world.size + world.rank,
         world.size,
         config.loaders,
@@ -293,24 +306,32 @@ def batch_loss(network: Network, batch: Batch, causal_weight: float, device: str
     loss = torch.zeros((), device=device)
     if batch.windows.shape[1]:
         canvas = network.canvas(batch.windows.to(device), batch.starts.to(device), past)
-        loss = _weighted_loss(network, canvas, batch.targets, batch.weights)
+        loss = _weighted_loss(network, canvas, batch.targets, batch.weights, batch.sharpen)
     if causal_weight and trains_context:
         causal = _weighted_loss(network, hidden[:, :-1], tokens[:, 1:], batch.causal[:, 1:])
         loss = loss + causal_weight * causal
     return loss
 
 
-def _weighted_loss(network: Network, hidden: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+def _weighted_loss(
+    network: Network, hidden: Tensor, targets: Tensor, weights: Tensor, sharpen: float = 0.0
+) -> Tensor:
     """Mean cross-entropy per unit of weight; logits are computed only where there is weight.
 
     Args:
         hidden: [..., hidden]. targets, weights: [...].
+        sharpen: weight of the entropy where the prediction is right already; the reference is
+            ``noise.sharpening``.
     """
-    weights, targets = weights.to(hidden.device), targets.to(hidden.device)
-    counted = weights > 0
+    counted = weights.to(hidden.device) > 0
+    weights, targets = weights.to(hidden.device)[counted], targets.to(hidden.device)[counted]
     logits = network.logits(hidden[counted])  # [n, vocab]
-    entropy = F.cross_entropy(logits, targets[counted], reduction="none")  # [n]
-    return (entropy * weights[counted]).sum() / weights.sum()
+    loss = F.cross_entropy(logits, targets, reduction="none")  # [n]
+    if sharpen:
+        log_p = logits.log_softmax(-1)
+        entropy = -(log_p.exp() * log_p).sum(-1)  # [n]
+        loss = loss + sharpen * entropy * (log_p.argmax(-1) == targets)
+    return (loss * weights).sum() / weights.sum()
 
 
 # --- several devices --------------------------------------------------------------------------

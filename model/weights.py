@@ -152,10 +152,10 @@ def _place(model: ModelInfo, variant: str) -> tuple[Path, str | None]:
     """Where a variant lies, and the recipe it must be made by; None: as exported or imported."""
     if model.folder is not None and (variant in model.prebuilt or model.origin is None):
         return model.folder / variant, None
-    return cache_dir() / "ready" / model.name / model.version / variant, _recipe(model, variant)
+    return cache_dir() / "ready" / model.name / model.version / variant, recipe_of(model, variant)
 
 
-def _recipe(model: ModelInfo, variant: str) -> str:
+def recipe_of(model: ModelInfo, variant: str) -> str:
     """A SHA-256 over everything a ready folder depends on."""
     parts = {
         "makers": {name: sha256_of(Path(__file__).with_name(name)) for name in _MAKERS},

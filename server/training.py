@@ -11,18 +11,27 @@ import random
 import shutil
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 from redraft.model.errors import InstallError, SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
     from redraft.model.adapter import Adapter
+    from redraft.model.config import ModelConfig
 
 app = typer.Typer(help="Pack training data and train the adapter.", no_args_is_help=True)
 
 Data = Annotated[
     list[Path], typer.Argument(help="*.jsonl.zst files of commits or files, or folders of them.")
+]
+Base = Annotated[
+    Path | None,
+    typer.Option(help="A Hugging Face folder (Llama, Qwen2, Qwen3) instead of our base."),
 ]
 MODEL = "redraft-135m"
 
@@ -47,26 +56,31 @@ def pack(
     rows: Annotated[int, typer.Option(min=1, help="About how many rows to make.")] = 50_000,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    lengths: Annotated[
+        Literal["short", "medium", "long"],
+        typer.Option(help="Of prompts: short for two CPU cores, long for a GPU."),
+    ] = "medium",
+    base: Base = None,
 ) -> None:
     """Render rows with the serving prompt and pack them into token shards, once."""
-    from redraft.model.models import info
+    from redraft.model.rows import RECIPES
     from redraft.model.shards import pack as make
-    from redraft.model.weights import ensure
     from rich.progress import Progress
 
     from .console import out as console
 
-    folder = ensure(MODEL)
+    grounds = _base(base)
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("packing rows", total=rows)
         manifest = make(
             sources(data),
             out,
-            folder / "tokenizer.json",
-            info(MODEL).config,
+            grounds.tokenizer,
+            grounds.config,
             rows=rows,
             seed=seed,
             jobs=jobs,
+            recipe=RECIPES[lengths],
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     facts = json.loads(manifest.read_text())
@@ -121,6 +135,7 @@ def run(
     ground: Annotated[
         str, typer.Option(help="An adapter trained everywhere, merged into the base first.")
     ] = "",
+    base: Base = None,
     device: Literal["auto", "cpu", "cuda"] = "auto",
     minutes: Annotated[float | None, typer.Option(min=0.01, help="Overrides the config.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Overrides the config.")] = None,
@@ -130,11 +145,12 @@ def run(
     import dataclasses
 
     from redraft.model.adapter import Adapter, with_ground
-    from redraft.model.models import info
 
     from .console import out as console
 
-    model = info(MODEL)
+    grounds = _base(base)
+    if base is not None and start == "shipped":
+        start = "fresh"  # what is shipped belongs to another base
     chosen = train.TrainConfig.read(_config_file(config))
     chosen = dataclasses.replace(
         chosen, minutes=minutes or chosen.minutes, steps=steps or chosen.steps
@@ -148,22 +164,18 @@ def run(
         first, verifier = below.lora, below.metadata.get("verifier", "none")
     if chosen.causal_weight:
         verifier = "ar"
-    base = with_ground(model.config, _base_tensors(), begin._replace(ground=first))
+    below_all = with_ground(grounds.config, grounds.tensors, begin._replace(ground=first))
     written = train.run(
         chosen,
-        model.config,
-        dict(base),
+        grounds.config,
+        dict(below_all),
         _tensors(begin),
         shards,
         held_out,
         out,
         device,
         say=lambda line: console.print(line, markup=False, highlight=False),
-        facts={
-            "base": f"{model.base.package}=={model.base.version}",
-            "base_sha256": model.base.gguf_sha256,
-            "verifier": verifier,
-        },
+        facts={**grounds.facts, "verifier": verifier},
         ground=first,
     )
     console.print(f"wrote {written}")
@@ -200,7 +212,7 @@ def judge(
         evaluate_rows=rows,
         exact_rows=exact,
     )
-    base = dict(with_ground(model, _base_tensors(), found))
+    base = dict(with_ground(model, _base(None).tensors, found))
     figures = train.judge(
         config, model, base, _tensors(found), read_shards(held_out, model), device
     )
@@ -268,11 +280,34 @@ def _tensors(adapter: Adapter) -> dict[str, Any]:
     return tensors
 
 
-def _base_tensors() -> dict[str, Any]:
-    from redraft.model.gguf import read_checkpoint
-    from redraft.model.weights import base_path
+class _Base(NamedTuple):
+    """The weights an adapter is trained over."""
 
-    return dict(read_checkpoint(base_path(MODEL))[1])
+    config: ModelConfig
+    tensors: Mapping[str, NDArray[np.float32]]
+    tokenizer: Path
+    facts: dict[str, str]  # for the adapter's metadata
+
+
+def _base(folder: Path | None) -> _Base:
+    """The shipped model's base, or a dense Llama, Qwen2 or Qwen3 in a Hugging Face folder."""
+    if folder is not None:
+        from redraft.model.huggingface import checkpoint_sha256, read_hf_checkpoint
+
+        config, tensors, tokenizer = read_hf_checkpoint(folder)
+        facts = {"base": folder.resolve().name, "base_sha256": checkpoint_sha256(folder)}
+        return _Base(config, tensors, tokenizer, facts)
+    from redraft.model.gguf import read_checkpoint
+    from redraft.model.models import info
+    from redraft.model.weights import base_path, ensure
+
+    model = info(MODEL)
+    facts = {
+        "base": f"{model.base.package}=={model.base.version}",
+        "base_sha256": model.base.gguf_sha256,
+    }
+    ours = read_checkpoint(base_path(MODEL))[1]
+    return _Base(model.config, ours, ensure(MODEL) / "tokenizer.json", facts)
 
 
 def _config_file(name: str) -> Path:

@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch", reason="training needs the 'train' extra (t
 from redraft.model.batches import Batches, plan_batches, stream  # noqa: E402
 from redraft.model.errors import SettingsError  # noqa: E402
 from redraft.model.network import Network, canvas_mask  # noqa: E402
+from redraft.model.noise import Noise, sharpening  # noqa: E402
 from redraft.model.shards import Rows, read_shards  # noqa: E402
 from redraft.model.torch_backend import TorchBackend  # noqa: E402
 from redraft.model.train import (  # noqa: E402
@@ -111,14 +112,14 @@ def test_special_tokens_other_than_end_are_never_predicted() -> None:
 def test_frozen_base_gets_no_gradient_and_the_adapter_does() -> None:
     network = Network(MODEL, rank=4)
     network.load(random_weights())
-    batch = Batches(toy_rows(), QUICK.laying, MODEL)[0]
+    batch = Batches(toy_rows(), QUICK.laying(), MODEL)[0]
     batch_loss(network, batch, 0.0, "cpu").backward()
     moved = {n for n, p in network.named_parameters() if p.grad is not None and p.grad.any()}
     assert moved and all(n.endswith(("lora_b", "mask_embedding")) for n in moved)
 
 
 def test_every_row_is_in_exactly_one_batch_of_an_epoch() -> None:
-    planned = plan_batches(toy_rows(), replace(QUICK, batch_tokens=120).laying, 0)
+    planned = plan_batches(toy_rows(), replace(QUICK, batch_tokens=120).laying(), 0)
     assert sorted(int(i) for batch in planned for i in batch) == list(range(12))
     assert len(planned) > 3
 
@@ -245,7 +246,7 @@ def test_two_processes_take_the_steps_of_one_that_accumulates(packed: Path, tmp_
 
 
 def test_batches_laid_ahead_by_other_processes_are_the_same(packed: Path) -> None:
-    batches = Batches(read_shards(packed, MODEL), QUICK.laying, MODEL)
+    batches = Batches(read_shards(packed, MODEL), QUICK.laying(), MODEL)
     ahead = stream(batches, 3, 2, workers=1, pin=False)
     for number in (3, 5, 7):
         assert torch.equal(next(ahead).windows, batches[number].windows)
@@ -293,3 +294,39 @@ def test_losses_are_told_by_position_and_by_mask_ratio(packed: Path, tmp_path: P
     assert figures["infill_by_ratio"]["1.0"] == figures["infill_loss"]
     assert set(figures["infill_by_ratio"]) == {"1.0", "0.75", "0.5", "0.25"}
     assert figures["infill_by_position"]["0-0"] > 0
+
+
+def test_late_batches_have_their_own_noise(packed: Path) -> None:
+    config = replace(QUICK, late_from=2, accumulate=3, late_noise=Noise(wrong=1.0), sharpen=0.1)
+    laying = config.laying(processes=2)
+    assert [laying.is_late(number) for number in (0, 11, 12)] == [False, False, True]
+    batches = Batches(read_shards(packed, MODEL), laying, MODEL)
+    assert batches[11].sharpen == 0.0 and batches[12].sharpen == 0.1
+
+
+def test_sharpening_in_the_loop_equals_its_reference(packed: Path) -> None:
+    network = Network(MODEL, rank=4, reach=2_048)
+    network.load(random_weights())
+    batch = Batches(read_shards(packed, MODEL), QUICK.laying(), MODEL)[0]
+    with torch.no_grad():
+        plain = batch_loss(network, batch, 0.0, "cpu")
+        sharp = batch_loss(network, replace(batch, sharpen=0.5), 0.0, "cpu")
+        _, past = network.context(batch.tokens)
+        counted = batch.weights > 0
+        logits = network.logits(network.canvas(batch.windows, batch.starts, past)[counted])
+    expected = sharpening(
+        logits.log_softmax(-1).numpy(),
+        batch.targets[counted].numpy(),
+        batch.weights[counted].numpy(),
+    )
+    assert (sharp - plain).item() == pytest.approx(0.5 * expected, rel=1e-3)
+
+
+def test_noise_is_a_table_of_the_config(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("[noise]\nlater = 0.3\n[late_noise]\nwrong = 0.1\n")
+    config = TrainConfig.read(tmp_path / "c.toml")
+    assert (config.noise.later, config.noise.wrong) == (0.3, 0.0)
+    assert (config.late_noise.later, config.late_noise.wrong) == (0.3, 0.1)
+    (tmp_path / "c.toml").write_text("[noise]\nlatter = 0.3\n")
+    with pytest.raises(SettingsError, match="latter"):
+        TrainConfig.read(tmp_path / "c.toml")

@@ -1,0 +1,47 @@
+"""Adapting a base of one's own: pack for it, train over it, import both together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="training needs the 'train' extra (torch)")
+pytest.importorskip("transformers", reason="the tiny base is written with transformers")
+
+from conftest import NEW, OLD, write_lines
+from redraft.model.importing import import_model
+from redraft.server.cli import app
+from tiny_hf import LAYOUTS, write_hf
+from typer.testing import CliRunner
+
+
+def test_a_base_of_ones_own_is_packed_for_trained_over_and_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("REDRAFT_DATA_DIR", str(tmp_path / "data"))
+    base = tmp_path / "hf"
+    write_hf(base, LAYOUTS["Qwen3"])
+    files = [
+        {"path": "a.py", "language": "python", "before": "\n".join(OLD), "after": "\n".join(NEW)}
+    ]
+    commit = {"repo": "r", "commit": "c", "time": 0, "files": files}
+    data = write_lines(tmp_path / "x-commits.jsonl.zst", [commit] * 20)
+    config = tmp_path / "tiny.toml"
+    config.write_text(
+        "rank = 2\nsteps = 2\ncanvases = 2\nbatch_tokens = 2000\nmax_context = 4000\n"
+    )
+    shards, run = tmp_path / "shards", tmp_path / "run"
+    options = ["--base", str(base)]
+    asked = ["train", "pack", str(data), "--out", str(shards), "--rows", "20", "--jobs", "1"]
+    _redraft(*asked, *options)
+    made = ["--shards", str(shards), "--out", str(run), "--config", str(config)]
+    _redraft("train", "run", *made, "--device", "cpu", *options)
+    model = import_model(base, "mine", ("fp32",), adapter=run / "adapter.safetensors")
+    assert model.config.adapter == "canvas"
+
+
+def _redraft(*arguments: str) -> None:
+    done = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
