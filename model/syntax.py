@@ -8,18 +8,19 @@ Knows nothing of prompts, models or editors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import AnyStr, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from tree_sitter import Language, Node, Parser, Tree
 
 MAX_CHARS = 2_000_000  # of a text; a longer one is data, and parsing it would take seconds
+REST_BYTES = 16_384  # between two rests of a parse in the background; 3 ms of work
 
 #: LSP language id: module of the grammar, and its function that returns the language.
 _GRAMMARS = {
@@ -107,13 +108,73 @@ class Syntax:
         return np.concatenate([[0], np.cumsum(widths)])
 
 
-def parse(text: str, language: str) -> Syntax | None:
+def parse(
+    text: str,
+    language: str,
+    earlier: Syntax | None = None,
+    rest: Callable[[], None] | None = None,
+) -> Syntax | None:
     """The syntax tree of ``text``; None where there is no grammar for the language, or the text is
-    longer than :data:`MAX_CHARS`. Safe to call from several threads."""
+    longer than :data:`MAX_CHARS`. Safe to call from several threads.
+
+    Args:
+        earlier: the tree of an earlier state of this text, which spares parsing what has not
+            changed: 2 ms in place of 80 ms after a keystroke in 10,000 lines.
+        rest: called every :data:`REST_BYTES`. Parsing holds the interpreter's lock, so a thread in
+            the background must sleep for a moment now and then to let others run.
+    """
     grammar = _grammar(language)
     if grammar is None or len(text) > MAX_CHARS:
         return None
-    return Syntax(text, language, Parser(grammar).parse(text.encode("utf-8", "surrogatepass")))
+    data = text.encode("utf-8", "surrogatepass")
+
+    def read(start: int, point: object) -> bytes:
+        assert rest is not None
+        rest()
+        return data[start : start + REST_BYTES]
+
+    parser, source = Parser(grammar), data if rest is None else read
+    if earlier is None or earlier.language != language:
+        return Syntax(text, language, parser.parse(source))
+    return Syntax(text, language, parser.parse(source, _edited(earlier, data)))
+
+
+def _edited(earlier: Syntax, data: bytes) -> Tree:
+    """A copy of the earlier tree that knows where ``data`` differs from its text: in one span."""
+    before = earlier.text.encode("utf-8", "surrogatepass")
+    start = common_head(before, data)
+    limit = min(len(before), len(data)) - start
+    tail = common_head(before[::-1], data[::-1], limit)
+    old_end, new_end = len(before) - tail, len(data) - tail
+    tree = earlier.tree.copy()
+    tree.edit(
+        start,
+        old_end,
+        new_end,
+        _point(before, start),
+        _point(before, old_end),
+        _point(data, new_end),
+    )
+    return tree
+
+
+def _point(data: bytes, byte: int) -> tuple[int, int]:
+    """0-based row, and column in bytes."""
+    return data.count(b"\n", 0, byte), byte - (data.rfind(b"\n", 0, byte) + 1)
+
+
+def common_head(one: AnyStr, other: AnyStr, limit: int | None = None) -> int:
+    """How much two texts begin with in common, at most ``limit``; by bisection, as comparing one
+    by one takes milliseconds in a large file."""
+    low = 0
+    high = min(len(one), len(other)) if limit is None else limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 @cache

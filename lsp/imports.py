@@ -1,0 +1,127 @@
+"""What a file imports, and whether a path is the file that an import means.
+
+Imports are read by pattern, for they stand at the top, look alike within a family of languages, and
+need not be understood: the last parts of a module's name against the last parts of a path tell
+enough. Knows nothing of the index, and never looks at a disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from posixpath import dirname, normpath, splitext
+
+HEAD_LINES = 300  # of a file, where imports stand
+MOST = 100  # imports of one file
+
+_PATTERNS = {
+    "python": r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([.\w]+))",
+    "script": r"""(?:\bfrom|\bimport|\brequire\(|\bimport\()\s*["'`]([^"'`\n]+)["'`]""",
+    "go": r"""^[ \t]*(?:import[ \t]+)?(?:[\w.]+[ \t]+)?"([\w./~-]+)"[ \t]*$""",
+    "rust": r"^[ \t]*(?:pub(?:\([^)\n]*\))?[ \t]+)?(?:use[ \t]+([\w:]+)|mod[ \t]+(\w+)[ \t]*;)",
+    "jvm": r"^[ \t]*import[ \t]+(?:static[ \t]+)?([\w.]+)",
+    "csharp": r"^[ \t]*(?:global[ \t]+)?using[ \t]+(?:static[ \t]+)?([\w.]+)[ \t]*;",
+    "c": r"""^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]""",
+    "ruby": r"""^[ \t]*require(?:_relative)?[ \t(]*["']([^"'\n]+)["']""",
+    "php": r"""^[ \t]*(?:use[ \t]+(?:function[ \t]+)?([\w\\]+)"""
+    r"""|(?:require|include)(?:_once)?\b[^"'\n]*["']([^"'\n]+)["'])""",
+    "lua": r"""\brequire[ \t]*\(?[ \t]*["']([^"'\n]+)["']""",
+    "shell": r"""^[ \t]*(?:source|\.)[ \t]+["']?([^\s"';]+)""",
+    "css": r"""@import[ \t]+(?:url\()?["']?([^"')\s;]+)""",
+    "html": r"""<(?:script|link)\b[^>]*?\b(?:src|href)[ \t]*=[ \t]*["']?([^"'\s>]+)""",
+}
+_FAMILY = {
+    "python": "python",
+    "typescript": "script",
+    "typescriptreact": "script",
+    "javascript": "script",
+    "javascriptreact": "script",
+    "go": "go",
+    "rust": "rust",
+    "java": "jvm",
+    "kotlin": "jvm",
+    "csharp": "csharp",
+    "c": "c",
+    "cpp": "c",
+    "ruby": "ruby",
+    "php": "php",
+    "lua": "lua",
+    "shellscript": "shell",
+    "css": "css",
+    "html": "html",
+}
+_COMPILED = {
+    family: re.compile(pattern, re.MULTILINE | re.IGNORECASE * (family == "html"))
+    for family, pattern in _PATTERNS.items()
+}
+_ANYWHERE = re.compile(r"[\\.:]+")
+#: Names of files that stand for the folder they are in.
+_FOLDER_FILES = frozenset(("__init__", "index", "mod", "lib", "init", "main"))
+
+
+def family_of(language: str) -> str:
+    """Languages whose files use each other's definitions; the language itself where unknown."""
+    return _FAMILY.get(language, language)
+
+
+def imported(text: str, language: str, path: str) -> tuple[tuple[str, ...], ...]:
+    """The parts of the name of each module that the beginning of ``text`` imports: ``from a.b
+    import c`` is ``("a", "b")``.
+
+    Args:
+        path: of the file, against which relative imports are resolved.
+    """
+    pattern = _COMPILED.get(family_of(language))
+    if pattern is None:
+        return ()
+    head = "\n".join(text.split("\n", HEAD_LINES)[:HEAD_LINES])
+    found: dict[tuple[str, ...], None] = {}
+    for match in pattern.finditer(head):
+        name = next((group for group in match.groups() if group), "")
+        parts = _parts(name, family_of(language), dirname(path))
+        if parts:
+            found[parts] = None
+        if len(found) == MOST:
+            break
+    return tuple(found)
+
+
+def _parts(name: str, family: str, folder: str) -> tuple[str, ...]:
+    if family == "python":
+        dots = len(name) - len(name.lstrip("."))
+        name = name.strip(".").replace(".", "/")
+        if dots:
+            name = f"{folder}/{'../' * (dots - 1)}{name}"
+    elif family in ("script", "c", "css", "html", "shell", "ruby", "go"):
+        known = splitext(name)[1].lower()
+        name = name[: len(name) - len(known)] if known and "/" not in known else name
+        if name.startswith("."):
+            name = f"{folder}/{name}"
+    else:
+        name = _ANYWHERE.sub("/", name)
+    parts = normpath(name.replace("\\", "/")).split("/") if name else []
+    return tuple(p for p in parts if p not in ("", ".", "..", "~", "@", "crate", "self", "super"))
+
+
+def is_meant(path: str, modules: Iterable[tuple[str, ...]]) -> bool:
+    """Is ``path`` the file, or within the package, that one of ``modules`` names?"""
+    stem = splitext(path)[0].split("/")
+    if stem[-1] in _FOLDER_FILES and len(stem) > 1:
+        stem = stem[:-1]
+    return any(_agree(stem, parts) for parts in modules)
+
+
+def _agree(stem: list[str], parts: tuple[str, ...]) -> bool:
+    """Is it the file itself, one of the folder that the module names (Go, C#), or the file that
+    defines what the last part names (Rust, PHP)?"""
+    return (
+        _ends_alike(stem, parts)
+        or _ends_alike(stem[:-1], parts)
+        or (len(parts) > 1 and _ends_alike(stem, parts[:-1]))
+    )
+
+
+def _ends_alike(place: list[str], parts: tuple[str, ...]) -> bool:
+    """Do the last parts agree, as far as the shorter one goes?"""
+    shared = min(len(place), len(parts))
+    return shared > 0 and tuple(place[-shared:]) == parts[-shared:]
