@@ -84,6 +84,7 @@ class RedraftServer(LanguageServer):
         document = self.documents.get(uri)
         if document is not None:
             document.lose_track(f"{reason}; close and reopen the file")
+            self.session.lost(uri)
 
     def close_document(self, uri: str) -> None:
         self.documents.close(uri)

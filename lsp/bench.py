@@ -25,7 +25,8 @@ def keystroke_overhead(lines: int = 10_000, keystrokes: int = 500) -> list[float
     """
     documents, session = Documents(), Session(LspSettings(), time.monotonic)
     uri, line = "file:///bench.py", lines // 2
-    documents.open(uri, "\n".join([_LINE] * lines), 0, "python")
+    document = documents.open(uri, "\n".join([_LINE] * lines), 0, "python")
+    session.opened(uri, "bench.py", document.lines)
     spent = []
     for number in range(keystrokes):
         message = _typed(uri, line, len(_LINE) + number, number + 1)
@@ -37,10 +38,10 @@ def keystroke_overhead(lines: int = 10_000, keystrokes: int = 500) -> list[float
 
 def _press(documents: Documents, session: Session, message: bytes) -> None:
     change = changed(json.loads(message)["params"])
-    extent = documents.change(change.uri, change.changes, change.version)
+    splices = documents.change(change.uri, change.changes, change.version)
     document = documents.get(change.uri)
     assert document is not None
-    session.changed(change.uri, extent, lambda: document.text)
+    session.changed(change.uri, splices, lambda: document.text)
     at = change.changes[0].range
     assert at is not None
     cursor = document.index(Position(at.start.line, at.start.character + 1))

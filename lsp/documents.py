@@ -53,6 +53,17 @@ class Extent:
         return Extent(self.characters + other.characters, self.lines + other.lines)
 
 
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """Lines ``removed`` from line ``first`` on, and those ``added`` in their place, as the client
+    has them but without their ends. Lines that stay the same at either side are left out."""
+
+    first: int  # 0-based
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    extent: Extent
+
+
 def split_lines(text: str) -> tuple[list[str], list[str]]:
     """The lines of ``text`` without their ends, and their ends; the last line's is ``""``."""
     if "\r" not in text:
@@ -96,6 +107,11 @@ class Document:
         return self._text
 
     @property
+    def lines(self) -> Sequence[str]:
+        """The lines as the client has them, without their ends. They change with the document."""
+        return self._lines
+
+    @property
     def line_count(self) -> int:
         return len(self._lines)
 
@@ -123,22 +139,23 @@ class Document:
 
     # --- changing --------------------------------------------------------------------------
 
-    def apply(self, changes: Sequence[Change], version: int | None) -> Extent:
-        """Apply changes in order, each to what the one before it left.
+    def apply(self, changes: Sequence[Change], version: int | None) -> tuple[Splice, ...]:
+        """Apply changes in order, each to what the one before it left. What did each one alter?
+        One that alters no line, or line ends alone, is left out.
 
         Raises:
             InvalidRequest: a range ends before it starts. The document is then out of step, as it
                 is when an earlier change was lost, until a change brings the whole text.
         """
         self._note_version(version)
-        extent = Extent()
+        splices = []
         for change in changes:
             try:
-                extent += self._apply_one(change)
+                splices.append(self._apply_one(change))
             except InvalidRequest as error:
                 self.lose_track(str(error))
                 raise
-        return extent
+        return tuple(splice for splice in splices if splice.removed or splice.added)
 
     def lose_track(self, reason: str) -> None:
         """Trust this copy no more until the whole text comes again."""
@@ -161,7 +178,7 @@ class Document:
         if version is not None:
             self.version = version
 
-    def _apply_one(self, change: Change) -> Extent:
+    def _apply_one(self, change: Change) -> Splice:
         if change.range is None:
             self.out_of_step = ""
             return self._replace(0, len(self._lines), whole(change.text))
@@ -191,35 +208,38 @@ class Document:
         """As it is where its line exists: a change may well cut a surrogate pair in two."""
         return position if position.line < len(self._lines) else self.clamped(position)
 
-    def _replace(self, first: int, last: int, text: str) -> Extent:
+    def _replace(self, first: int, last: int, text: str) -> Splice:
         lines, ends = split_lines(text)
         if last < len(self._lines):  # the text ends with a line end: no line follows it
             lines.pop()
             ends.pop()
-        extent = _difference(self._lines[first:last], lines)
+        splice = _difference(first, self._lines[first:last], lines)
         if self._ends[first:last] != ends:
             self._line_end = ""
         self._lines[first:last] = lines
         self._ends[first:last] = ends
         self._touch()
-        return extent
+        return splice
 
 
-def _difference(old: list[str], new: list[str]) -> Extent:
-    """What differs between two runs of lines, after what they share at both ends."""
+def _difference(first: int, old: list[str], new: list[str]) -> Splice:
+    """What differs between two runs of lines from line ``first`` on, after what they share at both
+    ends."""
     start, limit = 0, min(len(old), len(new))
     while start < limit and old[start] == new[start]:
         start += 1
     end = 0
     while end < limit - start and old[-1 - end] == new[-1 - end]:
         end += 1
-    before = "".join(f"{line}\n" for line in old[start : len(old) - end])
-    after = "".join(f"{line}\n" for line in new[start : len(new) - end])
+    removed, added = old[start : len(old) - end], new[start : len(new) - end]
+    before = "".join(f"{line}\n" for line in removed)
+    after = "".join(f"{line}\n" for line in added)
     head = _shared_head(before, after)
     before, after = before[head:], after[head:]
     tail = _shared_head(before[::-1], after[::-1])
     before, after = before[: len(before) - tail], after[: len(after) - tail]
-    return Extent(len(before) + len(after), max(before.count("\n"), after.count("\n")))
+    extent = Extent(len(before) + len(after), max(before.count("\n"), after.count("\n")))
+    return Splice(first + start, tuple(removed), tuple(added), extent)
 
 
 def _shared_head(one: str, other: str) -> int:
@@ -248,8 +268,10 @@ class Documents:
         document = self._open[uri] = Document(uri, text, version, language)
         return document
 
-    def change(self, uri: str, changes: Sequence[Change], version: int | None) -> Extent:
-        """Apply changes.
+    def change(
+        self, uri: str, changes: Sequence[Change], version: int | None
+    ) -> tuple[Splice, ...]:
+        """Apply changes and tell what each one altered.
 
         Raises:
             InvalidRequest: the document is not open and no change brings its whole text, or a

@@ -40,6 +40,14 @@ ACCEPT_COMMAND = "redraft.accept"
 #: that server runs too, two of a name would clash.
 _ACCEPT_COMMANDS = frozenset({ACCEPT_COMMAND, "github.copilot.didAcceptCompletionItem"})
 
+_ALL_FILES = types.FileOperationRegistrationOptions(
+    filters=[
+        types.FileOperationFilter(
+            pattern=types.FileOperationPattern("**/*", matches=types.FileOperationPatternKind.File)
+        )
+    ]
+)
+
 _NOTHING: dict[str, Any] = {"items": []}
 
 
@@ -77,7 +85,8 @@ def _capabilities(notebooks: bool) -> types.ServerCapabilities:
         workspace=types.WorkspaceOptions(
             workspace_folders=types.WorkspaceFoldersServerCapabilities(
                 supported=True, change_notifications=True
-            )
+            ),
+            file_operations=types.FileOperationOptions(did_rename=_ALL_FILES),
         ),
     )
 
@@ -111,7 +120,12 @@ def _opened(ls: RedraftServer, params: Any) -> None:
 def _open(ls: RedraftServer, item: messages.Opened) -> None:
     if ls.documents.get(item.uri) is not None:
         ls.close_document(item.uri)
-    ls.documents.open(item.uri, item.text, item.version, item.language)
+    _begin(ls, ls.documents.open(item.uri, item.text, item.version, item.language))
+
+
+def _begin(ls: RedraftServer, document: Document) -> None:
+    path = shown_path(document.uri, ls.folders, document.language)
+    ls.session.opened(document.uri, path, document.lines)
 
 
 def _changed(ls: RedraftServer, params: Any) -> None:
@@ -124,14 +138,33 @@ def _changed(ls: RedraftServer, params: Any) -> None:
 
 
 def _change(ls: RedraftServer, message: messages.Changed) -> None:
-    extent = ls.documents.change(message.uri, message.changes, message.version)
+    known = ls.documents.get(message.uri)
+    trusted = known is not None and not known.out_of_step
+    try:
+        splices = ls.documents.change(message.uri, message.changes, message.version)
+    except InvalidRequest:
+        ls.session.lost(message.uri)
+        raise
     document = ls.documents.get(message.uri)
-    if document is not None:
-        ls.session.changed(message.uri, extent, lambda: document.text)
+    assert document is not None  # else it would have been refused
+    if trusted:
+        ls.session.changed(message.uri, splices, lambda: document.text)
+    elif not document.out_of_step:
+        _begin(ls, document)
 
 
 def _closed(ls: RedraftServer, params: Any) -> None:
     ls.close_document(messages.document_uri(params))
+
+
+def _files_renamed(ls: RedraftServer, params: Any) -> None:
+    """``workspace/didRenameFiles``: the edits made in them are known by the new name from now on.
+
+    The client closes and opens the documents themselves.
+    """
+    for old, new in messages.renamed_files(params):
+        language = getattr(ls.documents.get(old), "language", "")
+        ls.session.renamed(old, new, shown_path(new, ls.folders, language))
 
 
 def _notebook_opened(ls: RedraftServer, params: Any) -> None:
@@ -334,6 +367,7 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     types.INITIALIZED: _initialized,
     types.WORKSPACE_DID_CHANGE_CONFIGURATION: _configuration_changed,
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: _folders_changed,
+    types.WORKSPACE_DID_RENAME_FILES: _files_renamed,
     types.TEXT_DOCUMENT_DID_OPEN: _opened,
     types.TEXT_DOCUMENT_DID_CHANGE: _changed,
     types.TEXT_DOCUMENT_DID_CLOSE: _closed,

@@ -180,6 +180,17 @@ def command(params: Any) -> tuple[str, str]:
     return _text(_field(params, "command", ""), "command"), first_argument(params)
 
 
+def renamed_files(params: Any) -> tuple[tuple[str, str], ...]:
+    """Old and new URI of each file of ``workspace/didRenameFiles``."""
+    return tuple(
+        (
+            _text(_field(entry, "oldUri", f"files[{i}]"), f"files[{i}].oldUri"),
+            _text(_field(entry, "newUri", f"files[{i}]"), f"files[{i}].newUri"),
+        )
+        for i, entry in enumerate(_list(_field(params, "files", ""), "files"))
+    )
+
+
 def folders(value: Any) -> tuple[str, ...]:
     """The URIs of a list of workspace folders; entries that make no sense are passed over."""
     entries = value if isinstance(value, list) else []

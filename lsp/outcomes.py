@@ -127,15 +127,18 @@ class Outcomes:
         if live is not None:
             live.shown_at_s = now_s
 
-    def report_accepted(self, id_: str) -> None:
+    def report_accepted(self, id_: str) -> str:
+        """The URI of the document for which this is news, "" for a report that is none."""
         live = self._find(id_)
         if live is not None:
             self._end(live.suggestion.uri, "accepted")
-            return
+            return live.suggestion.uri
         ended = self._ended.get(id_)
-        if ended is not None and ended.outcome != "accepted":
-            # A formatter or bracket closer changed the text on its way: the report knows better.
-            self._settle(Settled(ended.suggestion, "accepted"))
+        if ended is None or ended.outcome == "accepted":
+            return ""
+        # A formatter or bracket closer changed the text on its way: the report knows better.
+        self._settle(Settled(ended.suggestion, "accepted"))
+        return ended.suggestion.uri
 
     def report_accepted_part(self, id_: str) -> None:
         """The client took a word or a line of it. What is left stays offered."""

@@ -8,13 +8,14 @@ computes anything itself, so recordings replay through it. Knows nothing of LSP 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from ..model.records import Candidate, EditRequest, Prediction
 from . import rules
-from .documents import Extent
+from .documents import Splice
+from .history import History
 from .outcomes import Debounce, Outcomes, Settled, Suggestion
 from .settings import LspSettings
 
@@ -22,11 +23,6 @@ from .settings import LspSettings
 CACHED_RESULTS = 50
 #: Suggestions of a document that typing may still confirm, shown or overtaken by a keystroke.
 _RECENT = 4
-
-# So much change at once is a paste, a checkout or a formatter, not typing.
-BULK_CHARACTERS = 200
-BULK_LINES = 8
-BULK_WINDOW_S = 1.5
 
 _LATENCY_WEIGHT = 0.3  # of the newest answer in the running mean
 
@@ -83,7 +79,6 @@ class _State:
     """What is remembered of one document."""
 
     recent: deque[Suggestion] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    changes: deque[tuple[float, Extent]] = field(default_factory=deque)  # (at s, how much)
 
 
 class Session:
@@ -96,6 +91,7 @@ class Session:
         listener: Callable[[Settled], None] = lambda settled: None,
     ) -> None:
         self.settings = settings
+        self.history = History(clock)
         self._clock = clock
         self._listener = listener
         self._debounce = Debounce()
@@ -107,26 +103,38 @@ class Session:
 
     # --- events ----------------------------------------------------------------------------
 
-    def changed(self, uri: str, extent: Extent, text: Callable[[], str]) -> None:
-        """A document changed by ``extent``. ``text`` gives what it is now, if that is needed."""
-        now = self._clock()
-        state = self._states.setdefault(uri, _State())
+    def opened(self, uri: str, path: str, lines: Sequence[str]) -> None:
+        """A document is there with these ``lines``, or can be trusted again."""
+        self.history.opened(uri, path, lines)
+
+    def changed(self, uri: str, splices: Sequence[Splice], text: Callable[[], str]) -> None:
+        """A document was changed by ``splices``. ``text`` gives what it is now, if that is
+        needed."""
+        accepted = False
         if self._outcomes.showing(uri) is not None:
-            accepted = self._outcomes.document_is(uri, text(), now)
-            if accepted:
-                return  # however long: taking a suggestion is no bulk change
-        state.changes.append((now, extent))
-        _forget_before(state, now - BULK_WINDOW_S)
+            accepted = self._outcomes.document_is(uri, text(), self._clock())
+        self.history.changed(uri, splices, accepted=accepted)
+
+    def lost(self, uri: str) -> None:
+        """A change of a document was lost: what is known of it holds no longer."""
+        self.history.closed(uri)
+
+    def renamed(self, uri: str, new_uri: str, new_path: str) -> None:
+        self.history.renamed(uri, new_uri, new_path)
 
     def closed(self, uri: str) -> None:
         self._outcomes.closed(uri)
+        self.history.closed(uri)
         self._states.pop(uri, None)
 
     def shown(self, id_: str) -> None:
         self._outcomes.report_shown(id_, self._clock())
 
     def accepted(self, id_: str) -> None:
-        self._outcomes.report_accepted(id_)
+        """The client says so. The document may have told already, or been changed on the way."""
+        uri = self._outcomes.report_accepted(id_)
+        if uri:
+            self.history.mark_accepted(uri)
 
     def accepted_part(self, id_: str) -> None:
         self._outcomes.report_accepted_part(id_)
@@ -143,7 +151,7 @@ class Session:
         1. What is switched off, secret, too large or unreadable gets nothing.
         2. What is shown or was just computed still holds while the user types it.
         3. The same question again has the same answer.
-        4. A paste or a checkout is no moment to suggest, unless asked to.
+        4. A paste, a checkout, an undo is no moment to suggest, unless asked to.
         5. Otherwise the model is asked: at once by gesture, after the debounce when typing.
         """
         refusal = self._refusal(query)
@@ -156,8 +164,10 @@ class Session:
         known = self._results.get(_key(request))
         if known is not None:
             return self._show(self._judge(query, known, "same text and cursor as before"))
-        if not query.invoked and self._is_bulk(query.uri):
+        if not query.invoked and self.history.is_bulk(query.uri):
             return Abstain("right after a bulk change")
+        if not query.invoked and self.history.happened(query.uri) == "undo":
+            return Abstain("while undoing or redoing")
         return Ask(query, request, self._delay_ms(query), "nothing known about this text yet")
 
     def settle(
@@ -263,19 +273,12 @@ class Session:
             text=query.text,
             cursor=query.cursor,
             language=query.language,
+            edits=self.history.edits(),
             context_tokens=settings.context_tokens,
             max_tokens=settings.max_tokens,
             max_lines=rules.lines_wanted(query.text, query.cursor, settings),
             quality=settings.quality,
         )
-
-    def _is_bulk(self, uri: str) -> bool:
-        state = self._states.get(uri)
-        if state is None:
-            return False
-        _forget_before(state, self._clock() - BULK_WINDOW_S)
-        total = sum((extent for _, extent in state.changes), Extent())
-        return total.characters >= BULK_CHARACTERS or total.lines >= BULK_LINES
 
     def _delay_ms(self, query: Query) -> float:
         if query.invoked:
@@ -294,13 +297,10 @@ class Session:
             self._results.popitem(last=False)
 
 
-def _forget_before(state: _State, at_s: float) -> None:
-    while state.changes and state.changes[0][0] < at_s:
-        state.changes.popleft()
-
-
 def _key(request: EditRequest) -> _Key:
-    """What an answer depends on. The text goes in as its 64-bit hash, which is random per process:
-    fifty texts would take too much memory and a cryptographic hash four times as long.
+    """What an answer belongs to: not the edits that led to the text, or each pause in typing would
+    make it another one. The text goes in as its 64-bit hash, which is random per process: fifty
+    texts would take too much memory and a cryptographic hash four times as long.
     """
-    return len(request.text), hash(request.text), replace(request, text="")
+    rest = replace(request, text="", edits=(), related=())
+    return len(request.text), hash(request.text), rest

@@ -219,13 +219,18 @@ def main() -> int:
             return entry
         return getattr(errors, entry["error"], RuntimeError)(entry["message"])
 
-    def note(event: str, cursor: int) -> None:
+    def note(event: str, cursor: int, **more: Any) -> None:
         with log.open("a") as file:
-            file.write(json.dumps({"event": event, "cursor": cursor}) + "\n")
+            file.write(json.dumps({"event": event, "cursor": cursor, **more}) + "\n")
 
     class LoggedPredictor(FakePredictor):
         async def predict(self, request: Any, on_step: Any = None) -> Any:
-            note("asked", request.cursor)
+            more: dict[str, Any] = {}
+            if request.task != "infill":
+                more |= {"task": request.task, "region": request.region}
+            if request.edits:
+                more["edits"] = [[edit.path, edit.diff] for edit in request.edits]
+            note("asked", request.cursor, **more)
             os.write(1, b"a stray line, as native libraries write them\n")
             known = len(self.cancelled)
             try:

@@ -180,4 +180,23 @@ def test_nul_and_lone_surrogates_are_kept_for_the_client_and_mended_for_the_engi
     ],
 )
 def test_the_extent_is_what_really_differs(edit: Change, expected: Extent) -> None:
-    assert Document(URI, "one\ntwo\nthree\n").apply([edit], None) == expected
+    splices = Document(URI, "one\ntwo\nthree\n").apply([edit], None)
+    assert sum((splice.extent for splice in splices), Extent()) == expected
+
+
+@settings(max_examples=200)
+@given(texts, st.lists(st.tuples(places, places, texts), max_size=6))
+def test_splices_made_one_after_another_give_the_lines(
+    text: str, edits: list[tuple[tuple[int, int], tuple[int, int], str]]
+) -> None:
+    document = Document(URI, text)
+    lines = list(document.lines)
+    changes = [change(min(one, other), max(one, other), new) for one, other, new in edits]
+    for splice in document.apply(changes, None):
+        assert lines[splice.first : splice.first + len(splice.removed)] == list(splice.removed)
+        lines[splice.first : splice.first + len(splice.removed)] = splice.added
+    assert lines == list(document.lines)
+
+
+def test_a_change_of_line_ends_alone_alters_no_line() -> None:
+    assert Document(URI, "a\r\nb\r\n").apply([Change("a\nb\n")], None) == ()

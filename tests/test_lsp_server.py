@@ -388,6 +388,34 @@ def test_notebook_cells_are_documents_of_their_own(tmp_path: Path) -> None:
         assert client.complete(1, 0, uri=cell)["error"]["code"] == -32602
 
 
+def test_edits_in_one_document_go_with_questions_in_another(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        client.initialize()
+        client.open(CODE)
+        client.insert(1, 4, "pass", 2)
+        other = "file:///w/project/b.py"
+        client.open(CODE, uri=other)
+        client.insert(0, 0, "#", 2, uri=other)  # whoever types elsewhere is done here
+        client.complete(0, 1, uri=other)
+        edits = [["a.py", " def area(r):\n-    \n+    pass\n \n"]]
+        assert client.asked()[-1]["edits"] == edits
+
+
+def test_a_renamed_file_takes_its_edits_along(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "return r") as client:
+        result = client.initialize()
+        assert result["capabilities"]["workspace"]["fileOperations"]["didRename"]["filters"]
+        client.open(CODE)
+        client.insert(1, 4, "pass", 2)
+        new = "file:///w/project/sub/new.py"
+        files = [{"oldUri": URI, "newUri": new}]
+        client.notify("workspace/didRenameFiles", {"files": files})
+        client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        client.open("def area(r):\n    pass\n", uri=new)
+        client.complete(1, 8, uri=new)
+        assert client.asked()[-1]["edits"][0][0] == "sub/new.py"
+
+
 FOLDERS = ("file:///w/project", "file:///w/project/inner", "file:///C%3A/code")
 
 

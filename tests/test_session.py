@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from fakes import infill
-from redraft.lsp.documents import Extent
+from redraft.lsp.documents import Change, Document
 from redraft.lsp.outcomes import Debounce, Settled
 from redraft.lsp.session import CACHED_RESULTS, Abstain, Ask, Decision, Query, Session, Show
 from redraft.lsp.settings import LspSettings, updated
@@ -31,6 +31,8 @@ class Desk:
         self.clock = Clock()
         self.outcomes: list[str] = []
         self.session = Session(LspSettings(**settings), self.clock, self._note)  # type: ignore[arg-type]
+        self.document = Document(URI, text)
+        self.session.opened(URI, "a.py", self.document.lines)
         self.text, self.cursor, self.revision = text, len(text), 0
 
     def _note(self, settled: Settled) -> None:
@@ -54,10 +56,10 @@ class Desk:
         return self.session.settle(ask, prediction, self.revision, took_ms)
 
     def becomes(self, text: str, cursor: int | None = None) -> None:
-        size = abs(len(text) - len(self.text))
         self.text, self.cursor = text, len(text) if cursor is None else cursor
         self.revision += 1
-        self.session.changed(URI, Extent(size, 0), lambda: self.text)
+        splices = self.document.apply([Change(text)], None)
+        self.session.changed(URI, splices, lambda: self.text)
 
     def type(self, text: str) -> None:
         before, after = self.text[: self.cursor], self.text[self.cursor :]
@@ -99,6 +101,24 @@ def test_one_line_is_asked_for_where_code_follows_the_cursor(after: str, expecte
     decision = desk.session.consider(query)
     assert isinstance(decision, Ask)
     assert decision.request.max_lines == expected
+
+
+def test_finished_edits_go_with_the_question_and_the_one_in_progress_does_not() -> None:
+    desk = Desk()
+    desk.type("return 1\n")
+    assert desk.ask().request.edits == ()
+    desk.clock.now += 2
+    assert [edit.diff for edit in desk.ask().request.edits] == [
+        " def f():\n-    \n+    return 1\n+\n"
+    ]
+
+
+def test_a_pause_that_ends_an_edit_does_not_make_it_another_question() -> None:
+    desk = Desk()
+    desk.type("x = 1\n    ")
+    desk.answer("return x")
+    desk.clock.now += 2
+    assert shown(desk.consider()) == "return x"
 
 
 def test_typing_waits_for_the_debounce_and_a_gesture_does_not() -> None:
@@ -303,8 +323,18 @@ def test_a_paste_is_no_moment_to_suggest_unless_asked_to() -> None:
 
 def test_many_lines_at_once_are_a_bulk_change() -> None:
     desk = Desk()
-    desk.session.changed(URI, Extent(20, 8), lambda: desk.text)
+    desk.type("\n" * 8)
     assert reason(desk.consider()) == "right after a bulk change"
+
+
+def test_nothing_is_asked_while_undoing_unless_asked_to() -> None:
+    desk = Desk()
+    desk.type("abc")
+    desk.erase(3)
+    assert reason(desk.consider()) == "while undoing or redoing"
+    assert isinstance(desk.consider(invoked=True), Ask)
+    desk.type("x")
+    assert isinstance(desk.consider(), Ask)
 
 
 def test_taking_a_long_suggestion_is_no_bulk_change() -> None:
@@ -511,6 +541,23 @@ def test_time_to_read_counts_from_when_the_client_drew_it() -> None:
     desk.session.shown("redraft-1")
     desk.type("p")
     assert desk.outcomes == ["ignored"]
+
+
+def test_accepted_suggestions_are_marked_in_the_history() -> None:
+    desk = Desk()
+    desk.answer("return x")
+    desk.type("return x")
+    desk.clock.now += 2
+    assert [edit.accepted for edit in desk.session.history.edits()] == [True]
+
+
+def test_a_late_report_marks_what_was_accepted() -> None:
+    desk = Desk()
+    desk.answer("f(x)")
+    desk.type("f( x )")  # a formatter had its way with it
+    desk.session.accepted("redraft-1")
+    desk.clock.now += 2
+    assert [edit.accepted for edit in desk.session.history.edits()] == [True]
 
 
 def test_a_report_on_an_unknown_suggestion_does_nothing() -> None:

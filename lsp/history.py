@@ -1,0 +1,419 @@
+"""What the user changed lately, as hunks: the history that a model is shown.
+
+Built from the editor's own changes, so that a keystroke costs the lines it touches and not the
+file. Changes in quick succession and near each other are one edit; while it goes on it is kept
+apart, so that typing does not rewrite what a model has read already. What takes itself back
+disappears. Pastes, checkouts, formatters and agents are no edits of the user: they stay out, and
+the document's history starts again from a new snapshot.
+
+What holds at any time, and a test checks it: the newest snapshot of a document, with the hunks
+since and the edit in progress applied in order, is its present text.
+
+Pure: the clock is an argument. Edits look as they do in training (``model/histories.py``). Knows
+nothing of LSP, of suggestions, or of what is done with the history.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, pairwise
+from typing import Literal
+
+from unidiff.patch import Hunk, Line, PatchedFile
+
+from ..model.histories import CONTEXT_LINES, apply_history, hunks_of, last_burst
+from ..model.records import RecentEdit
+from .documents import Extent, Splice
+from .spans import NO_CHANGE, Span, key_of, on_top
+from .translate import without_surrogates
+
+#: What is at most this far apart, in lines and in seconds, is one edit.
+NEAR_LINES = 8
+PAUSE_S = 1.0
+
+# So much change at once is a paste, a checkout, a formatter or an agent, not typing.
+BULK_CHARACTERS = 200
+BULK_LINES = 8
+BULK_WINDOW_S = 1.5
+_BULK_PLACES = 3  # places far apart, changed by one message: a formatter, or a rename
+
+#: A training row holds five edits at most.
+SHOWN_EDITS = 5
+
+# Bounds of what is remembered, over all documents.
+MAX_EDITS = 40
+MAX_CHARACTERS = 100_000
+MAX_AGE_S = 3600.0
+_LONGEST = 16_000  # characters of one edit; a longer one is data, not typing
+_MAX_LINES = 200  # of one edit; a longer one is continued in the next
+_MERGED_LINES = 60  # of an edit that goes on after a pause
+_STATES = 64  # former states of an edit that an undo is recognised by
+
+#: ``undo`` is a redo as well.
+Happening = Literal["nothing", "edit", "undo", "accepted", "bulk"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edit:
+    """A finished edit."""
+
+    uri: str
+    path: str
+    span: Span  # in the document as it was just before
+    hunks: tuple[Hunk, ...]  # the same with context; each applies to what the one before left
+    at_s: float  # when it ended
+    snapshot: int  # the snapshot it is based on
+    accepted: bool = False
+    states: frozenset[int] = frozenset()  # what the document looked like on the way, as key_of()
+
+    def as_shown(self) -> tuple[RecentEdit, ...]:
+        """As a model is shown it."""
+        plain = (
+            RecentEdit(self.path, hunk.target_start - 1, "".join(map(str, hunk)))
+            for hunk in self.hunks
+        )
+        return tuple(replace(last_burst(edit), accepted=self.accepted) for edit in plain)
+
+
+@dataclass(slots=True)
+class _Burst:
+    """The edit in progress."""
+
+    span: Span
+    began_s: float
+    last_s: float
+    accepted: bool = False
+    #: States on the way: of this edit alone, and together with the finished one it touches.
+    states: deque[int] = field(default_factory=lambda: deque([NO_CHANGE], maxlen=_STATES))
+    joined: deque[int] = field(default_factory=lambda: deque(maxlen=_STATES))
+
+
+@dataclass(slots=True)
+class _Document:
+    path: str
+    lines: list[str]  # as they are now; the strings are the document's own
+    base: list[str]  # the newest snapshot
+    snapshot: int
+    burst: _Burst | None = None
+    changes: deque[tuple[float, Extent]] = field(default_factory=deque)  # of the last moments
+    happened: Happening = "nothing"  # last
+    place: tuple[float, int] | None = None  # of the last edit: when in s, and its line
+
+
+class History:
+    """The edits of one client's user. ``clock`` reads seconds and never goes back."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._documents: dict[str, _Document] = {}
+        self._edits: list[Edit] = []  # oldest first
+        self._snapshots = count(1)
+        self._typing = ""  # the document that was changed last
+
+    # --- events ----------------------------------------------------------------------------
+
+    def opened(self, uri: str, path: str, lines: Sequence[str]) -> None:
+        """A document is there with these ``lines``, or is there anew."""
+        self.closed(uri)
+        self._documents[uri] = _Document(path, list(lines), list(lines), next(self._snapshots))
+
+    def closed(self, uri: str) -> None:
+        """A document is gone, or can no longer be trusted. What was done in it is not forgotten."""
+        self.flush(uri)
+        self._documents.pop(uri, None)
+
+    def renamed(self, uri: str, new_uri: str, new_path: str) -> None:
+        """A file has another name from now on, and so have the edits made in it. The client closes
+        the document and opens it by its new name."""
+        self.closed(uri)
+        self._edits = [
+            replace(edit, uri=new_uri, path=new_path) if edit.uri == uri else edit
+            for edit in self._edits
+        ]
+
+    def changed(self, uri: str, splices: Sequence[Splice], *, accepted: bool = False) -> Happening:
+        """A document was changed, by accepting a suggestion if ``accepted``. What was that?"""
+        document = self._documents.get(uri)
+        if document is None or not splices:
+            return "nothing"
+        if uri != self._typing:  # whoever types elsewhere is done here
+            self.flush(self._typing)
+            self._typing = uri
+        now = self._clock()
+        extent = sum((splice.extent for splice in splices), Extent())
+        if not accepted:
+            document.changes.append((now, extent))
+        if not accepted and (self._is_bulk(document, now) or _is_scattered(splices)):
+            document.happened = "bulk"
+            self._start_again(uri, document, splices, now)
+            return "bulk"
+        for splice in splices:
+            self._extend(uri, document, splice, now, accepted)
+        document.place = (now, splices[-1].first + max(0, len(splices[-1].added) - 1))
+        document.happened = self._name(uri, document, extent, accepted)
+        return document.happened
+
+    def flush(self, uri: str) -> None:
+        """The edit in progress, if there is one, is finished."""
+        document = self._documents.get(uri)
+        if document is not None and document.burst is not None:
+            burst, document.burst = document.burst, None
+            self._finish(uri, document, burst)
+
+    def mark_accepted(self, uri: str) -> None:
+        """What was done last in a document came from a suggestion, as is reported only now."""
+        document = self._documents.get(uri)
+        if document is not None and document.burst is not None:
+            document.burst.accepted = True
+            return
+        last = self._last_of(uri)
+        if last is not None and last is self._edits[-1]:
+            self._edits[-1] = replace(last, accepted=True)
+
+    # --- what there is -----------------------------------------------------------------------
+
+    def edits(self, most: int = SHOWN_EDITS) -> tuple[RecentEdit, ...]:
+        """The last finished edits as a model is shown them, oldest first."""
+        now = self._clock()
+        document = self._documents.get(self._typing)
+        burst = document.burst if document else None
+        if burst is not None and now - burst.last_s > PAUSE_S:
+            self.flush(self._typing)
+        self._forget(now)
+        shown: list[RecentEdit] = []
+        for edit in reversed(self._edits):
+            if len(shown) >= most:
+                break
+            shown[:0] = edit.as_shown()
+        return tuple(shown[max(0, len(shown) - most) :])
+
+    def patches(self, uri: str) -> list[PatchedFile]:
+        """The finished edits since the document's newest snapshot, each of their hunks a patch that
+        applies to what the one before left. ``str`` of one is a unified diff."""
+        document = self._documents.get(uri)
+        current = document.snapshot if document else 0
+        return [
+            _patch(edit.path, hunk)
+            for edit in self._edits
+            if edit.snapshot == current
+            for hunk in edit.hunks
+        ]
+
+    def in_progress(self, uri: str) -> list[PatchedFile]:
+        """The edit in progress in the same form; it applies after the finished ones."""
+        document = self._documents.get(uri)
+        if document is None or document.burst is None:
+            return []
+        span = document.burst.span.trimmed()
+        return [_patch(document.path, hunk) for hunk in _hunks(document.path, span, document.lines)]
+
+    def snapshot(self, uri: str) -> tuple[str, ...]:
+        """The lines that the document's edits start from."""
+        document = self._documents.get(uri)
+        return tuple(document.base) if document else ()
+
+    def last_edit(self, uri: str) -> tuple[float, int] | None:
+        """When in s and in which line the user last edited the document; None: not at all."""
+        document = self._documents.get(uri)
+        return document.place if document else None
+
+    def happened(self, uri: str) -> Happening:
+        """What the last change of the document was."""
+        document = self._documents.get(uri)
+        return document.happened if document else "nothing"
+
+    def is_bulk(self, uri: str) -> bool:
+        """Was so much changed just now that nobody typed it?"""
+        document = self._documents.get(uri)
+        return document is not None and self._is_bulk(document, self._clock())
+
+    def just_done(self, uri: str, within_s: float = 60.0, most: int = 3) -> list[Span]:
+        """What was last done in the document, newest first. The ``new`` lines of each are at its
+        ``first`` line in the document as it is now."""
+        document = self._documents.get(uri)
+        if document is None:
+            return []
+        oldest = self._clock() - within_s
+        made = [
+            edit.span
+            for edit in self._edits
+            if edit.snapshot == document.snapshot and edit.at_s >= oldest
+        ]
+        made += [document.burst.span] if document.burst else []
+        spans: list[Span] = []  # newest first
+        for span in made:
+            spans = on_top(span, spans)
+        trimmed = (span.trimmed() for span in spans)
+        return [span for span in trimmed if span.old or span.new][:most]
+
+    # --- the edit in progress ----------------------------------------------------------------
+
+    def _extend(
+        self, uri: str, document: _Document, splice: Splice, now: float, accepted: bool
+    ) -> None:
+        change = Span(splice.first, splice.removed, splice.added)
+        burst = document.burst
+        if burst is not None and not _continues(burst, change, now, accepted):
+            self.flush(uri)
+            burst = None
+        if burst is None:
+            burst = document.burst = _Burst(change, now, now, accepted)
+        else:
+            reaching = change.reaching(burst.span, document.lines)
+            burst.span = burst.span.then(reaching)
+            burst.last_s = now
+        document.lines[change.first : change.first + len(change.old)] = change.new
+
+    def _name(
+        self, uri: str, document: _Document, extent: Extent, accepted: bool
+    ) -> Literal["edit", "undo", "accepted"]:
+        """What a change was, and remember the state it led to."""
+        burst = document.burst
+        assert burst is not None
+        key, joined, known = key_of(burst.span), None, False
+        last = self._last_of(uri)
+        if last is not None and last.span.distance(burst.span) == 0:
+            joined = key_of(last.span.then(burst.span))
+        # One character is typed or deleted; what takes back more at once is a command.
+        if extent.characters > 1:
+            known = key in burst.states or joined in burst.joined
+            known = known or (last is not None and joined in last.states)
+        burst.states.append(key)
+        if joined is not None:
+            burst.joined.append(joined)
+        if accepted:
+            return "accepted"
+        return "undo" if known else "edit"
+
+    def _finish(self, uri: str, document: _Document, burst: _Burst) -> None:
+        """Put a burst into the history, as part of the edit before where they touch."""
+        span, last = burst.span.trimmed(), self._last_of(uri)
+        if not span.old and not span.new:
+            return
+        states = frozenset(burst.states)
+        if last is not None and last.span.distance(span) == 0:
+            both = last.span.then(span).trimmed()
+            short = len(both.old) <= _MERGED_LINES and len(both.new) <= _MERGED_LINES
+            undone = not both.old and not both.new
+            if undone or (short and last is self._edits[-1] and last.accepted == burst.accepted):
+                self._edits.remove(last)
+                if undone:
+                    return
+                span, states = both, _newest_states(last.states, burst.joined, key_of(both))
+        self._edits.append(
+            Edit(
+                uri=uri,
+                path=document.path,
+                span=span,
+                hunks=_hunks(document.path, span, document.lines),
+                at_s=burst.last_s,
+                snapshot=document.snapshot,
+                accepted=burst.accepted,
+                states=states,
+            )
+        )
+        self._forget(self._clock())
+
+    def _last_of(self, uri: str) -> Edit | None:
+        """The last finished edit of a document since its newest snapshot."""
+        document = self._documents.get(uri)
+        if document is None:
+            return None
+        found = (edit for edit in reversed(self._edits) if edit.snapshot == document.snapshot)
+        return next(found, None)
+
+    # --- snapshots and bounds ------------------------------------------------------------------
+
+    def _is_bulk(self, document: _Document, now: float) -> bool:
+        while document.changes and document.changes[0][0] < now - BULK_WINDOW_S:
+            document.changes.popleft()
+        total = sum((extent for _, extent in document.changes), Extent())
+        return total.characters >= BULK_CHARACTERS or total.lines >= BULK_LINES
+
+    def _start_again(
+        self, uri: str, document: _Document, splices: Iterable[Splice], now: float
+    ) -> None:
+        """Make the changes and a new snapshot of what they lead to."""
+        burst = document.burst
+        if burst is not None and burst.began_s < now - BULK_WINDOW_S:
+            self.flush(uri)  # else it was the beginning of the same bulk change
+        document.burst = None
+        for splice in splices:
+            end = splice.first + len(splice.removed)
+            document.lines[splice.first : end] = splice.added
+        document.base, document.snapshot = list(document.lines), next(self._snapshots)
+
+    def _forget(self, now: float) -> None:
+        """Drop the oldest edits beyond the bounds; their snapshots move on past them."""
+        total = sum(edit.span.characters for edit in self._edits)
+        while self._edits and (
+            len(self._edits) > MAX_EDITS
+            or total > MAX_CHARACTERS
+            or self._edits[0].at_s < now - MAX_AGE_S
+        ):
+            edit = self._edits.pop(0)
+            total -= edit.span.characters
+            document = self._documents.get(edit.uri)
+            if document is not None and document.snapshot == edit.snapshot:
+                first, old = edit.span.first, edit.span.old
+                document.base[first : first + len(old)] = edit.span.new
+
+
+def _newest_states(before: frozenset[int], then: Iterable[int], now: int) -> frozenset[int]:
+    return frozenset([*(before if len(before) <= 4 * _STATES else ()), *then, now])
+
+
+def _continues(burst: _Burst, change: Span, now: float, accepted: bool) -> bool:
+    """Is ``change`` part of the edit in progress?"""
+    return (
+        now - burst.last_s <= PAUSE_S
+        and burst.span.distance(change) <= NEAR_LINES
+        and burst.accepted == accepted
+        and max(len(burst.span.old), len(burst.span.new)) <= _MAX_LINES
+    )
+
+
+def _is_scattered(splices: Sequence[Splice]) -> bool:
+    """Did one message change places far apart, or lines no person types?"""
+    places = 1
+    for one, other in pairwise(splices):
+        places += abs(one.first - other.first) > NEAR_LINES
+    longest = sum(len(line) for splice in splices for line in (*splice.removed, *splice.added))
+    return places >= _BULK_PLACES or longest > _LONGEST
+
+
+# --- hunks -------------------------------------------------------------------------------------
+
+
+def _hunks(path: str, span: Span, lines: Sequence[str]) -> tuple[Hunk, ...]:
+    """The changes within a span, each with its context. ``lines`` are those after the span."""
+    top = max(0, span.first - CONTEXT_LINES)
+    above = tuple(lines[top : span.first])
+    below = tuple(lines[span.end : span.end + CONTEXT_LINES])
+    old = list(map(without_surrogates, (*above, *span.old, *below)))
+    new = list(map(without_surrogates, (*above, *span.new, *below)))
+    found = hunks_of(old, new)
+    if not found:
+        return ()
+    _, edits, _ = apply_history(path, old, found, len(found))
+    return tuple(_hunk(edit, top) for edit in edits)
+
+
+def _hunk(edit: RecentEdit, top: int) -> Hunk:
+    body = [(line[0], line[1:]) for line in edit.diff.split("\n")[:-1]]
+    removed = sum(kind != "+" for kind, _ in body)
+    added = sum(kind != "-" for kind, _ in body)
+    first = top + edit.line
+    # A range of no lines is named by the line above it.
+    hunk = Hunk(first + bool(removed), removed, first + bool(added), added)
+    for kind, text in body:
+        hunk.append(Line(f"{text}\n", kind))
+    return hunk
+
+
+def _patch(path: str, hunk: Hunk) -> PatchedFile:
+    patch = PatchedFile(source=f"a/{path}", target=f"b/{path}")
+    patch.append(hunk)
+    return patch
