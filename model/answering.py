@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .backend import Backend, Sequence
 from .budget import CHUNK
@@ -131,11 +132,20 @@ def _write(
             forced=prompt.forced,
         ),
         constraint=prompt.constraint,
+        source=_source(model, prompt, request),
     )
     last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
     if request.candidates == 1:
         return denoise(sequence, last, brief, rng, on_step, cancelled)
     return denoise_packed(sequence, last, brief, rng, request.candidates, on_step, cancelled)
+
+
+def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
+    """The prompt, and before it the region's lines without their numbers: an edit repeats them."""
+    first, last = prompt.region
+    lines = request.text.split("\n")[first:last] if request.task == "next_edit" else []
+    region = model.tokenizer.encode("\n".join(lines)) if lines else []
+    return np.asarray([*region, *prompt.tokens], dtype=np.int64)
 
 
 def read_candidates(

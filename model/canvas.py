@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backend import CanvasOutput, CausalOutput, IntArray
+from .drafting import MATCHES, Pace, continuation
 from .drawing import confidence, decode, goes_round, pieces, sample, softmax
 from .plan import Brief, Draft
 from .records import CanvasState, Finish
@@ -28,8 +29,6 @@ from .records import CanvasState, Finish
 END_AHEAD = 0.9
 #: How often one position may be repaired; bounds the work where two tokens keep displacing another.
 REPAIRS_PER_POSITION = 2
-#: Where drafts keep failing, every so many tokens one is tried again.
-LONGEST_PAUSE = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,7 @@ class Answer:
         self._settled: list[int] = []  # tokens of earlier canvases
         self._settled_p: list[float] = []
         self._constrained = brief.constraint is not None
-        self._pause = 0  # tokens to write without a draft, after drafts that failed
-        self._undrafted = 0  # written without one since then
+        self._canvas_pace, self._copy_pace = Pace(), Pace()
         self._forced = brief.limits.forced.encode("utf-8", "replace")
         self._clear()
 
@@ -172,14 +170,24 @@ class Answer:
     def worth_drafting(self) -> bool:
         """Whether a canvas pass is likely to save causal ones: after drafts of which nothing was
         kept, ever more tokens are written without."""
-        return self.brief.plan.drafts and self._undrafted >= self._pause
+        return self.brief.plan.drafts and self._canvas_pace.due
+
+    def copy_draft(self) -> bool:
+        """Draft what followed the same tokens elsewhere in the prompt; whether there was any."""
+        source = self.brief.source
+        if not self.brief.plan.copies or self._guarded or not self._copy_pace.due:
+            return False
+        written = np.concatenate([source[-MATCHES[0] :], np.asarray(self._settled, np.int64)])
+        whole = np.concatenate([source, np.asarray(self._settled, np.int64)])
+        draft = continuation(whole, written, self.brief.config.special_tokens)
+        for position, token in enumerate(draft[: self._room()]):
+            self._set(position, token, 0.0)
+        self._copied = bool(draft)
+        return self._copied
 
     def _pace(self, kept: int) -> None:
-        if not self._tried:
-            self._undrafted += 1
-            return
-        self._pause = 0 if kept else min(2 * self._pause + 1, LONGEST_PAUSE)
-        self._undrafted = 0
+        for used, pace in ((self._tried, self._canvas_pace), (self._copied, self._copy_pace)):
+            pace.note(kept) if used else pace.rest(kept + 1)
 
     def _causal_choice(self, position: int, wanted: int | None, out: CausalOutput) -> Guess:
         """The causal pass's token at ``position``: its likeliest, ``wanted`` where that is nearly
@@ -242,6 +250,7 @@ class Answer:
         self._canvas_steps = 0
         self._checks = 0
         self._tried = False  # to draft this canvas in one pass, for the causal pass to judge
+        self._copied = False  # the draft from elsewhere
         self.closed = False
         self._guarded = self._allowed_now() is not None
 

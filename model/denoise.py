@@ -44,7 +44,7 @@ __all__ = [
 #: The control where weights cannot judge: one token a step, from left to right, no repair.
 LEFTMOST_FIRST = Plan(threshold=float("inf"), repair_above=None, leftmost=True, verify=False)
 #: The control where they can: the causal pass alone, one token a step.
-AUTOREGRESSIVE = Plan(threshold=float("inf"), repair_above=None, drafts=False)
+AUTOREGRESSIVE = Plan(threshold=float("inf"), repair_above=None, drafts=False, copies=False)
 #: An alternative first token less likely than this is not worth a row of the packed pass.
 ALTERNATIVE_ABOVE = 0.02
 
@@ -169,7 +169,7 @@ class _Run:
     def draft_and_review(self, answer: Answer) -> None:
         """One canvas: a draft where one is worth its pass, then what the causal pass makes of it,
         appended to the cache."""
-        if answer.worth_drafting():
+        if not answer.copy_draft() and answer.worth_drafting():
             (out,) = self.step([answer])
             answer.draft_from(out)
             self.show(answer)

@@ -6,12 +6,13 @@ Knows nothing of how a plan is carried out.
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .backend import IntArray
 from .config import ModelConfig
 from .records import Confidence, Finish
 
@@ -34,7 +35,8 @@ class Plan:
     max_steps: int | None = None  # per canvas; None: as many as it has positions
     leftmost: bool = False  # one token a step, from left to right
     verify: bool = True  # the causal pass judges and corrects drafts, where the weights can
-    drafts: bool = True  # False, where the causal pass judges: it writes alone, token by token
+    drafts: bool = True  # False, where the causal pass judges: canvases draft nothing
+    copies: bool = True  # the same of drafts copied from Brief.source
     draft_above: float = 0.3  # a guess this sure is worth judging, where the causal pass does
     accept_above: float = 1.0  # causal probability a draft needs, as a share of the likeliest's
     temperature: float = 0.0
@@ -60,6 +62,8 @@ class Brief:
     plan: Plan
     limits: Limits
     constraint: Constraint | None = None
+    source: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # [n] tokens that
+    # answers often repeat, the prompt's last; drafts are copied from them
 
     @property
     def judged(self) -> bool:

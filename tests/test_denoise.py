@@ -37,6 +37,7 @@ from redraft.model.denoise import (
     denoise_packed,
     plan_for,
 )
+from redraft.model.drafting import continuation
 from redraft.model.records import CanvasState
 
 PROMPT = ids("def f(x):\n    ")
@@ -532,6 +533,41 @@ def test_after_drafts_that_fail_the_causal_pass_goes_on_alone_for_a_while() -> N
     assert [entry.split()[0] for entry in sequence.log[:8]] == [
         "denoise", "verify", "verify", "denoise", "verify", "verify", "verify", "verify",
     ]  # fmt: skip
+
+
+def copied(source: str, text: str, rounds: int = 1) -> tuple[Draft, list[str]]:
+    """An answer whose only drafts are copies out of ``source`` and the prompt."""
+    config = small_config(8, verifier="ar")
+    sequence = FakeBackend(Noise(), config, Judge(text)).new_sequence(200)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence.log.clear()
+    plan = replace(PLAIN, drafts=False)
+    tokens = np.asarray([*ids(source), END, *PROMPT], dtype=np.int64)
+    brief = Brief(config, VOCAB, plan, Limits(max_tokens=60), source=tokens)
+    (draft,) = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0)).drafts
+    return draft, sequence.log
+
+
+def test_what_followed_the_same_tokens_elsewhere_is_drafted_without_a_pass() -> None:
+    draft, log = copied("value = compute(a)\n", "value = compute(b)")
+    assert draft.text == "value = compute(b)"
+    assert "denoise" not in log
+    assert draft.steps < len("value = compute(b)") // 2
+    assert draft.repaired == 2  # the a, and the line end where the answer ends
+
+
+def test_copies_that_fail_rest_and_change_nothing() -> None:
+    draft, log = copied("abXXXXXXXX" * 3, "ababababababab")
+    assert draft.text == "ababababababab"
+    assert log.count("verify 1") >= 4
+
+
+def test_a_copy_ends_at_a_mark_and_prefers_the_longest_and_latest_match() -> None:
+    source = np.asarray([*ids("1abc2 9abc3"), MASK, *ids("xabc")])
+    found = continuation(np.asarray([*source]), np.asarray(ids("xabc")), SPECIAL)
+    assert found == ids("3")
+    assert continuation(source, np.asarray(ids("1abc")), SPECIAL)[:2] == ids("2 ")
+    assert continuation(source, np.asarray(ids("q")), SPECIAL) == []
 
 
 def test_a_draft_nearly_as_likely_stays_where_the_plan_allows_it() -> None:
