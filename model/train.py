@@ -2,7 +2,7 @@
 
     redraft train pack DATA… --out shards          once
     redraft train run --shards shards --config cpu  resumes where it was cut off
-    torchrun --nproc-per-node 4 -m redraft.server.cli train run …  the same on four devices
+    torchrun --nproc-per-node 4 --no-python redraft train run …  the same on four devices
 
 One row gives one causal pass over its context and several canvases over that context's cache.
 Where the adapter is active on canvases only, the base is frozen and the causal pass needs no
