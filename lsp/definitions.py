@@ -16,7 +16,7 @@ from tree_sitter import Node
 
 from ..model.syntax import Syntax
 
-Kind = Literal["function", "type", "value"]
+Kind = Literal["function", "method", "type", "value"]
 
 MOST = 1_000  # definitions of one file; more is a table, not code
 _DEEPEST = 40  # levels: a file of nothing but brackets must not exhaust anything
@@ -116,18 +116,20 @@ def definitions(syntax: Syntax) -> list[Definition]:
     if syntax.language == "html":
         return list(_by_pattern(syntax.text, _HTML_ID))
     found: list[Definition] = []
-    # Nodes to look at, each with its depth and the line where its wrapper begins, if it has one.
-    waiting: list[tuple[Node, int, int | None]] = [(syntax.tree.root_node, 0, None)]
+    # Nodes to look at, each with its depth, whether it is within a type, and the line where its
+    # wrapper begins, if it has one.
+    waiting: list[tuple[Node, int, bool, int | None]] = [(syntax.tree.root_node, 0, False, None)]
     while waiting and len(found) < MOST:
-        node, depth, begins = waiting.pop()
+        node, depth, inside, begins = waiting.pop()
         kind = _kind_of(node)
         if kind is not None:
-            found += _defined(node, kind, begins)
+            found += _defined(node, kind, inside, begins)
         if depth < _DEEPEST and _holds_more(node, kind):
             begins = _line(node) if node.type in _WRAPPERS and begins is None else None
+            inside = inside or (kind == "type" and node.type != "module")
             body = node.child_by_field_name("body") if kind == "type" else None
             held = [body] if body is not None else node.named_children
-            waiting += ((child, depth + 1, begins) for child in reversed(held))
+            waiting += ((child, depth + 1, inside, begins) for child in reversed(held))
     # A name twice on a line is "typedef struct A {…} A".
     return list({(each.name, each.first): each for each in found}.values())
 
@@ -172,8 +174,10 @@ def _holds_more(node: Node, kind: Kind | None) -> bool:
     return kind is None and node.type in _HOLDERS
 
 
-def _defined(node: Node, kind: Kind, begins: int | None) -> list[Definition]:
-    """What one node defines: mostly one name, in style sheets one for each selector."""
+def _defined(node: Node, kind: Kind, inside: bool, begins: int | None) -> list[Definition]:
+    """What one node defines: mostly one name, in style sheets one for each selector. Of the values
+    within a type only constants count: its fields are shown with it, and their names are common.
+    """
     first = _line(node) if begins is None else begins
     last = node.end_point.row + (node.end_point.column > 0)
     if node.type == "rule_set":
@@ -184,6 +188,10 @@ def _defined(node: Node, kind: Kind, begins: int | None) -> list[Definition]:
         names = [name] if name else []
     if kind == "value" and _holds_function(node):
         kind = "function"
+    if inside and kind == "function":
+        kind = "method"
+    elif inside and kind == "value":
+        names = [name for name in names if name.isupper()]
     return [Definition(name, kind, first, max(last, first + 1)) for name in names]
 
 

@@ -1,0 +1,91 @@
+"""Which candidates go into the context, and in which order.
+
+The order is what the prefix cache lives on: what is in use stays where it is, and what is new comes
+behind it. Pure. Knows nothing of where candidates come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from .pieces import Piece
+
+QUANTUM = 64  # tokens to which the room for excerpts is rounded, so that typing rarely moves it
+_AT_FIRST = 0.8  # of the room is filled when a region is new; the rest is for what comes up in it
+_ONE = 0.6  # of the room at most goes to one excerpt
+_STAYS = 1.3  # what an excerpt in use counts more than one that is not
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A candidate that did not make it, and why."""
+
+    piece: Piece
+    reason: str
+
+
+def add_to(
+    used: Sequence[Piece], candidates: Sequence[Piece], room: int, most: int
+) -> tuple[tuple[Piece, ...], tuple[LeftOut, ...]]:
+    """Pieces in use stay where they are; new ones come behind them as far as there is room."""
+    left = room - sum(piece.tokens for piece in used)
+    fresh = [piece for piece in _ranked(candidates) if not _covered(piece, used)]
+    chosen, left_out = _fill(fresh, left, room, most - len(used))
+    return (*used, *reversed(chosen)), left_out
+
+
+def select(
+    used: Sequence[Piece], candidates: Sequence[Piece], room: int, most: int
+) -> tuple[tuple[Piece, ...], tuple[LeftOut, ...]]:
+    """The best pieces: those in use in the order they were in, then new ones, the best last."""
+    by_place = {_key(piece): piece for piece in used}
+    ranked = _ranked(
+        replace(by_place[_key(p)], score=_STAYS * p.score) if _key(p) in by_place else p
+        for p in candidates
+    )
+    chosen, left_out = _fill(ranked, _AT_FIRST * room, room, most)
+    kept = {_key(piece): piece for piece in chosen}
+    stay = [kept[_key(piece)] for piece in used if _key(piece) in kept]
+    fresh = [piece for piece in reversed(chosen) if _key(piece) not in by_place]
+    return (*stay, *fresh), left_out
+
+
+def _fill(
+    ranked: Sequence[Piece], left: float, room: int, most: int
+) -> tuple[list[Piece], tuple[LeftOut, ...]]:
+    """The first of ``ranked`` that fit into ``left`` tokens, cut where one would take too much."""
+    chosen: list[Piece] = []
+    left_out: list[LeftOut] = []
+    for piece in ranked:
+        if _covered(piece, chosen):
+            continue
+        fitting = piece.cut(min(left, max(_ONE * room, QUANTUM)))
+        if len(chosen) >= most:
+            left_out.append(LeftOut(piece, "there are better ones"))
+        elif fitting is None:
+            left_out.append(LeftOut(piece, f"no room: {left:.0f} tokens are left"))
+        else:
+            chosen.append(fitting)
+            left -= fitting.tokens
+    return chosen, tuple(left_out)
+
+
+def _ranked(pieces: Iterable[Piece]) -> list[Piece]:
+    return sorted(pieces, key=lambda piece: (-piece.score, piece.path, piece.first))
+
+
+def _key(piece: Piece) -> tuple[str, str, str, int]:
+    """What makes two excerpts the same one."""
+    return piece.kind, piece.path, piece.name, piece.first
+
+
+def _covered(piece: Piece, others: Iterable[Piece]) -> bool:
+    """Is most of it shown already?"""
+    return any(
+        other.path == piece.path
+        and (other.kind == "diagnostic") == (piece.kind == "diagnostic")
+        and other.first <= piece.first
+        and (piece.first < other.last - 1 or piece.last <= other.last)
+        for other in others
+    )

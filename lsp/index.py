@@ -1,0 +1,261 @@
+"""What the files of a workspace define and mention, kept small enough to stay in memory.
+
+A file is an :class:`Entry` of a few bytes strings: hashes of the names it defines, their lines,
+hashes of the words it mentions, and its text, compressed. Readers get an immutable
+:class:`Snapshot`; whoever fills the index makes a new one now and then. For 5,000 files of ordinary
+code it takes about 25 MB. Knows nothing of disks and threads; :mod:`.indexer` fills it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.syntax import parse
+from .definitions import Definition, Kind, definitions, definitions_by_keyword
+from .imports import family_of, is_meant
+
+TEXT_BYTES = 24_000_000  # of compressed texts kept; the least recently used go first
+MOST_WORDS = 5_000  # of one file that are remembered
+_TABLE = 1 << 18  # slots in which words are counted by hash; collisions cost little
+_FEW = 50  # files; in a smaller workspace a word is not common because most files have it
+_KINDS: tuple[Kind, ...] = ("function", "method", "type", "value")
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+_CHUNK = 32_768  # characters of text searched at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file. ``stamp`` changes when the file does; see :func:`make_entry`."""
+
+    path: str  # as shown to the model
+    language: str
+    stamp: tuple[int, int]
+    names: bytes  # int64 hash of each name defined, in the order of lines
+    spans: bytes  # uint32 of each: first line, behind the last line, kind
+    words: bytes  # uint32 hash of each word mentioned
+
+    def definition(self, at: int) -> tuple[Kind, int, int]:
+        """Kind, first line and behind the last line of its definition number ``at``."""
+        first, last, kind = np.frombuffer(self.spans, np.uint32, 3, 12 * at).tolist()
+        return _KINDS[kind], first, last
+
+    @property
+    def definitions(self) -> int:
+        """How many there are."""
+        return len(self.names) // 8
+
+    @property
+    def size(self) -> int:
+        """Bytes, roughly."""
+        return 400 + len(self.path) + len(self.names) + len(self.spans) + len(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a name is defined."""
+
+    entry: Entry
+    kind: Kind
+    first: int  # 0-based line
+    last: int  # behind the last line
+
+    @property
+    def path(self) -> str:
+        return self.entry.path
+
+
+def make_entry(
+    path: str,
+    language: str,
+    text: str,
+    stamp: tuple[int, int],
+    rest: Callable[[], None] | None = None,
+) -> Entry:
+    """Read ``text``. ``rest`` is called every few milliseconds of work."""
+    syntax = parse(text, language, rest=rest)
+    found = definitions(syntax) if syntax is not None else definitions_by_keyword(text)
+    return Entry(
+        path,
+        language,
+        stamp,
+        np.array([hash(each.name) for each in found], np.int64).tobytes(),
+        np.array([_span(each) for each in found], np.uint32).tobytes(),
+        _words(text, rest),
+    )
+
+
+def _span(definition: Definition) -> tuple[int, int, int]:
+    return definition.first, definition.last, _KINDS.index(definition.kind)
+
+
+def _words(text: str, rest: Callable[[], None] | None) -> bytes:
+    """Hashes of the words in ``text``."""
+    found: set[str] = set()
+    for start in range(0, len(text), _CHUNK):
+        if start and rest is not None:
+            rest()
+        found.update(_WORD.findall(text, start, start + _CHUNK))
+    hashes = [hash(word) & 0xFFFFFFFF for word in found]
+    return np.array(hashes[:MOST_WORDS], np.uint32).tobytes()
+
+
+class Snapshot:
+    """The index at one moment. Immutable, so any thread may read it."""
+
+    def __init__(self, entries: tuple[Entry, ...] = ()) -> None:
+        self.entries = entries
+        counts = [entry.definitions for entry in entries]
+        names = np.frombuffer(b"".join(entry.names for entry in entries), np.int64)
+        order = np.argsort(names, kind="stable")
+        self._names: NDArray[np.int64] = names[order]
+        self._owner = np.repeat(np.arange(len(entries), dtype=np.int32), counts)[order]
+        begins = np.concatenate([[0], np.cumsum(counts)])[:-1] if counts else np.zeros(0)
+        local = np.arange(len(names)) - np.repeat(begins, counts)
+        self._number = local.astype(np.int32)[order]
+        words = np.frombuffer(b"".join(entry.words for entry in entries), np.uint32)
+        seen = np.bincount(words & np.uint32(_TABLE - 1), minlength=_TABLE)
+        self._seen = np.minimum(seen, 65_535).astype(np.uint16)
+        self._by_path = {entry.path: entry for entry in entries}
+        self._by_ending = _endings(entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def get(self, path: str) -> Entry | None:
+        return self._by_path.get(path)
+
+    def places(self, name: str, language: str) -> list[Place]:
+        """Where files of the same family of languages define ``name``, in order of files."""
+        wanted = hash(name)
+        low = int(np.searchsorted(self._names, wanted, "left"))
+        high = int(np.searchsorted(self._names, wanted, "right"))
+        found = []
+        for at in range(low, high):
+            entry = self.entries[int(self._owner[at])]
+            if _related(entry.language, language):
+                found.append(Place(entry, *entry.definition(int(self._number[at]))))
+        return found
+
+    def rarity(self, word: str) -> float:
+        """1 for a word that no file mentions, towards 0 for one that all do."""
+        files = max(len(self.entries), _FEW)
+        seen = min(int(self._seen[hash(word) & (_TABLE - 1)]), files)
+        return 1.0 - math.log1p(seen) / math.log1p(files)
+
+    def meant(self, modules: Iterable[tuple[str, ...]], language: str) -> dict[str, Entry]:
+        """Files that imports of these modules mean, by path; see :mod:`.imports`."""
+        found = {}
+        for parts in modules:
+            ends = {*parts[-1:], *parts[-2:-1]}
+            for at in sorted({at for end in ends for at in self._by_ending.get(end, ())}):
+                entry = self.entries[at]
+                if _related(entry.language, language) and is_meant(entry.path, (parts,)):
+                    found[entry.path] = entry
+        return found
+
+    @property
+    def bytes_held(self) -> int:
+        """Memory of the entries and the tables, texts aside; roughly."""
+        tables = self._names.nbytes + self._owner.nbytes + self._number.nbytes + self._seen.nbytes
+        return int(tables) + sum(entry.size for entry in self.entries)
+
+
+def _endings(entries: Sequence[Entry]) -> dict[str, list[int]]:
+    """Numbers of entries by the name of the file without its suffix, and by that of its folder."""
+    found: dict[str, list[int]] = {}
+    for at, entry in enumerate(entries):
+        parts = entry.path.rsplit("/", 2)
+        for end in {parts[-1].split(".", 1)[0], *parts[-2:-1]}:
+            found.setdefault(end, []).append(at)
+    return found
+
+
+def _related(one: str, other: str) -> bool:
+    styled = ("css", "typescriptreact", "javascriptreact", "html")
+    return family_of(one) == family_of(other) or (one == "css" and other in styled)
+
+
+class Index:
+    """Entries by path, with their texts. One thread writes; any may read :attr:`snapshot`."""
+
+    def __init__(self, text_bytes: int = TEXT_BYTES) -> None:
+        self.snapshot = Snapshot()
+        self._entries: dict[str, Entry] = {}
+        self._unfit: dict[str, tuple[int, int]] = {}  # stamps of files that are no code
+        self._texts: OrderedDict[str, bytes] = OrderedDict()  # compressed, least recent first
+        self._held = 0  # bytes of them
+        self._text_bytes = text_bytes
+        self._missed: set[str] = set()
+        self._lock = Lock()  # of the texts and of what is missed
+        self.is_stale = False  # do entries differ from the snapshot?
+
+    def put(self, entry: Entry, text: str) -> None:
+        self._entries[entry.path] = entry
+        self._unfit.pop(entry.path, None)
+        self.is_stale = True
+        self.put_text(entry.path, text)
+
+    def put_text(self, path: str, text: str) -> None:
+        packed = zlib.compress(text.encode("utf-8", "replace"), 1)
+        with self._lock:
+            self._held += len(packed) - len(self._texts.pop(path, b""))
+            self._texts[path] = packed
+            self._missed.discard(path)
+            while self._held > self._text_bytes and len(self._texts) > 1:
+                self._held -= len(self._texts.popitem(last=False)[1])
+
+    def put_unfit(self, path: str, stamp: tuple[int, int]) -> None:
+        """There is nothing to remember of this file until it changes."""
+        self.remove(path)
+        self._unfit[path] = stamp
+
+    def remove(self, path: str) -> None:
+        self._unfit.pop(path, None)
+        if self._entries.pop(path, None) is None:
+            return
+        self.is_stale = True
+        with self._lock:
+            self._held -= len(self._texts.pop(path, b""))
+            self._missed.discard(path)
+
+    def stamp(self, path: str) -> tuple[int, int] | None:
+        entry = self._entries.get(path)
+        return self._unfit.get(path) if entry is None else entry.stamp
+
+    def paths(self) -> list[str]:
+        return [*self._entries, *self._unfit]
+
+    def renew(self) -> None:
+        """Show readers what was put and removed since."""
+        self.is_stale = False
+        self.snapshot = Snapshot(tuple(self._entries.values()))
+
+    def text(self, path: str) -> str | None:
+        """A file's text; None where it was given up for memory. It is then read again in the
+        background, see :meth:`missed`."""
+        with self._lock:
+            packed = self._texts.get(path)
+            if packed is None:
+                self._missed.add(path)
+                return None
+            self._texts.move_to_end(path)
+        return zlib.decompress(packed).decode("utf-8")
+
+    def missed(self) -> set[str]:
+        """Paths whose text was asked for in vain since the last call."""
+        with self._lock:
+            missed, self._missed = self._missed, set()
+            return missed
+
+    @property
+    def bytes_held(self) -> int:
+        return self._held + self.snapshot.bytes_held

@@ -1,0 +1,237 @@
+"""Which files of a workspace are worth reading, and reading them.
+
+Git says which files there are, ignored ones left out; without it the folders are walked and their
+``.gitignore`` files heeded. Secrets, binaries, what is generated, minified or too large stay
+unread. Blocks on the disk, so it runs in the background. Knows nothing of the index.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from posixpath import splitext
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from pathspec import GitIgnoreSpec
+
+from ..model.syntax import language_of
+
+MOST_FILES = 20_000  # of a workspace; what is nearest to the open files comes first
+MOST_LISTED = 300_000  # names looked at in a folder without git
+MOST_BYTES = 256 * 1024  # of a file; larger ones are data or made by a program
+_GIT_TIMEOUT_S = 30.0
+
+#: Folders of other people's code and of what a build leaves behind, even where git tracks them.
+SKIPPED_FOLDERS = frozenset(
+    (
+        *(".git", ".hg", ".svn", "node_modules", "bower_components", "__pycache__", ".venv"),
+        *("venv", "site-packages", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache"),
+        *(".gradle", ".idea", ".vs", ".next", ".nuxt", ".cache", ".yarn", ".terraform"),
+        *("vendor", "third_party", "Pods", "DerivedData", "target", "bin", "obj", "dist", "build"),
+    )
+)
+#: Of those, the names that are also given to people's own code: skipped only where git does not
+#: say that they belong to it.
+_OWN_WITH_GIT = frozenset(("bin", "build", "dist", "obj", "target", "third_party"))
+_GENERATED_NAMES = (
+    *("*.min.js", "*.min.css", "*.bundle.js", "*_pb2.py", "*_pb2.pyi", "*_pb2_grpc.py"),
+    *("*.pb.go", "*.pb.cc", "*.pb.h", "*.pb.rs", "*.g.cs", "*.designer.cs", "*.g.dart"),
+    *("*.generated.*", "*_generated.*", "*.freezed.dart", "*.d.ts.map"),
+)
+_GENERATED = re.compile(
+    r"@generated\b|\b(?:auto-?generated|automatically generated|code generated)\b|\bdo not edit\b",
+    re.IGNORECASE,
+)
+_GENERATED_WITHIN = 600  # characters from the beginning, where such a remark stands
+_DENSE = 200  # characters of the mean line above which a text was not written by hand
+#: Languages whose files define nothing that other files name.
+_WITHOUT_NAMES = frozenset(("json", "jsonc", "html"))
+_WITHOUT_GRAMMAR = {
+    ".dart": "dart",
+    ".ex": "elixir",
+    ".exs": "elixir",
+    ".groovy": "groovy",
+    ".jl": "julia",
+    ".nim": "nim",
+    ".pl": "perl",
+    ".pm": "perl",
+    ".ps1": "powershell",
+    ".r": "r",
+    ".scala": "scala",
+    ".svelte": "svelte",
+    ".swift": "swift",
+    ".vue": "vue",
+    ".zig": "zig",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file worth reading."""
+
+    path: str  # as shown to the model: below its workspace folder, "/" separated
+    file: Path
+    language: str
+
+
+def folder_of(uri: str) -> Path | None:
+    """The folder that a ``file:`` URI names; None for any other."""
+    try:
+        parts = urlsplit(uri)
+        if parts.scheme != "file":
+            return None
+        host = "" if parts.netloc in ("", "localhost") else f"//{parts.netloc}"
+        return Path(host + url2pathname(parts.path))
+    except ValueError:
+        return None
+
+
+def code_language(path: str) -> str | None:
+    """The language of a file that may define names for others; None: none is known."""
+    language = language_of(path) or _WITHOUT_GRAMMAR.get(splitext(path)[1].lower())
+    return None if language in _WITHOUT_NAMES else language
+
+
+def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
+    """The files below ``folder`` that are worth reading.
+
+    Args:
+        refuse: why a path must not be read, "" if it may be.
+    """
+    names = _by_git(folder)
+    if names is None:
+        names = _by_walk(folder)
+        skipped = SKIPPED_FOLDERS
+    else:
+        skipped = SKIPPED_FOLDERS - _OWN_WITH_GIT
+    found = []
+    for name in names:
+        language = code_language(name)
+        if language is None or refuse(name) or not skipped.isdisjoint(name.split("/")[:-1]):
+            continue
+        base = name.rsplit("/", 1)[-1].lower()
+        if not any(fnmatchcase(base, glob) for glob in _GENERATED_NAMES):
+            found.append(Found(name, folder / name, language))
+    return found
+
+
+def stamp_of(file: Path) -> tuple[int, int] | None:
+    """What changes when a file does: ns of its last change, and bytes. None: nothing to read."""
+    try:
+        status = file.lstat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def read_code(file: Path) -> str | None:
+    """The text of a file with ``\\n`` line ends; None where it is not code that people write."""
+    try:
+        data = file.read_bytes()
+    except OSError:
+        return None
+    if len(data) > MOST_BYTES or b"\0" in data:
+        return None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return None if is_made(text) else text
+
+
+def is_made(text: str) -> bool:
+    """Was this made by a program: does it say so, or is it too dense?"""
+    if _GENERATED.search(text, 0, _GENERATED_WITHIN):
+        return True
+    return len(text) > 5_000 and len(text) > _DENSE * (text.count("\n") + 1)
+
+
+# --- listing ----------------------------------------------------------------------------------
+
+
+def _by_git(folder: Path) -> list[str] | None:
+    """What git tracks or would track; None where there is no git, or it knows nothing of this."""
+    command = [
+        *("git", "-c", "core.fsmonitor=false"),  # a repository must not choose what gets run
+        *("-c", "core.quotepath=false", "ls-files", "-z"),
+        *("--cached", "--others", "--exclude-standard"),
+    ]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_GIT_TIMEOUT_S,
+            creationflags=_NO_WINDOW,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    names = [name for name in done.stdout.decode("utf-8", "replace").split("\0") if name]
+    # None at all: perhaps a folder that the repository around it ignores.
+    return list(dict.fromkeys(names)) if done.returncode == 0 and names else None
+
+
+_NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows alone has it
+
+
+def _by_walk(folder: Path) -> list[str]:
+    """Files below ``folder`` in alphabetical order, level by level; links are not followed."""
+    names: list[str] = []
+    waiting: list[tuple[str, _Ignored]] = [("", ())]
+    looked_at = 0
+    while waiting and looked_at < MOST_LISTED:
+        below, ignored = waiting.pop(0)
+        own = _ignore_file(folder / below / ".gitignore")
+        if own is not None:
+            ignored = (*ignored, (below, own))
+        for entry in _entries(folder / below):
+            looked_at += 1
+            name = below + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in SKIPPED_FOLDERS and not _is_ignored(f"{name}/", ignored):
+                    waiting.append((f"{name}/", ignored))
+            elif not _is_ignored(name, ignored):
+                names.append(name)
+    return names
+
+
+_Ignored = tuple[tuple[str, GitIgnoreSpec], ...]  # folder with its "/", and what it ignores
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return
+
+
+def _ignore_file(file: Path) -> GitIgnoreSpec | None:
+    try:
+        lines = file.read_text("utf-8", "replace").splitlines()
+        return GitIgnoreSpec.from_lines(lines)
+    except (OSError, ValueError):
+        return None
+
+
+def _is_ignored(name: str, ignored: _Ignored) -> bool:
+    """The innermost ``.gitignore`` that says anything decides."""
+    for folder, spec in reversed(ignored):
+        said = spec.check_file(name[len(folder) :]).include
+        if said is not None:
+            return said
+    return False
