@@ -82,6 +82,7 @@ class Gathered:
     """The context of one place. ``related`` and ``region`` go into the request."""
 
     region: Region
+    cost: float  # tokens of the region with its line numbers, estimated
     related: tuple[RelatedFile, ...]  # in the prompt's order: what has been in use longest first
     pieces: tuple[Piece, ...]  # the same, with score, reason and cost of each
     left_out: tuple[LeftOut, ...]  # best first; only of the last time that any were chosen
@@ -153,7 +154,8 @@ class Context:
         if state is None or kept is None or region is not kept:
             gathered = self._choose(view, lines, line, region, state, add=False)
         elif _typing(state, view, line, len(lines)):
-            gathered = replace(state.gathered, region=region)
+            cost = sum(map(regions.cost, lines[slice(*region.lines)]))
+            gathered = replace(state.gathered, region=region, cost=cost)
         else:
             gathered = self._choose(view, lines, line, region, state, add=True)
         self._states[view.uri] = _State(view, line, gathered)
@@ -257,9 +259,16 @@ class Context:
             chosen, left_out = add_to(used, candidates, room, _most(view.budget))
         else:
             chosen, left_out = select(used, candidates, room, _most(view.budget))
-        related = tuple(piece.related for piece in chosen)
-        count = len(scene.names)
-        return Gathered(region, related, chosen, left_out, room, count, len(snapshot))
+        return Gathered(
+            region=region,
+            cost=sum(map(regions.cost, lines[slice(*region.lines)])),
+            related=tuple(piece.related for piece in chosen),
+            pieces=chosen,
+            left_out=left_out,
+            room=room,
+            names=len(scene.names),
+            files=len(snapshot),
+        )
 
     def _scene(
         self, view: View, lines: Sequence[str], line: int, region: Region, snapshot: Snapshot

@@ -233,15 +233,24 @@ def _outline(entry: Entry, text: str, score: float, why: str) -> Piece | None:
     """The first lines of what a file defines."""
     lines = text.split("\n")
     spans = [entry.definition(at) for at in range(entry.definitions)]
-    starts = sorted({first for kind, first, _ in spans if kind != "value"})[:MOST_LINES]
-    shown = [lines[at] for at in starts if at < len(lines)]
+    starts = {_headline(lines, first, last) for kind, first, last in spans if kind != "value"}
+    order = sorted(starts)[:MOST_LINES]
+    shown = [lines[at] for at in order if at < len(lines)]
     if not shown:
         return None
     body = "\n".join(shown)[:_MOST_CHARS]
     return Piece(
-        *("import", entry.path, starts[0], starts[-1] + 1, body, why, score),
+        *("import", entry.path, order[0], order[-1] + 1, body, why, score),
         stamp=entry.stamp,
     )
+
+
+def _headline(lines: Sequence[str], first: int, last: int) -> int:
+    """The line of a definition that names it: behind decorators and their like."""
+    at = first
+    while at + 1 < min(last, len(lines)) and lines[at].lstrip().startswith(("@", "#[")):
+        at += 1
+    return at
 
 
 # --- what was looked at, what is wrong -----------------------------------------------------------

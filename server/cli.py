@@ -245,6 +245,27 @@ def complete(
     asyncio.run(_ask_once(settings, server, ask))
 
 
+@app.command("context")
+def show_context(
+    place: Annotated[str, typer.Argument(metavar="FILE:LINE:COL", help="1-based, in characters.")],
+    budget: Annotated[int, typer.Option(min=64, max=32768, help="Tokens of the prompt.")] = 2048,
+    infill: Annotated[
+        bool, typer.Option("--infill", help="Of an infill, not a next edit.")
+    ] = False,
+    prompt: Annotated[bool, typer.Option("--prompt", help="Print the prompt itself, too.")] = False,
+    model: Model = None,
+) -> None:
+    """What the model is shown at one place of a file: each part, why, and its cost in tokens."""
+    from . import complete, context
+
+    try:
+        parsed = complete.Place.parse(place)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="FILE:LINE:COL") from None
+    task: Literal["infill", "next_edit"] = "infill" if infill else "next_edit"
+    context.show(_settings(model=model), parsed, task, budget, prompt)
+
+
 async def _ask_once(
     settings: Settings, server: str | None, ask: Callable[[Predictor], Awaitable[None]]
 ) -> None:

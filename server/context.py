@@ -1,0 +1,229 @@
+"""``redraft context FILE:LINE:COL``: what the model would be shown at one place, and why.
+
+Indexes the workspace here and now, gathers as the language server does, and prints each part of the
+prompt with what it cost. Nothing is predicted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from redraft.lsp.context import Context, Gathered, View
+from redraft.lsp.indexer import Indexer, fill
+from redraft.lsp.rules import refuse_file, refuse_text
+from redraft.lsp.settings import LspSettings
+from redraft.model.config import ModelConfig
+from redraft.model.errors import InvalidRequest, WeightsError
+from redraft.model.prompt import render
+from redraft.model.records import EditRequest, Task
+from redraft.model.tokens import FILE, HISTORY, MARKS, PREFIX, SUFFIX, Tokenizer
+from redraft.model.weights import ensure, info, ready_variants
+from rich.table import Table
+from rich.text import Text
+
+from .complete import Place, cursor_at, read_text
+from .console import bar, out
+from .settings import Settings
+
+_SHOWN_LEFT_OUT = 8
+#: What stands behind a mark in the part of a prompt that is far from the cursor.
+_PARTS = {SUFFIX: "lines below", HISTORY: "recent edits", PREFIX: "lines above"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the prompt."""
+
+    what: str
+    where: str
+    tokens: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Kit:
+    """What it takes to render a prompt."""
+
+    tokenizer: Tokenizer
+    config: ModelConfig
+
+
+def show(settings: Settings, place: Place, task: Task, budget: int, prompt: bool) -> None:
+    """Print the context of ``place``.
+
+    Args:
+        budget: tokens of the whole prompt.
+        prompt: print the rendered prompt as well.
+
+    Raises:
+        InvalidRequest: the file cannot be read, has no such place, or is excluded.
+        WeightsError: ``prompt`` is asked for and the model is not here.
+    """
+    kit = _kit(settings, must=prompt)
+    root = workspace_of(place.file)
+    path = place.file.resolve().relative_to(root).as_posix()
+    view = _view(place, path, budget)
+    indexer = Indexer(_refuse)
+    with bar() as told:
+        fill(
+            indexer.index,
+            [root],
+            _refuse,
+            lambda done, total: told(f"indexing {root}", done / max(1, total)),
+        )
+    gathered = Context(indexer, _refuse).gather(view)
+    request = request_for(view, gathered, task)
+    parts = list(parts_of(request, gathered, kit, budget) if kit else _estimated(gathered, path))
+    out.print(_table(parts, exact=kit is not None), soft_wrap=False)
+    if gathered.left_out:
+        out.print(_left_out(gathered), soft_wrap=False)
+    held = indexer.index.bytes_held / 1e6
+    out.print(
+        f"{gathered.names} names near the cursor, {gathered.files} files indexed in {held:.1f} MB; "
+        f"{gathered.spent:.0f} of about {gathered.room} tokens for excerpts used",
+        style="dim",
+        markup=False,
+    )
+    if prompt and kit is not None:
+        out.print()
+        out.print(spelled(request, kit.tokenizer, kit.config, budget), markup=False, style="")
+
+
+def workspace_of(file: Path) -> Path:
+    """The repository a file is in, else the current folder where that holds it, else its own."""
+    file = file.resolve()
+    for folder in file.parents:
+        if (folder / ".git").exists():
+            return folder
+    here = Path.cwd().resolve()
+    return here if file.is_relative_to(here) else file.parent
+
+
+def request_for(view: View, gathered: Gathered, task: Task) -> EditRequest:
+    return EditRequest(
+        task=task,
+        path=view.path,
+        text=view.text,
+        cursor=view.cursor,
+        related=gathered.related,
+        edits=view.edits,
+        region=gathered.region.lines if task == "next_edit" else None,
+    )
+
+
+def parts_of(request: EditRequest, gathered: Gathered, kit: _Kit, budget: int) -> Iterator[Part]:
+    """Each part of the rendered prompt, in its order, with the tokens it really takes."""
+    tokenizer = kit.tokenizer
+    rendered = render(request, tokenizer, kit.config, budget)
+    sections = _sections(rendered.tokens, tokenizer)
+    files = [at for at, (mark, _) in enumerate(sections) if mark == FILE]
+    left = len(gathered.pieces) - (len(files) - 1)  # cut from the front for want of room
+    pieces = iter(gathered.pieces[left:])
+    for piece in gathered.pieces[:left]:
+        yield Part("left out", piece.path, 0, f"{piece.why}: the prompt had no room for it")
+    *far, (_, before), (_, behind) = sections  # the near window is the last two
+    for at, (mark, count) in enumerate(far):
+        if mark == FILE and at != files[-1]:
+            piece = next(pieces)
+            where = f"{piece.path}:{piece.first + 1}-{piece.last}"
+            yield Part(piece.kind, where, count, f"{piece.why} (score {piece.score:.2f})")
+        elif mark == FILE:
+            yield Part("path", request.path, count, "the file itself")
+        else:
+            yield Part(_PARTS[mark], request.path, count, "as far as there is room")
+    first, last = rendered.region
+    where, count = f"{request.path}:{first + 1}-{last}", before + behind
+    if request.task == "next_edit":
+        yield Part("region", where, count, gathered.region.why)
+    else:
+        yield Part("near window", where, count, "lines around the cursor")
+    if rendered.cut:
+        yield Part("left out", "", 0, rendered.cut)
+
+
+def spelled(request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int) -> str:
+    """The rendered prompt as people read it, each mark by its name on a new line."""
+    rendered = render(request, tokenizer, config, budget).tokens
+    names = {tokenizer.mark(mark): mark for mark in MARKS}
+    text, run = "", list[int]()
+    for token in rendered:
+        if token in names:
+            text += f"{tokenizer.decode(run)}\n{names[token]}"
+            run = []
+        else:
+            run.append(token)
+    return (text + tokenizer.decode(run)).removeprefix("\n")
+
+
+def _sections(tokens: Iterable[int], tokenizer: Tokenizer) -> list[tuple[str, int]]:
+    """Each mark of a prompt, and the tokens from it to the next."""
+    names = {tokenizer.mark(mark): mark for mark in MARKS}
+    found: list[tuple[str, int]] = []
+    for token in tokens:
+        if token in names:
+            found.append((names[token], 1))
+        else:
+            mark, count = found[-1]
+            found[-1] = mark, count + 1
+    return found
+
+
+def _estimated(gathered: Gathered, path: str) -> Iterator[Part]:
+    """Without a tokenizer: what was gathered, by estimates."""
+    for piece in gathered.pieces:
+        where = f"{piece.path}:{piece.first + 1}-{piece.last}"
+        yield Part(piece.kind, where, piece.tokens, f"{piece.why} (score {piece.score:.2f})")
+    first, last = gathered.region.lines
+    yield Part("region", f"{path}:{first + 1}-{last}", gathered.cost, gathered.region.why)
+
+
+def _table(parts: Iterable[Part], exact: bool) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0))
+    for heading in ("part", "where", "tokens" if exact else "tokens, about", "why"):
+        table.add_column(heading, overflow="fold", justify="left")
+    for part in parts:
+        cells = (part.what, part.where, f"{part.tokens:.0f}", part.why)
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _left_out(gathered: Gathered) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), title="not chosen", title_justify="left")
+    for heading in ("what", "where", "tokens, about", "score", "reason"):
+        table.add_column(heading, overflow="fold")
+    for each in gathered.left_out[:_SHOWN_LEFT_OUT]:
+        piece = each.piece
+        cells = (piece.why, f"{piece.path}:{piece.first + 1}-{piece.last}", f"{piece.tokens:.0f}")
+        table.add_row(*map(Text, (*cells, f"{piece.score:.2f}", each.reason)), style="dim")
+    return table
+
+
+def _view(place: Place, path: str, budget: int) -> View:
+    text = read_text(place.file)
+    cursor = cursor_at(text, place)
+    objection = _refuse(path) or refuse_text(text, cursor, LspSettings())
+    if objection:
+        raise InvalidRequest(f"The language server would show nothing of {place.file}: {objection}")
+    return View(place.file.resolve().as_uri(), path, "", text, cursor, budget=budget)
+
+
+def _refuse(path: str) -> str:
+    return refuse_file(path, LspSettings())
+
+
+def _kit(settings: Settings, must: bool) -> _Kit | None:
+    """Tokenizer and configuration of the configured model, where it is here already."""
+    ready = ready_variants(info(settings.model))
+    if not ready:
+        if must:
+            raise WeightsError(
+                f"The prompt needs the tokenizer of {settings.model}, which is not here yet. Run "
+                "'redraft model pull' first, or leave out --prompt."
+            )
+        return None
+    folder = ensure(settings.model, ready[0])
+    config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text("utf-8")))
+    return _Kit(Tokenizer.from_file(folder / "tokenizer.json"), config)
