@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
 
 from redraft.model.config import ModelConfig
 from redraft.model.denoise import AUTOREGRESSIVE, LEFTMOST_FIRST, Plan, plan_for
@@ -17,20 +19,38 @@ PLANS: dict[str, Plan] = {
 }
 
 
-def plan_named(name: str, threshold: float | None = None) -> Plan:
-    """A plan, with another threshold if given.
+def plan_named(name: str, threshold: float | None = None, changes: Sequence[str] = ()) -> Plan:
+    """A plan, with another threshold if given, and with ``field=value`` changes of its fields.
 
     Raises:
-        SettingsError: there is no such plan, or it has no threshold to set.
+        SettingsError: there is no such plan or field, or the plan has no threshold to set.
     """
     plan = PLANS.get(name)
     if plan is None:
         raise SettingsError(f"There is no plan {name!r}; choose one of {', '.join(PLANS)}.")
-    if threshold is None:
-        return plan
-    if plan.threshold > 1:
-        raise SettingsError(f"The plan {name} places one token a step and has no threshold.")
-    return replace(plan, threshold=threshold)
+    if threshold is not None:
+        if plan.threshold > 1:
+            raise SettingsError(f"The plan {name} places one token a step and has no threshold.")
+        plan = replace(plan, threshold=threshold)
+    for change in changes:
+        field, _, value = change.partition("=")
+        plan = replace(plan, **{field: _read(plan, field, value)})
+    return plan
+
+
+def _read(plan: Plan, field: str, value: str) -> Any:
+    """``value`` as the plan's field holds it: a number, or yes or no."""
+    known = [f.name for f in fields(Plan)]
+    if field not in known:
+        raise SettingsError(f"A plan has no field {field!r}; it has {', '.join(known)}.")
+    if isinstance(getattr(plan, field), bool):
+        if value not in ("yes", "no"):
+            raise SettingsError(f"{field} is yes or no, not {value!r}.")
+        return value == "yes"
+    try:
+        return int(value) if isinstance(getattr(plan, field), int) else float(value)
+    except ValueError as error:
+        raise SettingsError(f"{field} is a number, not {value!r}.") from error
 
 
 def check_plan(plan: Plan, config: ModelConfig) -> None:

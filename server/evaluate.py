@@ -57,6 +57,10 @@ PlanName = Annotated[
 Threshold = Annotated[
     float | None, typer.Option(min=0, max=1, help="Probability to place a token; else the plan's.")
 ]
+Change = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as accept_above=0.3."),
+]
 Context = Annotated[int, typer.Option(min=64, max=32768, help="Prompt budget, tokens.")]
 #: Holds every problem of HumanEval-Infilling whole (577 tokens at most, 261 of them suffix).
 WHOLE = 2_048
@@ -95,6 +99,7 @@ def infill(
     threads: Threads = None,
     plan: PlanName = "medium",
     threshold: Threshold = None,
+    change: Change = None,
     context: Annotated[
         int | None,
         typer.Option(
@@ -121,14 +126,14 @@ def infill(
     problems, source = _gaps(human_eval, commits)
     if human_eval is not None and weakness():
         _warn(f"The sandbox is weak here: {weakness()}.")
-    chosen, context = _plan(plan, threshold), context or (WHOLE if human_eval else SERVED)
+    chosen, context = _plan(plan, threshold, change), context or (WHOLE if human_eval else SERVED)
     subject = _subject(model, adapter, weights, variant, provider, out)
     with _loaded(subject, threads, context) as judged:
         _check(chosen, judged)
         settings = {
             "benchmark": "infill", **source, **_about(subject), "plan": plan,
-            "threshold": threshold, "context": context, "max_tokens": max_tokens,
-            "max_lines": max_lines, "seed": seed,
+            "threshold": threshold, "set": change or [], "context": context,
+            "max_tokens": max_tokens, "max_lines": max_lines, "seed": seed,
         }  # fmt: skip
         with _run(out, settings, resume) as run:
             asking = Asking(chosen, max_tokens, max_lines, seed)
@@ -168,6 +173,7 @@ def edits(
     threads: Threads = None,
     plan: PlanName = "medium",
     threshold: Threshold = None,
+    change: Change = None,
     context: Context = SERVED,
     max_tokens: MaxTokens = 128,
     out: Out = None,
@@ -183,14 +189,14 @@ def edits(
     from .figures import show_tables
 
     steps = [step for change in read_changes(commits) for step in steps_of(change)]
-    chosen = _plan(plan, threshold)
+    chosen = _plan(plan, threshold, change)
     subject = _subject(model, adapter, weights, variant, provider, out)
     with _loaded(subject, threads, context) as judged:
         _check(chosen, judged)
         settings = {
             "benchmark": "edits", "source": commits.name, "sample": fingerprint(steps),
-            **_about(subject), "plan": plan, "threshold": threshold, "context": context,
-            "max_tokens": max_tokens, "seed": seed,
+            **_about(subject), "plan": plan, "threshold": threshold, "set": change or [],
+            "context": context, "max_tokens": max_tokens, "seed": seed,
         }  # fmt: skip
         with _run(out, settings, resume) as run:
             asked = in_turn(steps, limit, seed)
@@ -282,10 +288,10 @@ def compare_runs(
 # --- what every benchmark does --------------------------------------------------------------------
 
 
-def _plan(name: str, threshold: float | None) -> Plan:
+def _plan(name: str, threshold: float | None, changes: list[str] | None) -> Plan:
     from redraft.evals.plans import plan_named
 
-    return plan_named(name, threshold)
+    return plan_named(name, threshold, changes or ())
 
 
 def _check(plan: Plan, model: Model) -> None:

@@ -193,6 +193,11 @@ def test_a_gap_without_tests_is_not_run(weights: Path) -> None:
 
 def test_plans_by_name() -> None:
     assert plan_named("medium", 0.7) == replace(PLANS["medium"], threshold=0.7)
+    changed = plan_named("medium", None, ["accept_above=0.3", "copies=no", "repair_steps=2"])
+    assert (changed.accept_above, changed.copies, changed.repair_steps) == (0.3, False, 2)
+    for wrong in ("accept=0.3", "copies=maybe", "accept_above=much"):
+        with pytest.raises(SettingsError):
+            plan_named("medium", None, [wrong])
     with pytest.raises(SettingsError, match="choose one of low, medium"):
         plan_named("bold")
     with pytest.raises(SettingsError, match="has no threshold"):
