@@ -23,7 +23,7 @@ from .exchange import SERVICE, error_response, json_response
 from .metrics import CONTENT_TYPE, Metrics
 from .service import Service
 from .settings import Settings, is_loopback
-from .wires import mercury, openai, redraft
+from .wires import feedback, llamacpp, mercury, ollama, openai, redraft
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +47,12 @@ def create_app(predictor: Predictor, settings: Settings) -> web.Application:
         client_max_size=settings.max_body_bytes,
         middlewares=[_count, _translate_errors, _guard],
     )
-    app[SERVICE] = Service(predictor, settings, Metrics())
+    metrics_ = Metrics()
+    app[SERVICE] = Service(predictor, settings, metrics_)
+    app[feedback.LEDGER] = feedback.Ledger(metrics_.registry)
     app.router.add_get("/health", health)
     app.router.add_get("/metrics", metrics)
-    for wire in (openai, mercury, redraft):
+    for wire in (openai, mercury, feedback, llamacpp, ollama, redraft):
         app.router.add_routes(wire.routes)
     return app
 
@@ -93,15 +95,9 @@ async def _count(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _translate_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
-    except Overloaded as error:
-        wait_s = math.ceil(error.retry_after_s)
-        return _of(error, {"Retry-After": str(wait_s)})
-    except ModelNotReady as error:
-        return _of(error, {"Retry-After": str(NOT_READY_RETRY_S)})
-    except Unauthorized as error:
-        return _of(error, {"WWW-Authenticate": 'Bearer realm="redraft"'})
     except RedraftError as error:
-        return _of(error)
+        body = error_to_json(error)
+        return _as_expected(request, body, error.http_status, _headers(error))
     except web.HTTPException as error:
         return _http_error(request, error)
     except (ConnectionResetError, asyncio.CancelledError):
@@ -124,8 +120,23 @@ async def _translate_errors(request: web.Request, handler: Handler) -> web.Strea
         )
 
 
-def _of(error: RedraftError, headers: dict[str, str] | None = None) -> web.Response:
-    return json_response(error_to_json(error), status=error.http_status, headers=headers)
+def _headers(error: RedraftError) -> dict[str, str]:
+    if isinstance(error, Overloaded):
+        return {"Retry-After": str(math.ceil(error.retry_after_s))}
+    if isinstance(error, ModelNotReady):
+        return {"Retry-After": str(NOT_READY_RETRY_S)}
+    if isinstance(error, Unauthorized):
+        return {"WWW-Authenticate": 'Bearer realm="redraft"'}
+    return {}
+
+
+def _as_expected(
+    http: web.Request, body: dict[str, Any], status: int, headers: dict[str, str]
+) -> web.Response:
+    """An error in the shape that the route's clients read."""
+    if http.path.startswith(ollama.ADDRESS):
+        body = {"error": body["error"]["message"]}
+    return json_response(body, status=status, headers=headers)
 
 
 def _http_error(http: web.Request, error: web.HTTPException) -> web.Response:

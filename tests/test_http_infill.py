@@ -217,9 +217,9 @@ def test_fim_markers_are_recognised(prompt: str) -> None:
 @pytest.mark.parametrize(
     "prompt",
     [
-        "<[fim-suffix]>z<[fim-prefix]><filename>a.py\n<<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
+        "<[fim-suffix]>z<[fim-prefix]><filename>a.py\n<<<<<<< CURRENT\nx\n=======\n<[fim-",
         "<|marker_1|>x<|marker_2|>",
-        "<|file_sep|>current/a.py\nx\n<|file_sep|>updated/a.py\n",
+        "<|file_sep|>current/a.py\nx\n<|file_sep|>updated/b.py\n",
         "### User Excerpt:\n<|editable_region_start|>",
         "<|im_start|>user\nhello<|im_end|>",
         "<|fim_prefix|>no middle marker<|fim_suffix|>",

@@ -1,6 +1,6 @@
 """What the completion formats (OpenAI's and Mercury's) share: fields in, choices and usage out.
 
-Texts of clients may have ``\\r\\n`` line ends; inside there is only ``\\n``. Knows nothing of HTTP.
+Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -8,85 +8,90 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from redraft.model.errors import InvalidRequest, UnknownModel
-from redraft.model.records import (
-    Candidate,
-    CanvasState,
-    EditRequest,
-    ModelStatus,
-    Prediction,
-)
+from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.wire import Fields, Json, check_text
 
 from ..settings import Settings
+from .answers import NO_PATH, Question, question
+from .markers import Middle, Rewrite, Unknown
+from .regions import MAX_EDIT_TOKENS, unix
 
-FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length"}
-
-#: Name shown to the model where the client does not say which file it is.
-NO_PATH = "untitled"
+#: Of an infill whose client does not say how much it wants; the record's own default.
+INFILL_TOKENS = EditRequest(task="infill", path="", text="", cursor=0).max_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """A completion request, understood."""
 
-    request: EditRequest | None  # None: nothing to compute, the answer is empty
+    question: Question
     model: str | None
     stream: bool
     include_usage: bool  # a stream ends with a chunk of usage
     diffusing: bool  # a stream shows each canvas state
-    newline: str  # the client's line end
 
 
-def read_ask(fields: Fields, middle: tuple[str, str] | None, settings: Settings) -> Ask:
-    """The sampling fields of a completion request around ``middle``, (before, after) the cursor.
+def read_ask(fields: Fields, meant: Middle | Rewrite | Unknown, settings: Settings) -> Ask:
+    """The sampling fields of a completion request for ``meant``.
 
     Raises:
         InvalidRequest: names the field and what it must be.
     """
     stream_options = "stream_options" in fields
     options = fields.object("stream_options", Fields) if stream_options else Fields({})
-    temperature = fields.number("temperature", 0, 2, 0.0)
-    top_p = fields.number("top_p", 0, 1, 1.0)
-    seed = fields.integer("seed", -(2**63), 2**64 - 1, None)
-    default = EditRequest(task="infill", path=NO_PATH, text="", cursor=0)
-    request = replace(
-        default,
-        max_tokens=fields.integer("max_tokens", 1, default=default.max_tokens),
-        temperature=temperature,
-        top_p=top_p,
-        seed=None if seed is None else seed % 2**53,
-        stop=_read_stop(fields, settings.max_stops),
+    template = read_sampling(
+        fields,
+        max_tokens=fields.integer("max_tokens", 1, default=default_tokens(meant)),
+        stop=read_stop(fields, settings.max_stops),
         candidates=fields.integer("n", 1, settings.max_candidates, 1),
     )
-    newline = "\n"
-    if middle is not None:
-        before, after = middle
-        newline = "\r\n" if "\r\n" in before or "\r\n" in after else "\n"
-        before = _inside(before)
-        request = replace(request, text=before + _inside(after), cursor=len(before))
     return Ask(
-        request=None if middle is None else request,
+        question=question(meant, template),
         model=fields.text("model", None),
         stream=fields.flag("stream", False),
         include_usage=options.flag("include_usage", False),
         diffusing=fields.flag("diffusing", False),
-        newline=newline,
     )
 
 
-def _inside(text: str) -> str:
-    return text.replace("\r\n", "\n")
+def default_tokens(meant: Middle | Rewrite | Unknown) -> int:
+    """Of clients that do not say how much they want: a few lines of infill, or a whole edit."""
+    return MAX_EDIT_TOKENS if isinstance(meant, Rewrite) else INFILL_TOKENS
 
 
-def _read_stop(fields: Fields, most: int) -> tuple[str, ...]:
+def read_sampling(
+    fields: Fields,
+    max_tokens: int,
+    stop: tuple[str, ...],
+    candidates: int = 1,
+) -> EditRequest:
+    """The fields that all completion formats call alike, in a request that asks nothing yet."""
+    temperature = fields.number("temperature", 0, 2, 0.0)
+    top_p = fields.number("top_p", 0, 1, 1.0)
+    seed = fields.integer("seed", -(2**63), 2**64 - 1, None)
+    return EditRequest(
+        task="infill",
+        path=NO_PATH,
+        text="",
+        cursor=0,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        top_p=top_p,
+        seed=None if seed is None else seed % 2**53,
+        stop=stop,
+        candidates=candidates,
+    )
+
+
+def read_stop(fields: Fields, most: int) -> tuple[str, ...]:
     def one(value: object, name: str) -> str:
         text = check_text(value, name)
         if not text:
             raise InvalidRequest(f"'{name}' is empty. Leave it out, or say where to stop.")
-        return _inside(text)
+        return unix(text)
 
     if "stop" not in fields:
         return ()
@@ -130,34 +135,19 @@ class Head:
     def new(cls, model: str) -> Head:
         return cls(f"cmpl-{uuid.uuid4().hex}", int(time.time()), model)
 
-    def body(self, choices: list[Json]) -> Json:
+    def body(self, choices: list[Json], kind: str = "text_completion") -> Json:
         return {
             "id": self.id,
-            "object": "text_completion",
+            "object": kind,
             "created": self.created,
             "model": self.model,
             "choices": choices,
         }
 
 
-def answers(prediction: Prediction | None, newline: str) -> list[tuple[str, str]]:
-    """(text, finish reason) per choice; a prediction without candidates is one empty choice."""
-
-    def answer(candidate: Candidate) -> tuple[str, str]:
-        return outside(candidate.text, newline), FINISH_REASONS[candidate.finish]
-
-    if prediction is None or not prediction.candidates:
-        return [("", "stop")]
-    return [answer(candidate) for candidate in prediction.candidates]
-
-
-def outside(text: str, newline: str) -> str:
-    return text.replace("\n", newline) if newline != "\n" else text
-
-
-def shown(state: CanvasState, newline: str) -> str:
-    """The whole answer as it stands, masked positions as light shades."""
-    return outside(state.show(), newline)
+def why(reason: str) -> Json:
+    """Why an answer suggests nothing, for people; clients pass over fields they do not know."""
+    return {"redraft": {"reason": reason}} if reason else {}
 
 
 def usage(prediction: Prediction | None) -> Json:

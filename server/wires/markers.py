@@ -7,7 +7,22 @@ of HTTP or models.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from redraft.model.records import RelatedFile
+
+from .regions import Excerpt, related_file
+from .sweep import read_sweep, reads_sweep
+from .zeta import (
+    PSEUDO_FILES,
+    Unreadable,
+    Writer,
+    read_zeta1,
+    read_zeta2,
+    reads_zeta1,
+    reads_zeta2,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +35,24 @@ class FimFormat:
     spaced: bool = False  # one space after the prefix marker, one before each of the others
 
 
-#: Qwen, CodeGemma, Granite and Zed · StarCoder and SmolLM · DeepSeek · CodeLlama · Codestral.
+#: Qwen, CodeGemma, Granite · StarCoder and SmolLM · DeepSeek · CodeLlama · Codestral · GLM.
 FIM_FORMATS = (
     FimFormat("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
     FimFormat("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
     FimFormat("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
     FimFormat("<PRE>", "<SUF>", "<MID>", spaced=True),
     FimFormat("[PREFIX]", "[SUFFIX]", ""),
+    FimFormat("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
+)
+
+#: What precedes each file of a repository in front of a fill-in-the-middle prompt.
+FILE_MARKERS = ("<|file_sep|>", "<file_sep>")
+
+#: Formats whose prompts hold a region to be rewritten.
+EDIT_FORMATS: tuple[tuple[Callable[[str], bool], Callable[[str], tuple[Excerpt, Writer]]], ...] = (
+    (reads_zeta2, read_zeta2),
+    (reads_sweep, read_sweep),
+    (reads_zeta1, read_zeta1),
 )
 
 #: Markers of formats that are not answered (yet): chat and edit templates of other models.
@@ -43,32 +69,59 @@ class Middle:
 
     before: str
     after: str
+    path: str = ""  # "" where the client does not say it
+    related: tuple[RelatedFile, ...] = ()
+    #: Markers said so, not the absence of any.
+    marked: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A region that is asked for anew, and how the client wants to read it."""
+
+    excerpt: Excerpt
+    write: Writer
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A prompt made for another kind of model; ``marker`` gave it away."""
+    """A prompt made for another kind of model, or one that cannot be read."""
 
-    marker: str
+    marker: str  # gave it away
+    reason: str = ""  # why nothing is suggested, for people
 
 
-def recognise(prompt: str) -> Middle | Unknown:
+def recognise(prompt: str) -> Middle | Rewrite | Unknown:
     """What a prompt without a ``suffix`` field means.
 
-    Fill-in-the-middle markers: the text between them. No markers at all: a file that ends at the
-    cursor, as clients mean that leave an empty suffix out. Other markers: unknown, because
-    answering them as if they were code would put nonsense into the user's file.
+    Markers of an edit format: the region between them. Fill-in-the-middle markers: the text between
+    them. No markers at all: a file that ends at the cursor, as clients mean that leave an empty
+    suffix out. Other markers, and such that occur in the code too: unknown, because answering at
+    the wrong place would put nonsense into the user's file.
     """
+    for reads, read in EDIT_FORMATS:
+        if reads(prompt):
+            try:
+                return Rewrite(*read(prompt))
+            except Unreadable as error:
+                return Unknown(_marker(prompt), str(error))
     for form in FIM_FORMATS:
         middle = _split(prompt, form)
         if middle is not None:
             return middle
-    marker = UNKNOWN_MARKERS.search(prompt)
-    return Unknown(marker.group()) if marker else Middle(prompt, "")
+    marker = _marker(prompt)
+    if not marker:
+        return Middle(prompt, "")
+    return Unknown(marker, f"The prompt holds {marker!r}, which belongs to no format known here.")
 
 
-def _split(prompt: str, form: FimFormat) -> Middle | None:
-    """The parts of ``prompt``, prefix first or suffix first; what precedes them is not code."""
+def _marker(prompt: str) -> str:
+    found = UNKNOWN_MARKERS.search(prompt)
+    return found.group() if found else ""
+
+
+def _split(prompt: str, form: FimFormat) -> Middle | Unknown | None:
+    """The parts of ``prompt``, prefix first or suffix first; what precedes them are other files."""
     body = prompt.rstrip("\n") if form.middle else prompt
     if not body.endswith(form.middle) or not (form.middle or body.startswith(form.suffix)):
         return None
@@ -76,6 +129,9 @@ def _split(prompt: str, form: FimFormat) -> Middle | None:
     at_prefix, at_suffix = body.find(form.prefix), body.find(form.suffix)
     if at_prefix < 0 or at_suffix < 0:
         return None
+    for marker in (form.prefix, form.suffix):
+        if body.count(marker) > 1:
+            return Unknown(marker, f"The code holds {marker} too: where it ends cannot be told.")
     if at_prefix < at_suffix:
         before = body[at_prefix + len(form.prefix) : at_suffix]
         after = body[at_suffix + len(form.suffix) :]
@@ -85,4 +141,21 @@ def _split(prompt: str, form: FimFormat) -> Middle | None:
     if form.spaced:
         before = before.removeprefix(" ").removesuffix(" ")
         after = after.removesuffix(" ")
-    return Middle(before, after)
+    if "<|marker_1|>" in before:
+        return Unknown("<|marker_1|>", "Numbered regions between these markers are not known here.")
+    path, related = _repository(body[: min(at_prefix, at_suffix)])
+    return Middle(before, after, path, related, marked=True)
+
+
+def _repository(head: str) -> tuple[str, tuple[RelatedFile, ...]]:
+    """The file's own path and the other files that stand before a fill-in-the-middle prompt."""
+    for marker in FILE_MARKERS:
+        *others, own = [part.partition("\n") for part in head.split(marker)]
+        if others:  # the first part stands before any file: the repository's name
+            related = [
+                related_file(path, text)
+                for path, _, text in others[1:]
+                if text.strip() and path not in PSEUDO_FILES and not path.endswith(".diff")
+            ]
+            return own[0].strip(), tuple(reversed(related))
+    return "", ()

@@ -1,20 +1,28 @@
-"""Mercury's fill-in-the-middle completions, ``POST /v1/fim/completions``.
+"""Mercury's completions: infill, ``POST /v1/fim/completions``, and next edits,
+``POST /v1/edit/completions``.
 
-Every choice has both ``text`` and ``message``, so that clients of Codestral's format, which has the
-same route, are served as well. ``diffusing`` streams the whole answer after each denoise step.
+Every infill choice has both ``text`` and ``message``, so that clients of Codestral's format, which
+has the same route, are served as well. ``diffusing`` streams the whole answer after each denoise
+step.
 """
 
 from __future__ import annotations
 
 from aiohttp import web
+from redraft.model.errors import InvalidRequest
 from redraft.model.records import CanvasState, Prediction
-from redraft.model.wire import Fields, Json
+from redraft.model.wire import Fields, Json, check_text, json_type
 
 from ..exchange import EVENT_STREAM, SERVICE, Stream, json_response, read_json
 from ..service import Service
-from .completion import Ask, Head, answers, check_model, model_names, read_ask, shown, usage
+from .answers import Answer
+from .completion import Ask, Head, check_model, model_names, read_ask, usage, why
+from .feedback import LEDGER
+from .markers import Middle, Rewrite, Unknown
+from .mercury_prompt import NO_EDIT, read_mercury
+from .zeta import Unreadable
 
-#: Names that clients of this route have built in and their users cannot change.
+#: Names that clients of these routes have built in and their users cannot change.
 FOREIGN_NAMES = ("mercury", "codestral")
 
 routes = web.RouteTableDef()
@@ -22,52 +30,119 @@ routes = web.RouteTableDef()
 
 @routes.post("/v1/fim/completions")
 async def complete(http: web.Request) -> web.StreamResponse:
-    service = http.app[SERVICE]
     fields = Fields(await read_json(http))
-    middle = (fields.text("prompt"), fields.text("suffix", ""))
-    ask = read_ask(fields, middle, service.settings)
+    meant = Middle(fields.text("prompt"), fields.text("suffix", ""))
+    return await _respond(http, fields, meant, Form("text_completion", "text_completion"))
+
+
+@routes.post("/v1/edit/completions")
+async def edit(http: web.Request) -> web.StreamResponse:
+    fields = Fields(await read_json(http))
+    content, name = _content(fields)
+    try:
+        meant: Rewrite | Unknown = Rewrite(*read_mercury(content, name))
+    except Unreadable as error:  # markers in the code: suggest nothing rather than at a wrong place
+        meant = Unknown("", str(error))
+    return await _respond(http, fields, meant, Form("chat.completion", "chat.completion.chunk"))
+
+
+def _content(fields: Fields) -> tuple[str, str]:
+    """The last message of the user, and what to call it in errors."""
+
+    def message(value: object, where: str) -> tuple[str, str, str]:
+        one = Fields(value, where)
+        return one.text("role"), _text(one), one.name("content")
+
+    found = fields.array("messages", message, None)
+    if not found:
+        raise InvalidRequest("'messages' is missing or empty. Send one message of role 'user'.")
+    for role, content, name in reversed(found):
+        if role == "user":
+            return content, name
+    raise InvalidRequest("'messages' has no message of role 'user'. Send the prompt as one.")
+
+
+def _text(message: Fields) -> str:
+    """A message's content: a string, or an array of text parts."""
+
+    def part(value: object, where: str) -> str:
+        one = Fields(value, where)
+        one.one_of("type", ("text",))
+        text: str = one.text("text")
+        return text
+
+    if isinstance(message.raw("content"), list):
+        return "".join(message.array("content", part))
+    if "content" in message and not isinstance(message.raw("content"), str):
+        kind = json_type(message.raw("content"))
+        raise InvalidRequest(f"'{message.name('content')}' must be a string, not {kind}.")
+    return check_text(message.text("content", ""), message.name("content"))
+
+
+class Form:
+    """How the answers of a route look."""
+
+    def __init__(self, whole: str, chunk: str) -> None:
+        self.whole = whole
+        self.chunk = chunk
+        self._infill = whole == "text_completion"
+
+    def text(self, answer: Answer) -> str:
+        return answer.text if self._infill else answer.text or NO_EDIT
+
+    def choice(self, index: int, text: str, finish: str | None) -> Json:
+        choice: Json = {
+            "index": index,
+            "message": {"role": "assistant", "content": text},
+            "finish_reason": finish,
+        }
+        return {**choice, "text": text} if self._infill else choice
+
+    def piece(self, index: int, text: str, finish: str | None) -> Json:
+        """A choice of a stream; clients of chat streams look for ``delta``."""
+        delta = {"role": "assistant", "content": text}
+        return {**self.choice(index, text, finish), "delta": delta}
+
+
+async def _respond(
+    http: web.Request, fields: Fields, meant: Middle | Rewrite | Unknown, form: Form
+) -> web.StreamResponse:
+    service = http.app[SERVICE]
+    ask = read_ask(fields, meant, service.settings)
     status = await service.status()
     check_model(ask.model, status, accepted=lambda name: name.startswith(FOREIGN_NAMES))
     head = Head.new(ask.model or model_names(status)[0])
-    assert ask.request is not None, "there is always a middle on this route"
     if ask.stream:
-        return await _stream(http, service, ask, head)
-    prediction = await service.predict(ask.request)
-    choices = [
-        _choice(index, text, finish)
-        for index, (text, finish) in enumerate(answers(prediction, ask.newline))
-    ]
-    return json_response({**head.body(choices), "usage": usage(prediction)})
+        return await _stream(http, service, ask, head, form)
+    request = ask.question.request
+    prediction = await service.predict(request) if request else None
+    http.app[LEDGER].given(head.id)
+    answers = ask.question.answers(prediction)
+    choices = [form.choice(i, form.text(one), one.finish) for i, one in enumerate(answers)]
+    body = {**head.body(choices, form.whole), "usage": usage(prediction)}
+    return json_response({**body, **why(answers[0].reason)})
 
 
-def _choice(index: int, text: str, finish: str | None) -> Json:
-    return {
-        "index": index,
-        "text": text,
-        "message": {"role": "assistant", "content": text},
-        "finish_reason": finish,
-    }
-
-
-def _piece(index: int, text: str, finish: str | None) -> Json:
-    """A choice of a stream; clients of chat streams look for ``delta``."""
-    return {**_choice(index, text, finish), "delta": {"role": "assistant", "content": text}}
-
-
-async def _stream(http: web.Request, service: Service, ask: Ask, head: Head) -> web.StreamResponse:
+async def _stream(
+    http: web.Request, service: Service, ask: Ask, head: Head, form: Form
+) -> web.StreamResponse:
     stream = Stream(http, EVENT_STREAM)
 
-    async def on_event(event: CanvasState | Prediction) -> None:
-        if isinstance(event, CanvasState):
-            if ask.diffusing:
-                await stream.send(head.body([_piece(0, shown(event, ask.newline), None)]))
-            return
-        choices = [
-            _piece(index, text, finish)
-            for index, (text, finish) in enumerate(answers(event, ask.newline))
-        ]
-        await stream.send({**head.body(choices), "usage": usage(event)})
+    async def finish(prediction: Prediction | None) -> None:
+        http.app[LEDGER].given(head.id)
+        answers = ask.question.answers(prediction)
+        choices = [form.piece(i, form.text(one), one.finish) for i, one in enumerate(answers)]
+        body = {**head.body(choices, form.chunk), "usage": usage(prediction)}
+        await stream.send({**body, **why(answers[0].reason)})
         await stream.send("[DONE]")
 
-    assert ask.request is not None, "there is always a middle on this route"
-    return await stream.follow(service, ask.request, on_event)
+    async def on_event(event: CanvasState | Prediction) -> None:
+        if isinstance(event, Prediction):
+            await finish(event)
+        elif ask.diffusing and (text := ask.question.state(event)) is not None:
+            await stream.send(head.body([form.piece(0, text, None)], form.chunk))
+
+    if ask.question.request is None:
+        await finish(None)
+        return await stream.end()
+    return await stream.follow(service, ask.question.request, on_event)

@@ -1,8 +1,8 @@
 """OpenAI's text completions with ``suffix``, and the list of models.
 
-Prompts are recognised by their markers (``markers.py``); one made for another kind of model is
-answered with empty text. A stream carries the text in one piece: all of a canvas's tokens are
-denoised together, and none is certain before the last.
+Prompts are recognised by their markers (``markers.py``), infill and region rewrites alike; one made
+for another kind of model is answered with empty text. A stream carries the text in one piece: all
+of a canvas's tokens are denoised together, and none is certain before the last.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from redraft.model.wire import Fields, Json, check_text, json_type
 
 from ..exchange import EVENT_STREAM, SERVICE, Stream, json_response, read_json
 from ..service import Service
-from .completion import Ask, Head, answers, check_model, model_names, read_ask, shown, usage
-from .markers import Middle, recognise
+from .completion import Ask, Head, check_model, model_names, read_ask, usage, why
+from .feedback import LEDGER
+from .markers import Middle, Rewrite, Unknown, recognise
 
 routes = web.RouteTableDef()
 
@@ -24,18 +25,22 @@ routes = web.RouteTableDef()
 async def complete(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
     fields = Fields(await read_json(http))
-    ask = read_ask(fields, _middle(fields), service.settings)
+    meant = _meaning(fields)
+    ask = read_ask(fields, meant, service.settings)
     status = await service.status()
-    check_model(ask.model, status, accepted=lambda name: False)
+    # A marked prompt's client names the model whose format it writes, and often cannot do else.
+    marked = not isinstance(meant, Middle) or meant.marked
+    check_model(ask.model, status, accepted=lambda name: marked)
     head = Head.new(model_names(status)[0])
     if ask.stream:
         return await _stream(http, service, ask, head)
-    prediction = await service.predict(ask.request) if ask.request else None
-    choices = [
-        _choice(index, text, finish)
-        for index, (text, finish) in enumerate(answers(prediction, ask.newline))
-    ]
-    return json_response({**head.body(choices), "usage": usage(prediction)})
+    request = ask.question.request
+    prediction = await service.predict(request) if request else None
+    answers = ask.question.answers(prediction)
+    http.app[LEDGER].given(head.id)
+    choices = [_choice(index, one.text, one.finish) for index, one in enumerate(answers)]
+    body = {**head.body(choices), "usage": usage(prediction), **why(answers[0].reason)}
+    return json_response(body)
 
 
 @routes.get("/v1/models")
@@ -56,15 +61,13 @@ def _model(name: str) -> Json:
     return {"id": name, "object": "model", "created": 0, "owned_by": "redraft"}
 
 
-def _middle(fields: Fields) -> tuple[str, str] | None:
-    """The text before and after the cursor; ``None`` for another kind of model's prompt."""
+def _meaning(fields: Fields) -> Middle | Rewrite | Unknown:
     if fields.flag("echo", False):
         raise InvalidRequest("'echo' is not available. Leave it out.")
     prompt = _prompt(fields)
     if "suffix" in fields:  # then markers are the user's own text
-        return prompt, fields.text("suffix")
-    meant = recognise(prompt)
-    return (meant.before, meant.after) if isinstance(meant, Middle) else None
+        return Middle(prompt, fields.text("suffix"))
+    return recognise(prompt)
 
 
 def _prompt(fields: Fields) -> str:
@@ -93,8 +96,10 @@ async def _stream(http: web.Request, service: Service, ask: Ask, head: Head) -> 
         return head.body(choices) | ({"usage": usage_} if ask.include_usage else {})
 
     async def finish(prediction: Prediction | None) -> None:
-        for index, (text, reason) in enumerate(answers(prediction, ask.newline)):
-            await stream.send(chunk([_choice(index, text, reason)]))
+        http.app[LEDGER].given(head.id)
+        for index, one in enumerate(ask.question.answers(prediction)):
+            choices = [_choice(index, one.text, one.finish)]
+            await stream.send({**chunk(choices), **why(one.reason)})
         if ask.include_usage:
             await stream.send(chunk([], usage(prediction)))
         await stream.send("[DONE]")
@@ -102,10 +107,10 @@ async def _stream(http: web.Request, service: Service, ask: Ask, head: Head) -> 
     async def on_event(event: CanvasState | Prediction) -> None:
         if isinstance(event, Prediction):
             await finish(event)
-        elif ask.diffusing:
-            await stream.send(chunk([_choice(0, shown(event, ask.newline), None)]))
+        elif ask.diffusing and (text := ask.question.state(event)) is not None:
+            await stream.send(chunk([_choice(0, text, None)]))
 
-    if ask.request is None:
+    if ask.question.request is None:
         await finish(None)
         return await stream.end()
-    return await stream.follow(service, ask.request, on_event)
+    return await stream.follow(service, ask.question.request, on_event)

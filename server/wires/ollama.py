@@ -1,0 +1,144 @@
+"""Ollama's ``POST /api/generate`` for raw prompts, and its list of models.
+
+Prompts are recognised by their markers, as on ``/v1/completions``; any name of a model is taken,
+because clients choose their prompt's format by it. Errors are Ollama's: ``{"error": "message"}``.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from aiohttp import web
+from redraft.model.records import CanvasState, ModelStatus, Prediction
+from redraft.model.wire import Fields, Json
+
+from ..exchange import LINES, SERVICE, Stream, json_response, read_json
+from ..service import Service
+from .answers import Question, question
+from .completion import default_tokens, model_names, read_sampling, read_stop, why
+from .markers import Middle, Rewrite, Unknown, recognise
+
+#: Stop strings a request may carry: clients of many models list the ends of all of them.
+MAX_STOPS = 16
+
+#: Under this address errors are Ollama's.
+ADDRESS = "/api/"
+
+NS_PER_MS = 1_000_000
+
+routes = web.RouteTableDef()
+
+
+@routes.post("/api/generate")
+async def generate(http: web.Request) -> web.StreamResponse:
+    service = http.app[SERVICE]
+    fields = Fields(await read_json(http))
+    meant = _meaning(fields)
+    options = fields.object("options", Fields) if "options" in fields else Fields({})
+    wanted = options.integer("num_predict", -2, default=default_tokens(meant))
+    template = read_sampling(
+        options,
+        max_tokens=wanted if wanted > 0 else service.settings.max_tokens,  # -1, -2: no limit
+        stop=read_stop(options, MAX_STOPS),
+    )
+    name = fields.text("model", "") or model_names(await service.status())[0]
+    asked = question(meant, template)
+    if fields.flag("stream", True):  # as in Ollama
+        return await _stream(http, service, asked, name)
+    prediction = await service.predict(asked.request) if asked.request else None
+    return json_response(_last(name, asked, prediction))
+
+
+def _meaning(fields: Fields) -> Middle | Rewrite | Unknown:
+    prompt = fields.text("prompt", "")
+    fields.flag("raw", False)  # there are no templates here: every prompt is raw
+    if "suffix" in fields and fields.text("suffix"):
+        return Middle(prompt, fields.text("suffix"))
+    return recognise(prompt)
+
+
+async def _stream(
+    http: web.Request, service: Service, asked: Question, name: str
+) -> web.StreamResponse:
+    stream = Stream(http, LINES)
+
+    async def finish(prediction: Prediction | None) -> None:
+        await stream.send(_last(name, asked, prediction))
+
+    async def on_event(event: CanvasState | Prediction) -> None:
+        if isinstance(event, Prediction):
+            await finish(event)
+
+    if asked.request is None:
+        await finish(None)
+        return await stream.end()
+    return await stream.follow(service, asked.request, on_event)
+
+
+def _last(name: str, asked: Question, prediction: Prediction | None) -> Json:
+    answer = asked.answers(prediction)[0]
+    body: Json = {
+        "model": name,
+        "created_at": _now(),
+        "response": answer.text,
+        "done": True,
+        "done_reason": answer.finish,
+    }
+    if prediction is not None:
+        stats = prediction.stats
+        body |= {
+            "total_duration": round(stats.total_ms * NS_PER_MS),
+            "load_duration": 0,
+            "prompt_eval_count": stats.prompt_tokens,
+            "prompt_eval_duration": round(stats.prefill_ms * NS_PER_MS),
+            "eval_count": stats.canvas_tokens,
+            "eval_duration": round(stats.denoise_ms * NS_PER_MS),
+        }
+    return {**body, **why(answer.reason)}
+
+
+@routes.get("/api/tags")
+async def tags(http: web.Request) -> web.Response:
+    status = await http.app[SERVICE].status()
+    models = [
+        {
+            "name": name,
+            "model": name,
+            "modified_at": "1970-01-01T00:00:00Z",  # the weights' age is not known here
+            "size": 0,
+            "digest": "",
+            "details": _details(status),
+        }
+        for name in model_names(status)
+    ]
+    return json_response({"models": models})
+
+
+@routes.post("/api/show")
+async def show(http: web.Request) -> web.Response:
+    """What clients look up before they offer a model for completion."""
+    fields = Fields(await read_json(http))
+    fields.text("model", "")
+    status = await http.app[SERVICE].status()
+    info = {"general.architecture": "redraft", "redraft.context_length": status.context_tokens}
+    return json_response(
+        {
+            "details": _details(status),
+            "model_info": info,
+            "capabilities": ["completion", "insert"],
+        }
+    )
+
+
+def _details(status: ModelStatus) -> Json:
+    return {
+        "format": "onnx",
+        "family": "redraft",
+        "families": ["redraft"],
+        "parameter_size": "",
+        "quantization_level": status.model.partition(" ")[2],
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat().replace("+00:00", "Z")

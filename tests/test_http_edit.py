@@ -1,0 +1,433 @@
+"""Mercury's next edits over HTTP, with requests as Zed and cursortab.nvim write them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fakes_edit import (
+    EditPredictor,
+    LineEdit,
+    change,
+    mercury_applied,
+    mercury_as_cursortab,
+    mercury_as_zed,
+    mercury_body,
+    post,
+)
+from fakes_http import served
+from redraft.model.errors import ModelNotReady
+from redraft.model.records import CanvasState, EditRequest, RecentEdit
+
+PATH = "/v1/edit/completions"
+
+HISTORY = """--- a/src/main.py
++++ b/src/main.py
+@@ -1,3 +1,3 @@
+ import os
+-def area(w):
++def area(w, h):
+     return w * w
+// User accepted prediction:
+--- a/src/other.py
++++ b/src/other.py
+@@ -10,2 +10,3 @@
+ x = 1
+
++y = 2
+"""
+
+
+class Changing(EditPredictor):
+    """Edits as a function of the request says."""
+
+    def __init__(self, edit: Any) -> None:
+        super().__init__()
+        self._edit = edit
+
+    def _prediction(self, request: EditRequest) -> Any:
+        self.edit = self._edit(request)
+        return super()._prediction(request)
+
+
+def ask(content: str, predictor: EditPredictor, **fields: Any) -> Any:
+    status, body = post(PATH, mercury_body(content, **fields), predictor)
+    assert status == 200, body
+    return body
+
+
+def region_after(content: str, predictor: EditPredictor) -> str | None:
+    return mercury_applied(ask(content, predictor)["choices"][0]["message"]["content"])
+
+
+def test_the_answer_has_every_field_a_strict_client_requires() -> None:
+    content = mercury_as_cursortab(["import os"], ["def f():", "    retur<|cursor|>"], ["x = 1"])
+    body = ask(content, Changing(change("retur", "return 1")))
+    assert body["id"].startswith("cmpl-")
+    assert body["object"] == "chat.completion"
+    assert isinstance(body["created"], int)
+    assert body["model"] == "mercury-edit"
+    assert body["choices"] == [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "```\ndef f():\n    return 1\n```"},
+            "finish_reason": "stop",
+        }
+    ]
+    assert body["usage"]["prompt_tokens"] == 40
+    assert body["usage"]["completion_tokens"] == 5
+    assert body["usage"]["total_tokens"] == 45
+    assert body["usage"]["cached_input_tokens"] == 30
+
+
+def test_the_prompt_becomes_a_next_edit_request() -> None:
+    snippets = (
+        "<|recently_viewed_code_snippet|>\ncode_snippet_file_path: a.py\nA = 1\n"
+        "<|/recently_viewed_code_snippet|>\n"
+        "<|recently_viewed_code_snippet|>\ncode_snippet_file_path: diagnostics\nline 1: bad\n"
+        "<|/recently_viewed_code_snippet|>\n"
+        "<|recently_viewed_code_snippet|>\ncode_snippet_file_path: b.py\nB = 2\n"
+        "<|/recently_viewed_code_snippet|>\n"
+    )
+    predictor = EditPredictor()
+    content = mercury_as_cursortab(
+        ["import os", ""], ["a<|cursor|> = 1", "b = 2"], ["c = 3"], HISTORY, snippets
+    )
+    ask(content, predictor)
+    [request] = predictor.requests
+    assert request.task == "next_edit"
+    assert request.path == "src/main.py"
+    assert request.text == "import os\n\na = 1\nb = 2\nc = 3\n"
+    assert request.cursor == len("import os\n\na")
+    assert request.region == (2, 4)
+    assert [(one.path, one.text) for one in request.related] == [
+        ("b.py", "B = 2\n"),
+        ("a.py", "A = 1\n"),
+    ]
+    assert request.edits == (
+        RecentEdit(
+            "src/main.py", 0, " import os\n-def area(w):\n+def area(w, h):\n     return w * w\n"
+        ),
+        RecentEdit("src/other.py", 9, " x = 1\n \n+y = 2\n", accepted=True),
+    )
+
+
+def test_zeds_prompt_gives_the_same_request() -> None:
+    predictor = EditPredictor()
+    region = "a<|cursor|> = 1\nb = 2"
+    ask(mercury_as_zed("import os\n\n", region, "\nc = 3\n", HISTORY), predictor)
+    [request] = predictor.requests
+    assert request.text.startswith("import os\n\na = 1\nb = 2\nc = 3\n")
+    assert request.region == (2, 4)
+    assert len(request.edits) == 2
+
+
+def test_no_edit_is_exactly_none_with_the_reason_beside_it() -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>"], [])
+    body = ask(content, EditPredictor(edit=None))
+    assert body["choices"][0]["message"]["content"] == "None"
+    assert body["choices"][0]["finish_reason"] == "stop"
+    assert body["redraft"] == {"reason": "nothing to change"}
+
+
+def test_an_edit_that_changes_nothing_is_none() -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>", "b"], [])
+    assert region_after(content, EditPredictor(edit=(1, 1, ["a"]))) is None
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        ((1, 1, ["A"]), "A\nb\nc"),
+        ((3, 3, ["C"]), "a\nb\nC"),
+        ((1, 3, ["x", "y", "z", "w"]), "x\ny\nz\nw"),
+        ((1, 0, ["first"]), "first\na\nb\nc"),
+        ((4, 3, ["last"]), "a\nb\nc\nlast"),
+        ((2, 2, []), "a\nc"),
+        ((3, 3, []), "a\nb"),
+        ((1, 3, []), ""),
+    ],
+)
+@pytest.mark.parametrize("after", [[], ["below"], ["", "below"]])
+def test_no_line_end_is_added_or_lost(edit: LineEdit, expected: str, after: list[str]) -> None:
+    content = mercury_as_cursortab(["above"], ["a", "b<|cursor|>", "c"], after)
+    assert region_after(content, EditPredictor(edit=edit)) == expected
+    tail = "".join(f"\n{line}" for line in after)
+    content = mercury_as_zed("above\n", "a\nb<|cursor|>\nc", tail)
+    assert region_after(content, EditPredictor(edit=edit)) == expected
+
+
+def test_a_blank_last_line_of_the_region_stays() -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>", ""], ["b"])
+    assert region_after(content, EditPredictor(edit=(1, 1, ["A"]))) == "A\n"
+
+
+def test_windows_line_ends_come_back_and_new_lines_get_them() -> None:
+    content = mercury_as_zed("top\r\n", "a\r\nb<|cursor|>\r\nc", "\r\nend\r\n")
+    predictor = EditPredictor(edit=(2, 2, ["B", "B2"]))
+    assert region_after(content, predictor) == "a\r\nB\r\nB2\r\nc"
+    assert "\r" not in predictor.requests[0].text
+
+
+def test_mixed_line_ends_outside_the_edit_are_left_alone() -> None:
+    content = mercury_as_zed("", "a\r\nb<|cursor|>\nc\r\nd", "")
+    assert region_after(content, EditPredictor(edit=(4, 4, ["D"]))) == "a\r\nb\nc\r\nD"
+
+
+def test_a_prompt_with_windows_line_ends_throughout() -> None:
+    content = mercury_as_cursortab(["x"], ["a<|cursor|>", "b"], ["y"]).replace("\n", "\r\n")
+    predictor = EditPredictor(edit=(2, 2, ["B"]))
+    assert region_after(content, predictor) == "a\r\nB"
+    assert predictor.requests[0].text == "x\na\nb\ny\n"
+    assert predictor.requests[0].path == "src/main.py"
+
+
+def test_without_a_cursor_it_is_where_the_last_edit_ended() -> None:
+    history = "--- a/src/main.py\n+++ b/src/main.py\n@@ -2 +2 @@\n-bb\n+bbb\n"
+    predictor = EditPredictor()
+    ask(mercury_as_cursortab(["x"], ["a", "bbb", "c", "d", "e"], [], history), predictor)
+    assert predictor.requests[0].cursor == len("x\na\nbbb")
+
+
+def test_without_cursor_and_history_it_is_in_the_middle() -> None:
+    predictor = EditPredictor()
+    ask(mercury_as_cursortab([], ["a", "bb", "c"], []), predictor)
+    assert predictor.requests[0].cursor == len("a\nbb")
+
+
+def test_an_empty_history_and_an_empty_region_are_fine() -> None:
+    predictor = EditPredictor(edit=(1, 1, ["import os"]))
+    assert region_after(mercury_as_zed("", "<|cursor|>", "", history=""), predictor) == "import os"
+    assert predictor.requests[0].edits == ()
+    assert predictor.requests[0].region == (0, 1)
+
+
+def test_a_huge_region_is_narrowed_for_the_model_and_comes_back_whole() -> None:
+    lines = [f"line {i}" for i in range(5_000)]
+    marked = list(lines)
+    marked[2_500] += "<|cursor|>"
+    predictor = Changing(change("line 2500", "line two"))
+    region = region_after(mercury_as_cursortab([], marked, []), predictor)
+    first, last = predictor.requests[0].region or (0, 0)
+    assert last - first <= 48
+    assert first <= 2_500 < last
+    assert region == "\n".join([*lines[:2_500], "line two", *lines[2_501:]])
+
+
+def test_a_region_of_long_lines_is_narrowed_to_what_the_model_sees_whole() -> None:
+    lines = ["x" * 500 for _ in range(20)]
+    lines[10] += "<|cursor|>"
+    predictor = EditPredictor()
+    ask(mercury_as_cursortab([], lines, []), predictor)
+    first, last = predictor.requests[0].region or (0, 0)
+    assert first <= 10 < last
+    assert last - first <= 6
+
+
+def test_a_line_too_long_to_be_seen_whole_is_not_edited() -> None:
+    predictor = EditPredictor(edit=(1, 1, ["short"]))
+    body = ask(mercury_as_cursortab([], ["x" * 1_000_000 + "<|cursor|>"], []), predictor)
+    assert body["choices"][0]["message"]["content"] == "None"
+    assert "too long" in body["redraft"]["reason"]
+    assert predictor.requests == []
+
+
+def test_markers_within_a_line_are_code() -> None:
+    region = ['START = "<|code_to_edit|>"', 'end("<|/code_to_edit|>")<|cursor|>']
+    content = mercury_as_cursortab(['H = "<|edit_diff_history|>"'], region, [])
+    predictor = EditPredictor(edit=(1, 1, ["START = 1"]))
+    assert region_after(content, predictor) == 'START = 1\nend("<|/code_to_edit|>")'
+
+
+def test_the_real_file_section_is_the_one_behind_the_snippets() -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>", "<|current_file_content|>"], [])
+    region = region_after(content, EditPredictor(edit=(1, 1, ["A"])))
+    assert region == "A\n<|current_file_content|>"
+
+
+@pytest.mark.parametrize("line", ["<|code_to_edit|>", "<|/code_to_edit|>", "<|cursor|>"])
+def test_markers_that_could_be_either_suggest_nothing(line: str) -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>", line], [])
+    predictor = EditPredictor(edit=(1, 1, ["A"]))
+    body = ask(content, predictor)
+    assert body["choices"][0]["message"]["content"] == "None"
+    assert line in body["redraft"]["reason"]
+    assert predictor.requests == []
+
+
+def test_a_marker_line_in_a_snippet_or_the_history_does_no_harm() -> None:
+    snippets = (
+        "<|recently_viewed_code_snippet|>\ncode_snippet_file_path: t.txt\n"
+        "<|code_to_edit|>\nx<|cursor|>\n<|/code_to_edit|>\n<|current_file_content|>\n"
+        "<|/recently_viewed_code_snippet|>\n"
+    )
+    history = "--- t\n+++ t\n@@ -0,0 +1,1 @@\n+<|edit_diff_history|>\n"
+    content = mercury_as_cursortab([], ["a<|cursor|>"], [], history, snippets)
+    assert region_after(content, EditPredictor(edit=(1, 1, ["A"]))) == "A"
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        "<|current_file_content|>",
+        "<|/current_file_content|>",
+        "<|code_to_edit|>",
+        "<|/code_to_edit|>",
+    ],
+)
+def test_a_missing_marker_is_refused_by_name(missing: str) -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>"], []).replace(missing + "\n", "")
+    status, body = post(PATH, mercury_body(content))
+    assert status == 400
+    assert missing in body["error"]["message"]
+    assert body["error"]["param"] == "messages[0].content"
+
+
+def test_any_prefix_of_a_prompt_is_answered_or_refused() -> None:
+    whole = mercury_as_cursortab(["x"], ["a<|cursor|>"], ["y"], HISTORY)
+
+    async def run() -> set[int]:
+        async with served(EditPredictor(edit=(1, 1, ["A"]))) as (_, client):
+            found = set()
+            for end in range(0, len(whole), 7):
+                async with client.post(PATH, json=mercury_body(whole[:end])) as answer:
+                    await answer.read()
+                    found.add(answer.status)
+            return found
+
+    assert asyncio.run(run()) == {200, 400}
+
+
+@pytest.mark.parametrize(
+    ("change_", "param", "says"),
+    [
+        ({"messages": None}, "messages", "missing"),
+        ({"messages": []}, "messages", "missing or empty"),
+        ({"messages": "x"}, "messages", "must be an array"),
+        ({"messages": [7]}, "messages[0]", "must be an object"),
+        ({"messages": [{"content": "x"}]}, "messages[0].role", "missing"),
+        ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content", "not number"),
+        ({"messages": [{"role": "system", "content": "x"}]}, "messages", "role 'user'"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+            "messages[0].content[0].type",
+            "'text'",
+        ),
+        ({"messages": [{"role": "user", "content": "a\0"}]}, "messages[0].content", "NUL"),
+        ({"stream": "yes"}, "stream", "true or false"),
+        ({"max_tokens": 0}, "max_tokens", "at least 1"),
+        ({"temperature": 9}, "temperature", "between 0 and 2"),
+    ],
+)
+def test_a_wrong_field_is_named(change_: dict[str, Any], param: str, says: str) -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>"], [])
+    predictor = EditPredictor()
+    status, body = post(PATH, mercury_body(content) | change_, predictor)
+    assert status == 400
+    assert body["error"]["param"] == param
+    assert says in body["error"]["message"]
+    assert predictor.requests == []
+
+
+def test_a_message_in_parts_is_put_together() -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>"], [])
+    parts = [{"type": "text", "text": content[:40]}, {"type": "text", "text": content[40:]}]
+    messages = [{"role": "system", "content": "be brief"}, {"role": "user", "content": parts}]
+    body = mercury_body(content) | {"messages": messages}
+    status, answer = post(PATH, body, EditPredictor(edit=(1, 1, ["A"])))
+    assert status == 200
+    assert answer["choices"][0]["message"]["content"] == "```\nA\n```"
+
+
+def test_other_models_are_refused_and_errors_keep_their_status() -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>"], [])
+    status, body = post(PATH, mercury_body(content, model="gpt-9"))
+    assert (status, body["error"]["code"]) == (404, "model_not_found")
+    status, body = post(
+        PATH, mercury_body(content), EditPredictor(error=ModelNotReady("still loading"))
+    )
+    assert (status, body["error"]["code"]) == (503, "model_not_ready")
+
+
+def test_a_cut_answer_still_gives_a_whole_region() -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>", "b"], [])
+    body = ask(content, EditPredictor(edit=(1, 1, ["A"]), finish="length"))
+    assert body["choices"][0]["finish_reason"] == "stop"
+    assert body["choices"][0]["message"]["content"] == "```\nA\nb\n```"
+
+
+def test_the_change_alone_is_asked_for_however_much_the_client_allows() -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>"], [])
+    predictor = EditPredictor()
+    ask(content, predictor, max_tokens=8_192, stop=["```"])
+    assert predictor.requests[0].max_tokens == 256
+    assert predictor.requests[0].stop == ()
+
+
+class Denoising(EditPredictor):
+    """Shows each state of an answer in the model's own format."""
+
+    def _steps(self, on_step: Any) -> None:
+        for step, pieces in enumerate(
+            [(None, None, None), ("2-2\n", None, None), ("2-2\n", "B", None)], 1
+        ):
+            if on_step is not None:
+                on_step(CanvasState(step, pieces))
+
+
+def stream(content: str, predictor: EditPredictor, **fields: Any) -> list[Any]:
+    async def run() -> str:
+        body = mercury_body(content, **fields) | {"stream": True}
+        async with served(predictor) as (_, client), client.post(PATH, json=body) as answer:
+            assert answer.status == 200
+            assert answer.content_type == "text/event-stream"
+            return await answer.text()
+
+    *events, done, end = asyncio.run(run()).split("\n\n")
+    assert (done, end) == ("data: [DONE]", "")
+    return [json.loads(event.removeprefix("data: ")) for event in events]
+
+
+def test_a_stream_carries_the_answer_in_one_piece() -> None:
+    content = mercury_as_cursortab([], ["a", "b<|cursor|>"], [])
+    [chunk] = stream(content, EditPredictor(edit=(2, 2, ["B"])))
+    assert chunk["object"] == "chat.completion.chunk"
+    assert chunk["choices"][0]["delta"]["content"] == "```\na\nB\n```"
+    assert chunk["choices"][0]["finish_reason"] == "stop"
+    assert chunk["usage"]["total_tokens"] == 45
+
+
+def test_diffusing_streams_the_whole_region_in_each_state() -> None:
+    content = mercury_as_cursortab([], ["a", "b<|cursor|>", "c"], [])
+    chunks = stream(content, Denoising(edit=(2, 2, ["B2"])), diffusing=True)
+    texts = [chunk["choices"][0]["delta"]["content"] for chunk in chunks]
+    assert texts == [
+        "```\na\n░░\nc\n```",
+        "```\na\nB░\nc\n```",
+        "```\na\nB2\nc\n```",
+    ]
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None, None, "stop"]
+
+
+def test_a_prompt_that_cannot_be_read_can_be_streamed() -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>", "<|code_to_edit|>"], [])
+    [chunk] = stream(content, EditPredictor())
+    assert chunk["choices"][0]["message"]["content"] == "None"
+
+
+def test_several_candidates_are_several_choices() -> None:
+    class Two(EditPredictor):
+        def _prediction(self, request: EditRequest) -> Any:
+            self.edit = (1, 1, ["A"])
+            one = super()._prediction(request)
+            self.edit = (2, 2, ["B"])
+            other = super()._prediction(request)
+            return replace(one, candidates=one.candidates + other.candidates)
+
+    content = mercury_as_cursortab([], ["a<|cursor|>", "b"], [])
+    body = ask(content, Two(), n=2)
+    texts = [choice["message"]["content"] for choice in body["choices"]]
+    assert texts == ["```\nA\nb\n```", "```\na\nB\n```"]
