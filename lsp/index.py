@@ -250,6 +250,11 @@ class Index:
             self._texts.move_to_end(path)
         return zlib.decompress(packed).decode("utf-8")
 
+    @property
+    def misses(self) -> bool:
+        """Was a text asked for in vain?"""
+        return bool(self._missed)
+
     def missed(self) -> set[str]:
         """Paths whose text was asked for in vain since the last call."""
         with self._lock:

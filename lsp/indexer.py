@@ -103,7 +103,7 @@ class Indexer:
     def typing(self) -> None:
         """The user is at work: stand back for a moment, and see to it now and then."""
         self._typed_at = self._clock()
-        if self._typed_at - self._looked_at >= LOOK_AGAIN_S:
+        if self.index.misses or self._typed_at - self._looked_at >= LOOK_AGAIN_S:
             self._wake.set()
 
     def later(self, job: Callable[[Callable[[], None]], None]) -> None:

@@ -1,0 +1,371 @@
+"""Gathering: what is chosen for a place, why, within which budget, and that typing changes none
+of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from redraft.lsp.context import KINDS, Context, Gathered, OpenFile, View
+from redraft.lsp.index import make_entry
+from redraft.lsp.indexer import Indexer
+from redraft.lsp.pieces import Diagnostic, Piece
+from redraft.model.prompt import render
+from redraft.model.records import EditRequest, RecentEdit
+from redraft.model.syntax import language_of
+from redraft.model.tokens import REGION
+from tiny import tiny_config, tiny_tokenizer
+
+CART = """\
+class Cart:
+    \"\"\"What a customer is about to buy.\"\"\"
+
+    def __init__(self, owner):
+        self.owner = owner
+        self.items = []
+
+    def add_item(self, item, amount=1):
+        self.items.append((item, amount))
+
+
+def total_price(cart, discount):
+    return sum(item.price * amount for item, amount in cart.items) * (1 - discount)
+"""
+TILL = "def total_price(receipt):\n    return receipt.total\n\n\ndef open_drawer(till):\n    pass\n"
+MAIN = (
+    "from shop.cart import Cart, total_price\n\n\n"
+    + "".join(f"def filler_{number}(x):\n    return x + {number}\n\n\n" for number in range(40))
+    + "def check_out(customer, discount):\n    cart = Cart(customer)\n    \n    return cart\n\n\n"
+    + "".join(f"def padding_{number}(x):\n    return x - {number}\n\n\n" for number in range(40))
+)
+FILES = {"shop/cart.py": CART, "till/desk.py": TILL, "shop/main.py": MAIN}
+
+
+def indexer_of(files: dict[str, str]) -> Indexer:
+    """An indexer whose thread is never started."""
+    indexer = Indexer(lambda path: "")
+    for path, text in files.items():
+        put(indexer, path, text)
+    return indexer
+
+
+def put(indexer: Indexer, path: str, text: str) -> None:
+    entry = make_entry(path, language_of(path) or "", text, (hash(text), len(text)))
+    indexer.index.put(entry, text)
+    indexer.index.renew()
+
+
+def view(text: str = MAIN, at: str = "    cart = Cart(customer)\n", **changes: object) -> View:
+    """Of MAIN, with the cursor behind the first ``at``."""
+    cursor = text.index(at) + len(at)
+    seen = View("file:///main.py", "shop/main.py", "python", text, cursor)
+    return replace(seen, **changes)  # type: ignore[arg-type]
+
+
+def typed(seen: View, text: str) -> View:
+    new = seen.text[: seen.cursor] + text + seen.text[seen.cursor :]
+    return replace(seen, text=new, cursor=seen.cursor + len(text))
+
+
+def names(pieces: tuple[Piece, ...]) -> list[str]:
+    return [piece.name or piece.kind for piece in pieces]
+
+
+def rendered(seen: View, gathered: Gathered) -> tuple[int, ...]:
+    request = EditRequest(
+        *("next_edit", seen.path, seen.text, seen.cursor),
+        related=gathered.related,
+        region=gathered.region.lines,
+    )
+    return render(request, tiny_tokenizer(), tiny_config(), 40_000).tokens
+
+
+# --- what is chosen -----------------------------------------------------------------------------
+
+
+def test_definitions_of_what_the_cursor_is_near_are_shown_with_reason_and_cost() -> None:
+    found = Context(indexer_of(FILES)).gather(view())
+    (piece,) = [each for each in found.pieces if each.name == "Cart"]
+    assert piece.path == "shop/cart.py"
+    assert piece.text.startswith("class Cart:")
+    assert piece.why == "definition of Cart"
+    assert piece.tokens > 20
+    assert found.related[0].why
+    assert [each.path for each in found.related] == [each.path for each in found.pieces]
+
+
+def test_an_import_tells_which_of_two_definitions_is_meant() -> None:
+    seen = view(MAIN.replace("    return cart\n", "    return total_price(cart, discount)\n"))
+    found = Context(indexer_of(FILES)).gather(seen)
+    assert ("shop/cart.py", "total_price") in [(p.path, p.name) for p in found.pieces]
+    assert "till/desk.py" not in [piece.path for piece in found.pieces]
+
+
+def test_a_name_defined_everywhere_says_nothing() -> None:
+    files = {f"pkg{number}/run.py": "def Cart(): pass\n" for number in range(9)}
+    found = Context(indexer_of(files)).gather(view(MAIN.replace("from shop.cart", "from nowhere")))
+    assert names(found.pieces) == []
+
+
+def test_what_the_prompt_shows_anyway_is_no_piece() -> None:
+    text = MAIN + "class Cart:\n    pass\n"
+    indexer = indexer_of({**FILES, "shop/main.py": text})
+    assert "Cart" not in names(Context(indexer).gather(view(text, budget=32_000)).pieces)
+
+
+def test_a_definition_far_away_in_the_same_file_is_one() -> None:
+    text = CART + MAIN.split("\n", 1)[1] + "".join(f"spare_{n} = {n}\n" for n in range(2_000))
+    indexer = indexer_of({"shop/main.py": text})
+    found = Context(indexer).gather(view(text, budget=1_500))
+    assert [(piece.path, piece.name) for piece in found.pieces] == [("shop/main.py", "Cart")]
+
+
+def test_languages_are_not_mixed_up() -> None:
+    files = {"shop/cart.ts": "export class Cart {\n  items = [];\n}\n"}
+    assert Context(indexer_of(files)).gather(view()).pieces == ()
+
+
+def test_what_is_excluded_is_never_shown() -> None:
+    context = Context(indexer_of(FILES), lambda path: "excluded" if "cart" in path else "")
+    assert context.gather(view()).pieces == ()
+
+
+def test_kinds_can_be_left_out_for_evaluations() -> None:
+    diagnostics = (Diagnostic(MAIN[: MAIN.index("    return cart")].count("\n"), "bad"),)
+    seen = view(diagnostics=diagnostics)
+    all_kinds = Context(indexer_of(FILES)).gather(seen)
+    assert {piece.kind for piece in all_kinds.pieces} == {"definition", "diagnostic"}
+    without = Context(indexer_of(FILES), kinds=KINDS - {"definition"}).gather(seen)
+    assert {piece.kind for piece in without.pieces} == {"diagnostic"}
+
+
+def test_an_imported_file_named_at_the_cursor_is_outlined() -> None:
+    text = MAIN.replace("from shop.cart import Cart, total_price", "from till import desk")
+    seen = view(text.replace("    cart = Cart(customer)\n", "    desk.unheard_of(customer)\n"),
+                "    desk.unheard_of(customer)\n")  # fmt: skip
+    found = Context(indexer_of(FILES)).gather(seen)
+    (piece,) = found.pieces
+    assert (piece.kind, piece.path) == ("import", "till/desk.py")
+    assert piece.text == "def total_price(receipt):\ndef open_drawer(till):"
+
+
+def test_names_in_recent_edits_count() -> None:
+    text = MAIN.replace("    cart = Cart(customer)\n", "    pass\n")
+    edit = RecentEdit("shop/other.py", 3, "-    old(x)\n+    total_price(x)\n")
+    without = Context(indexer_of(FILES)).gather(view(text, "    pass\n"))
+    found = Context(indexer_of(FILES)).gather(view(text, "    pass\n", edits=(edit,)))
+    assert "total_price" not in names(without.pieces)
+    assert "total_price" in names(found.pieces)
+
+
+def test_the_place_in_the_document_before_is_shown_for_a_while() -> None:
+    context = Context(indexer_of(FILES), kinds=frozenset({"viewed"}))
+    opened = tuple(OpenFile(path, "python", 1, str) for path in FILES)
+    at = CART.index("def total_price")
+    other = View("file:///cart.py", "shop/cart.py", "python", CART, at, now_s=10.0, opened=opened)
+    context.gather(other)
+    (piece,) = context.gather(view(now_s=15.0, opened=opened)).pieces
+    assert (piece.kind, piece.path) == ("viewed", "shop/cart.py")
+    assert "def total_price(cart, discount):" in piece.text
+    later = view(now_s=15.0 + 3_600, opened=opened, uri="file:///again.py")
+    assert context.gather(later).pieces == ()
+
+
+def test_a_document_that_was_closed_is_no_longer_looked_at() -> None:
+    context = Context(indexer_of(FILES), kinds=frozenset({"viewed"}))
+    opened = tuple(OpenFile(path, "python", 1, str) for path in FILES)
+    other = View("file:///cart.py", "shop/cart.py", "python", CART, 0, now_s=10.0, opened=opened)
+    context.gather(other)
+    left = tuple(each for each in opened if each.path != "shop/cart.py")
+    assert context.gather(view(now_s=15.0, opened=left)).pieces == ()
+
+
+def test_diagnostics_in_the_region_are_shown_but_not_those_of_the_line_being_typed() -> None:
+    line = MAIN[: MAIN.index("    return cart")].count("\n")
+    told = (
+        Diagnostic(line, "undefined\n  name 'cart'"),
+        Diagnostic(line - 1, "incomplete"),
+        Diagnostic(0, "far away"),
+        Diagnostic(line, "a hint", severity=4),
+    )
+    found = Context(indexer_of({})).gather(view(diagnostics=told))
+    (piece,) = found.pieces
+    assert piece.text == "undefined name 'cart': return cart"
+    assert piece.why == "1 of the diagnostics here"
+
+
+def test_files_without_a_grammar_fall_back_to_lines() -> None:
+    text = "\n".join(f"plain words number {number}" for number in range(300))
+    seen = View("file:///a.txt", "a.txt", "plaintext", text, len(text) // 2)
+    found = Context(indexer_of(FILES)).gather(seen)
+    assert found.region.why == "lines around the cursor"
+    assert found.pieces == ()
+
+
+def test_a_large_file_is_parsed_in_the_background_and_served_by_lines_until_then() -> None:
+    indexer = indexer_of({})
+    text = MAIN * 40
+    seen = replace(view(), text=text, cursor=text.index("def padding_3("))
+    context = Context(indexer)
+    assert context.gather(seen).region.why == "lines around the cursor"
+    indexer.start()
+    done: list[None] = []
+    indexer.later(lambda rest: done.append(None))
+    indexer.stop(60.0)
+    assert context.syntax(seen) is not None
+
+
+# --- the budget ---------------------------------------------------------------------------------
+
+
+def test_what_has_no_room_is_named_with_the_reason() -> None:
+    found = Context(indexer_of(FILES)).gather(view(budget=300))
+    assert found.pieces == ()
+    assert "no room" in found.left_out[0].reason
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(64, 40_000),
+    st.integers(0, len(MAIN)),
+    st.lists(st.integers(0, 120), max_size=5),
+    st.booleans(),
+)
+def test_the_region_holds_the_cursor_and_the_budget_is_never_exceeded(
+    budget: int, cursor: int, errors: list[int], edited: bool
+) -> None:
+    edits = (RecentEdit("shop/cart.py", 3, "-a\n" + "+total_price Cart add_item\n" * 30),)
+    seen = view(
+        budget=budget,
+        cursor=cursor,
+        diagnostics=tuple(Diagnostic(line, "wrong " * 20) for line in errors),
+        edits=edits if edited else (),
+    )
+    found = Context(indexer_of(FILES)).gather(seen)
+    line = MAIN.count("\n", 0, cursor)
+    assert found.region.first <= line < found.region.last
+    assert found.spent <= found.room
+    alone = found.region.lines == (line, line + 1)
+    assert found.cost + found.spent <= budget or (alone and not found.pieces)
+
+
+@pytest.mark.parametrize("budget", [512, 1_024, 4_096])
+def test_the_prompt_drops_none_of_the_pieces(budget: int) -> None:
+    seen = view(budget=budget)
+    found = Context(indexer_of(FILES)).gather(seen)
+    request = EditRequest(
+        *("next_edit", seen.path, seen.text, seen.cursor),
+        related=found.related,
+        region=found.region.lines,
+    )
+    # The tiny vocabulary takes about two and a half times the tokens that budgets count in.
+    cut = render(request, tiny_tokenizer(), tiny_config(), int(2.5 * budget)).cut
+    assert "related" not in cut
+
+
+# --- staying put --------------------------------------------------------------------------------
+
+
+def common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    return next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text("total_price(Cart.add_item) =:'", max_size=30))
+def test_typing_within_a_line_changes_neither_pieces_nor_what_is_before_the_region(
+    text: str,
+) -> None:
+    context, seen = Context(indexer_of(FILES)), view()
+    first = context.gather(seen)
+    start = rendered(seen, first)
+    for character in text:
+        seen = typed(seen, character)
+        found = context.gather(seen)
+        assert found.pieces == first.pieces
+        assert found.region.lines == first.region.lines
+    before_region = start.index(tiny_tokenizer().mark(REGION))
+    assert common(start, rendered(seen, context.gather(seen))) > before_region
+
+
+def inside(seen: View, found: Gathered) -> Iterator[View]:
+    """The same text with the cursor on each line of the middle of the region."""
+    lines = seen.text.split("\n")
+    for line in range(found.region.first + 4, found.region.last - 4):
+        yield replace(seen, cursor=sum(len(each) + 1 for each in lines[:line]))
+
+
+def test_moving_within_the_region_only_adds_behind() -> None:
+    context, seen = Context(indexer_of(FILES)), view(budget=8_000)
+    before = context.gather(seen)
+    for moved in inside(seen, before):
+        found = context.gather(moved)
+        assert found.region.lines == before.region.lines
+        assert found.pieces[: len(before.pieces)] == before.pieces
+        before = found
+
+
+def test_a_name_written_in_the_region_adds_its_definition_on_the_next_line() -> None:
+    context, seen = Context(indexer_of(FILES)), view()
+    first = context.gather(seen)
+    assert "add_item" not in names(first.pieces)
+    seen = typed(seen, "    cart.add_item(1)")
+    assert context.gather(seen).pieces == first.pieces
+    seen = typed(seen, "\n    ")
+    found = context.gather(seen)
+    assert found.region.first == first.region.first
+    assert found.region.last == first.region.last + 1
+    assert found.pieces[: len(first.pieces)] == first.pieces
+
+
+def test_lines_written_above_move_the_region_along() -> None:
+    context, seen = Context(indexer_of(FILES)), view()
+    first = context.gather(seen)
+    text = MAIN.replace("\n\n\ndef filler_0", "\nimport os\nimport sys\n\n\ndef filler_0")
+    found = context.gather(view(text))
+    assert found.region.lines == (first.region.first + 2, first.region.last + 2)
+    assert found.pieces == first.pieces
+
+
+def test_pieces_in_use_keep_their_order_when_the_region_moves() -> None:
+    text = MAIN.replace("    return cart\n", "    return total_price(cart, discount)\n")
+    context = Context(indexer_of(FILES))
+    first = context.gather(view(text, budget=6_000))
+    moved = view(text, "def padding_5(x):\n", budget=6_000)
+    second = context.gather(moved)
+    kept = [piece.name for piece in first.pieces if piece.name in names(second.pieces)]
+    assert [name for name in names(second.pieces) if name in kept] == kept
+
+
+def test_a_definition_that_changed_is_shown_as_it_is_now() -> None:
+    indexer = indexer_of(FILES)
+    context, seen = Context(indexer), view()
+    assert "Cart" in names(context.gather(seen).pieces)
+    put(indexer, "shop/cart.py", CART.replace("def __init__(self, owner)", "def __init__(self)"))
+    assert "owner)" in context.gather(typed(seen, "x")).related[0].text  # not while typing
+    moved = view(MAIN, "def check_out(customer, discount):\n")
+    texts = [each.text for each in context.gather(moved).related]
+    assert any("def __init__(self):" in text for text in texts)
+    assert not any("def __init__(self, owner)" in text for text in texts)
+
+
+def test_an_index_that_fills_later_adds_pieces_once_the_cursor_moves_on() -> None:
+    indexer = indexer_of({})
+    context, seen = Context(indexer), view()
+    assert context.gather(seen).pieces == ()
+    put(indexer, "shop/cart.py", CART)
+    assert context.gather(typed(seen, "x")).pieces == ()
+    assert "Cart" in names(context.gather(typed(seen, "x\n    ")).pieces)
+
+
+def test_closing_a_document_forgets_its_choices() -> None:
+    context, seen = Context(indexer_of(FILES)), view()
+    first = context.gather(seen)
+    context.closed(seen.uri)
+    assert context.gather(seen) == first
+    context.closed("file:///never-seen.py")

@@ -1,0 +1,246 @@
+"""The region: whole pieces of syntax around the cursor, that stay put while one types; and trees
+that follow edits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redraft.lsp import region as regions
+from redraft.lsp.region import Region, choose, cost, follow, keep
+from redraft.model import syntax
+from redraft.model.syntax import LANGUAGES, Syntax, common_head, parse
+from test_context_definitions import SAMPLES
+
+FUNCTIONS = "".join(
+    f"def function_{number}(value):\n"
+    + "".join(f"    step_{line} = compute(value, {line})\n" for line in range(8))
+    + f"    return step_{number}\n\n\n"
+    for number in range(12)
+)  # each takes 10 lines, with two blank ones behind it
+LINES = FUNCTIONS.split("\n")
+
+
+def tree(text: str, language: str = "python") -> Syntax:
+    found = parse(text, language)
+    assert found is not None
+    return found
+
+
+def region_at(line: int, text: str = FUNCTIONS, tokens: float = regions.TOKENS) -> Region:
+    return choose(text.split("\n"), line, tree(text), tokens)
+
+
+def same_change(before: str, after: str) -> tuple[int, int]:
+    """What both texts have in common at either end."""
+    head = common_head(before, after)
+    return head, common_head(before[::-1], after[::-1], min(len(before), len(after)) - head)
+
+
+# --- choosing -----------------------------------------------------------------------------------
+
+
+def test_a_function_that_fits_is_taken_whole() -> None:
+    found = region_at(5 * 12 + 1, tokens=180)
+    assert found.first <= 5 * 12
+    assert found.last >= 5 * 12 + 10
+    assert found.why == "syntax around the cursor"
+
+
+def test_neighbours_are_taken_whole_while_they_fit() -> None:
+    found = region_at(5 * 12 + 4, tokens=360)
+    assert found.first <= 5 * 12
+    assert found.last >= 6 * 12 + 10  # the one below comes first
+
+
+def test_what_does_not_fit_is_shown_around_the_cursor() -> None:
+    long = "def f(x):\n" + "    x = other(x, 1)\n" * 400
+    found = region_at(200, long)
+    assert found.first < 200 < found.last
+    assert sum(map(cost, long.split("\n")[found.first : found.last])) <= regions.TOKENS
+
+
+def test_members_of_a_class_are_taken_whole() -> None:
+    members = "".join(
+        f"    def method_{number}(self):\n        a = {number}\n        return a\n\n"
+        for number in range(60)
+    )
+    found = region_at(1 + 4 * 30 + 1, f"class Long:\n{members}", tokens=120)
+    lines = f"class Long:\n{members}".split("\n")
+    shown = "\n".join(lines[found.first : found.last])
+    for number in (29, 30, 31):
+        assert f"    def method_{number}(self):\n        a = {number}\n        return a\n" in shown
+
+
+def test_without_a_tree_it_is_lines() -> None:
+    lines = ["some words of a sentence in a text"] * 200
+    found = choose(lines, 100, None)
+    assert found.why == "lines around the cursor"
+    assert abs((100 - found.first) - (found.last - 100)) <= 2
+
+
+def test_a_line_longer_than_the_budget_stands_alone() -> None:
+    lines = ["short", "x" * 50_000, "short"]
+    assert choose(lines, 1, None).lines == (1, 2)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["", "def f():", "    return (", "x = [1,", "]", "class A:", "é" * 40])
+    ),
+    st.integers(0, 60),
+    st.floats(20, 500),
+)
+def test_the_region_always_holds_the_cursor_and_keeps_its_budget(
+    lines: list[str], line: int, tokens: float
+) -> None:
+    lines = lines or [""]
+    line = min(line, len(lines) - 1)
+    found = choose(lines, line, tree("\n".join(lines)), tokens)
+    assert 0 <= found.first <= line < found.last <= len(lines)
+    spent = sum(map(cost, lines[found.first : found.last]))
+    assert spent <= tokens or found.lines == (line, line + 1)
+
+
+# --- keeping ------------------------------------------------------------------------------------
+
+
+def never() -> Region:
+    raise AssertionError("a new region is not needed")
+
+
+def test_a_cursor_in_the_middle_keeps_the_region() -> None:
+    region = Region(20, 60, "", 40)
+    for line in range(24, 56):
+        assert keep(region, ["x"] * 100, line, never, 350) is region
+
+
+def test_typing_at_the_edge_keeps_the_region() -> None:
+    region = Region(20, 60, "", 59)
+    assert keep(region, ["x"] * 100, 59, never, 350) is region
+
+
+def test_a_cursor_near_the_edge_moves_it_if_that_shows_more() -> None:
+    region = Region(20, 60, "", 40)
+    further = Region(35, 75, "", 58)
+    assert keep(region, ["x"] * 100, 58, lambda: further, 350) is further
+    hardly = Region(21, 62, "", 58)
+    assert keep(region, ["x"] * 100, 58, lambda: hardly, 350) is region
+
+
+def test_the_ends_of_the_file_are_no_edges() -> None:
+    region = Region(0, 100, "", 50)
+    assert keep(region, ["x"] * 100, 0, never, 5_000) is region
+    assert keep(region, ["x"] * 100, 99, never, 5_000) is region
+
+
+def test_a_region_that_grew_too_long_is_chosen_anew() -> None:
+    fresh = Region(30, 50, "", 40)
+    lines = ["a rather long line of code with many words"] * 100
+    assert keep(Region(20, 60, "", 40), lines, 40, lambda: fresh, 350) is fresh
+
+
+def test_a_cursor_elsewhere_gets_a_new_region() -> None:
+    fresh = Region(70, 90, "", 80)
+    assert keep(Region(20, 60, "", 40), ["x"] * 100, 80, lambda: fresh, 350) is fresh
+
+
+# --- following ----------------------------------------------------------------------------------
+
+
+ADDED = st.lists(st.sampled_from(["new", "", "    more"]), max_size=5)
+
+
+def after_edit(at: int, removed: int, added: list[str]) -> tuple[list[str], Region | None]:
+    """45 lines with the region [15, 30), of which [at, at + removed) become ``added``."""
+    lines = [f"line {number}" for number in range(45)]
+    new = lines[:at] + added + lines[at + removed :]
+    before, after = "\n".join(lines), "\n".join(new)
+    return new, follow(Region(15, 30, "", 20), before, after, *same_change(before, after))
+
+
+@given(st.sampled_from([*range(10), *range(31, 40)]), st.integers(0, 5), ADDED)
+def test_a_region_moves_with_edits_elsewhere(at: int, removed: int, added: list[str]) -> None:
+    new, found = after_edit(at, removed, added)
+    assert found is not None
+    assert new[found.first : found.last] == [f"line {number}" for number in range(15, 30)]
+
+
+@given(st.integers(16, 24), st.integers(0, 5), ADDED)
+def test_a_region_grows_with_edits_inside_it(at: int, removed: int, added: list[str]) -> None:
+    new, found = after_edit(at, removed, added)
+    assert found is not None
+    assert new[: found.first] == [f"line {number}" for number in range(15)]
+    assert new[found.last :] == [f"line {number}" for number in range(30, 45)]
+
+
+def test_lines_above_move_it_and_lines_inside_make_it_longer() -> None:
+    text = "\n".join(f"line {number}" for number in range(60))
+    region = Region(20, 40, "why", 30)
+
+    def edited(old: str, new: str) -> Region:
+        after = text.replace(old, new)
+        found = follow(region, text, after, *same_change(text, after))
+        assert found is not None
+        return found
+
+    assert edited("line 5\n", "a\nb\nline 5\n").lines == (22, 42)
+    assert edited("line 25\n", "line 25\nmore\n").lines == (20, 41)
+    assert edited("line 50\n", "").lines == (20, 40)
+    assert edited("line 25\n", "line 25\nmore\n").cursor == 31
+
+
+def test_a_change_over_its_edge_loses_it() -> None:
+    text = "\n".join(f"line {number}" for number in range(60))
+    after = text[: text.index("line 18")] + text[text.index("line 23") :]
+    assert follow(Region(20, 40, "", 30), text, after, *same_change(text, after)) is None
+
+
+# --- trees that follow edits ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_tree_that_follows_an_edit_equals_a_fresh_one(language: str) -> None:
+    text, _ = SAMPLES[language]
+    for before, after in ((text, text + text), (text + text, text), (text, f"\n\n{text}")):
+        found = parse(after, language, tree(before, language))
+        assert found is not None
+        assert str(found.tree.root_node) == str(tree(after, language).tree.root_node)
+
+
+@given(st.data())
+def test_typing_character_by_character_ends_in_the_same_tree(data: st.DataObject) -> None:
+    start = "x = 1\n\ndef f(a):\n    return 'é' + a\n"
+    typed = data.draw(st.sampled_from(["y = 'ö'\n", "class B:\n  z = 1\n", "@d\ndef g(): pass\n"]))
+    at = data.draw(st.sampled_from([0, start.index("def"), len(start)]))
+    found: Syntax | None = tree(start)
+    for done in range(1, len(typed) + 1):
+        text = start[:at] + typed[:done] + start[at:]
+        found = parse(text, "python", found)
+        assert found is not None
+        assert found.text == text
+    assert str(found.tree.root_node) == str(tree(found.text).tree.root_node)
+
+
+def test_a_tree_of_another_language_is_of_no_use() -> None:
+    found = parse("x = 1\n", "python", tree("var x = 1;", "javascript"))
+    assert found is not None
+    assert str(found.tree.root_node) == str(tree("x = 1\n").tree.root_node)
+
+
+def test_a_parse_in_the_background_rests_and_reads_the_same() -> None:
+    text = "def f(a):\n    return 'éèê' + a\n" * 4_000
+    rests: list[None] = []
+    found = parse(text, "python", rest=lambda: rests.append(None))
+    assert found is not None
+    assert len(rests) >= len(text.encode()) // syntax.REST_BYTES
+    assert str(found.tree.root_node) == str(tree(text).tree.root_node)
+
+
+@given(st.text("ab", max_size=30), st.text("ab", max_size=30))
+def test_the_common_head_is_what_both_begin_with(one: str, other: str) -> None:
+    shared = common_head(one, other)
+    assert one[:shared] == other[:shared]
+    assert one[shared : shared + 1] != other[shared : shared + 1] or shared == min(
+        len(one), len(other)
+    )
