@@ -75,7 +75,7 @@ def post(
     return asyncio.run(run())
 
 
-# --- Mercury ---------------------------------------------------------------------------------------
+# --- Mercury ---------------------------------------------------------------------------------
 
 
 def mercury_as_cursortab(
@@ -115,7 +115,7 @@ def mercury_applied(content: str) -> str | None:
     return None if text == "None" else text
 
 
-# --- zeta ------------------------------------------------------------------------------------------
+# --- zeta ------------------------------------------------------------------------------------
 
 
 def zeta2_as_zed(before: str, region: str, after: str, cursor: int, context: str = "") -> str:
@@ -130,7 +130,7 @@ def zeta2_as_zed(before: str, region: str, after: str, cursor: int, context: str
 
 
 def zeta2_applied(region: str, answer: str) -> str | None:
-    """The region as Zed has it afterwards; a line end is added to both sides where there is none."""
+    """The region as Zed has it afterwards; it ends both sides with a line end where none is."""
     if not answer:
         return None
     new = answer.removesuffix(">>>>>>> UPDATED\n")
@@ -186,7 +186,7 @@ def zeta1_applied(answer: str) -> str:
     return text.partition("\n<|editable_region_end|>")[0]
 
 
-# --- Sweep -----------------------------------------------------------------------------------------
+# --- Sweep -----------------------------------------------------------------------------------
 
 
 def sweep_as_zed(window: str, original: str = "", sections: str = "") -> str:

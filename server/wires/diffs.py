@@ -60,7 +60,7 @@ def _body(lines: list[str], at: int, header: re.Match[str] | None) -> Iterator[s
     old, new = int(header[1] or 1), int(header[3] or 1)
     for line in (lines[i] for i in range(at, len(lines))):
         mark = line[:1]
-        if mark != "\\" and (old <= 0 and new <= 0 or mark not in ("+", "-", " ", "")):
+        if mark != "\\" and ((old <= 0 and new <= 0) or mark not in ("+", "-", " ", "")):
             return
         old -= mark in ("-", " ", "")
         new -= mark in ("+", " ", "")

@@ -78,7 +78,7 @@ async def feedback(http: web.Request) -> web.Response:
         return error_response(
             404,
             "unknown_request_id",
-            f"'request_id' is {brief(answer_id)}, which is no answer of this session. Send the 'id' "
-            f"of an answer; the last {MEMORY} are remembered until the server stops.",
+            f"'request_id' is {brief(answer_id)}, which is no answer of this session. Send the "
+            f"'id' of an answer; the last {MEMORY} are remembered until the server stops.",
         )
     return json_response({"status": "ok", "request_id": answer_id, "user_action": action})

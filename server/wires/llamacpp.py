@@ -1,7 +1,7 @@
 """llama.cpp's infill, ``POST /infill``, as llama.vim and llama.vscode ask for it.
 
-``n_predict: 0`` only warms the prefix cache with the other files. Sampler settings of llama.cpp that
-mean nothing here are passed over.
+``n_predict: 0`` only warms the prefix cache with the other files. Sampler settings of llama.cpp
+that mean nothing here are passed over.
 """
 
 from __future__ import annotations

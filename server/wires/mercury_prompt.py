@@ -83,7 +83,7 @@ def _once(text: str, marker: str, name: str) -> re.Match[str]:
     found = _lines(text, marker)
     if not found:
         raise InvalidRequest(
-            f"'{name}' has no line {marker} within {FILE}. Send the prompt of Mercury's edit format."
+            f"'{name}' has no line {marker} within {FILE}. Send a prompt of Mercury's edit format."
         )
     if len(found) > 1:
         raise Unreadable(f"The file holds the line {marker} {len(found)} times.")

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from redraft.model.prompt import window
 from redraft.model.records import Candidate, EditRequest, RecentEdit, RelatedFile
 
-#: What a model is asked to edit at once: training regions have 12 to 48 lines. Clients may send more.
+#: What a model is asked to edit at once: regions in training have 12 to 48 lines, clients' any.
 MAX_REGION_LINES = 48
 MAX_REGION_CHARS = 3_000  # about 1,000 tokens, so that every line of the region is seen whole
 
-#: Longest answer, tokens. Clients ask for as many as the whole region has; only the change is written.
+#: Longest answer, tokens. Clients allow for the whole region; only the change is written.
 MAX_EDIT_TOKENS = 256
 
 

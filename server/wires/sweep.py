@@ -1,7 +1,7 @@
 """Prompts of Sweep's next-edit models, as Zed, cursortab.nvim and Sweep's own clients write them.
 
-The window is answered anew, from behind what the prompt already writes of it. Pure; knows nothing of
-HTTP.
+The window is answered anew, from behind what the prompt already writes of it. Pure; knows nothing
+of HTTP.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Protocol
 
 from redraft.model.records import RecentEdit, RelatedFile
@@ -125,7 +125,7 @@ def _read_numbered(context: str, after: str) -> tuple[Excerpt, Writer]:
     tags = list(_MARKER.finditer(context))
     if [int(tag[1]) for tag in tags] != list(range(1, len(tags) + 1)) or len(tags) < 2:
         raise Unreadable("The markers <|marker_N|> do not count from 1 upwards, each once.")
-    pieces = [context[a.end() : b.start()] for a, b in zip(tags, tags[1:], strict=False)]
+    pieces = [context[a.end() : b.start()] for a, b in pairwise(tags)]
     if context[tags[-1].end() :].strip("\n"):
         raise Unreadable(f"Text follows {tags[-1][0]}, which ends the region.")
     excerpt = _excerpt(context[: tags[0].start()], "".join(pieces), after)
@@ -137,7 +137,7 @@ def _read_numbered(context: str, after: str) -> tuple[Excerpt, Writer]:
 
 @dataclass(frozen=True, slots=True)
 class NumberedWriter:
-    """Marker N stands at ``offsets[N - 1]`` of the region; the answer rewrites from one to another."""
+    """Marker N stands at ``offsets[N - 1]`` of the region; the answer goes from one to another."""
 
     offsets: tuple[int, ...]
 
@@ -171,7 +171,7 @@ def _excerpt(head: str, region: str, after: str) -> Excerpt:
         target = min(history[-1] + 1, target)
     related: list[RelatedFile] = []
     edits: tuple[RecentEdit, ...] = ()
-    for name, following in zip(names[:target], names[1:], strict=False):
+    for name, following in pairwise(names[: target + 1]):
         text = head[name.end() : following.start()]
         if name["path"] == HISTORY:
             edits = unified_diffs(text)

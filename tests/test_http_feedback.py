@@ -1,0 +1,127 @@
+"""What clients report to have become of an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from fakes_edit import EditPredictor, mercury_as_cursortab, mercury_body
+from fakes_http import served
+from prometheus_client import CollectorRegistry
+from redraft.server.wires.feedback import Ledger
+
+EDIT = ("/v1/edit/completions", mercury_body(mercury_as_cursortab([], ["a<|cursor|>"], [])))
+INFILL = ("/v1/fim/completions", {"prompt": "a", "suffix": "b"})
+OPENAI = ("/v1/completions", {"prompt": "a", "suffix": "b"})
+
+
+def report(answer_id: Any, action: Any = "accept", **fields: Any) -> dict[str, Any]:
+    return {
+        "request_id": answer_id,
+        "provider_name": "cursortab-nvim",
+        "user_action": action,
+        "provider_version": "1.2.3",
+        **fields,
+    }
+
+
+def session(*reports: tuple[int, Any], asked: tuple[str, Any] = EDIT) -> tuple[list[int], str]:
+    """Two answers, then reports of (which answer, action); statuses and the metrics at the end."""
+
+    async def run() -> tuple[list[int], str]:
+        async with served(EditPredictor()) as (_, client):
+            ids = []
+            for _ in range(2):
+                async with client.post(asked[0], json=asked[1]) as answer:
+                    ids.append((await answer.json())["id"])
+            found = []
+            for which, action in reports:
+                async with client.post("/feedback", json=report(ids[which], action)) as answer:
+                    await answer.read()
+                    found.append(answer.status)
+            async with client.get("/metrics") as answer:
+                return found, await answer.text()
+
+    return asyncio.run(run())
+
+
+def send(body: dict[str, Any]) -> tuple[int, Any]:
+    async def run() -> tuple[int, Any]:
+        async with (
+            served(EditPredictor()) as (_, client),
+            client.post("/feedback", json=body) as answer,
+        ):
+            return answer.status, await answer.json()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("asked", [EDIT, INFILL, OPENAI])
+def test_outcomes_of_every_wire_are_counted(asked: tuple[str, Any]) -> None:
+    statuses, metrics = session((0, "accept"), (1, "reject"), asked=asked)
+    assert statuses == [200, 200]
+    assert 'redraft_outcomes_total{outcome="accepted"} 1.0' in metrics
+    assert 'redraft_outcomes_total{outcome="rejected"} 1.0' in metrics
+
+
+def test_a_report_that_says_the_same_again_is_counted_once() -> None:
+    statuses, metrics = session((0, "ignore"), (0, "ignore"))
+    assert statuses == [200, 200]
+    assert 'redraft_outcomes_total{outcome="ignored"} 1.0' in metrics
+
+
+def test_a_report_that_says_otherwise_is_heard_too() -> None:
+    statuses, metrics = session((0, "ignore"), (0, "accept"))
+    assert statuses == [200, 200]
+    assert 'redraft_outcomes_total{outcome="accepted"} 1.0' in metrics
+
+
+def test_a_streamed_answer_can_be_reported() -> None:
+    async def run() -> int:
+        async with served(EditPredictor()) as (_, client):
+            body = {"prompt": "a", "suffix": "b", "stream": True}
+            async with client.post("/v1/completions", json=body) as answer:
+                text = await answer.text()
+            answer_id = text.partition('"id": "')[2].partition('"')[0]
+            async with client.post("/feedback", json=report(answer_id)) as answer:
+                return answer.status
+
+    assert asyncio.run(run()) == 200
+
+
+def test_an_unknown_id_is_answered_with_what_ids_there_are() -> None:
+    status, body = send(report("cmpl-nowhere"))
+    assert status == 404
+    assert body["error"]["code"] == "unknown_request_id"
+    assert "cmpl-nowhere" in body["error"]["message"]
+    assert "'id' of an answer" in body["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("request_id", None, "missing"),
+        ("request_id", 7, "must be a string"),
+        ("user_action", "love", "'accept', 'reject', 'ignore'"),
+        ("user_action", None, "missing"),
+        ("user_action", ["accept"], "must be one of"),
+        ("provider_name", 7, "must be a string"),
+    ],
+)
+def test_a_wrong_field_is_named(field: str, value: Any, says: str) -> None:
+    status, body = send(report("cmpl-1") | {field: value})
+    assert status == 400
+    assert body["error"]["param"] == field
+    assert says in body["error"]["message"]
+
+
+def test_the_oldest_answers_are_forgotten() -> None:
+    ledger = Ledger(CollectorRegistry(), memory=2)
+    for answer_id in ("a", "b", "c"):
+        ledger.given(answer_id)
+    ledger.tell("b", "accepted")
+    assert ledger.outcome("b") == "accepted"
+    assert ledger.outcome("c") is None
+    with pytest.raises(KeyError):
+        ledger.tell("a", "accepted")

@@ -1,0 +1,197 @@
+"""llama.cpp's ``/infill`` as llama.vim and llama.vscode send it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from fakes_edit import post
+from fakes_http import ScriptedPredictor, served
+from redraft.model.records import CanvasState, EditRequest, Prediction
+from redraft.server.metrics import Metrics
+from redraft.server.service import Service
+from redraft.server.settings import Settings
+from redraft.server.wires.llamacpp import keep_indented, within
+
+#: As llama.vim writes it.
+VIM: dict[str, Any] = {
+    "id_slot": 0,
+    "input_prefix": "import os\n",
+    "input_suffix": ")\nprint(x)\n",
+    "input_extra": [
+        {"text": "def a():\n    pass\n", "time": [1, 2], "filename": "old.py"},
+        {"text": "def b():\n    pass\n", "time": [3, 4], "filename": "new.py"},
+    ],
+    "prompt": "x = f(",
+    "n_predict": 128,
+    "stop": ["\n\n"],
+    "n_indent": 0,
+    "top_k": 40,
+    "top_p": 0.99,
+    "stream": False,
+    "samplers": ["top_k", "top_p", "infill"],
+    "cache_prompt": True,
+    "t_max_prompt_ms": 500,
+    "t_max_predict_ms": 1000,
+    "response_fields": [
+        "content",
+        "timings/prompt_n",
+        "timings/prompt_ms",
+        "timings/prompt_per_token_ms",
+        "timings/prompt_per_second",
+        "timings/predicted_n",
+        "timings/predicted_ms",
+        "timings/predicted_per_token_ms",
+        "timings/predicted_per_second",
+        "truncated",
+        "tokens_cached",
+        "no_such_field",
+    ],
+}
+
+
+def test_llama_vim_gets_the_fields_it_chose_under_their_whole_names() -> None:
+    predictor = ScriptedPredictor()
+    status, body = post("/infill", VIM, predictor)
+    assert status == 200
+    assert body == {
+        "content": "return a + b",
+        "timings/prompt_n": 10,
+        "timings/prompt_ms": 12.0,
+        "timings/prompt_per_token_ms": 1.2,
+        "timings/prompt_per_second": pytest.approx(833.3, abs=0.1),
+        "timings/predicted_n": 5,
+        "timings/predicted_ms": 20.0,
+        "timings/predicted_per_token_ms": 4.0,
+        "timings/predicted_per_second": 250.0,
+        "truncated": False,
+        "tokens_cached": 30,
+    }
+    [request] = predictor.requests
+    assert request.text == "import os\nx = f()\nprint(x)\n"
+    assert request.cursor == len("import os\nx = f(")
+    assert [one.path for one in request.related] == ["old.py", "new.py"]
+    assert (request.max_tokens, request.stop, request.temperature) == (128, ("\n\n",), 0.0)
+
+
+def test_llama_vscode_gets_everything() -> None:
+    body = {key: value for key, value in VIM.items() if key not in ("response_fields", "stop")}
+    status, answer = post("/infill", body)
+    assert status == 200
+    assert answer["content"] == "return a + b"
+    assert (answer["stop"], answer["stop_type"], answer["truncated"]) == (True, "eos", False)
+    assert answer["timings"]["predicted_n"] == 5
+
+
+def test_no_tokens_to_predict_warms_the_cache_only() -> None:
+    predictor = ScriptedPredictor()
+    warm = VIM | {"input_prefix": "", "input_suffix": "", "prompt": "", "n_predict": 0}
+    status, body = post("/infill", warm | {"samplers": [], "response_fields": [""]}, predictor)
+    assert (status, body) == (200, {})
+    [request] = predictor.requests
+    assert request.max_tokens == 1
+    assert len(request.related) == 2
+
+
+def test_any_number_of_tokens_means_as_many_as_the_server_gives() -> None:
+    predictor = ScriptedPredictor()
+    post("/infill", VIM | {"n_predict": -1}, predictor)
+    assert predictor.requests[0].max_tokens == 1024
+
+
+def test_a_least_indentation_ends_the_content() -> None:
+    predictor = ScriptedPredictor(pieces=("a", "\n    b\n", "\n", "c"))
+    _, body = post("/infill", VIM | {"n_indent": 4}, predictor)
+    assert body["content"] == "a\n    b"
+    assert keep_indented("a\r\n\tb\r\nc", 1) == "a\r\n\tb"
+    assert keep_indented("x\n  y\n", 2) == "x\n  y\n"
+
+
+def test_windows_line_ends_come_back() -> None:
+    predictor = ScriptedPredictor(pieces=("a", "\n", "b"))
+    _, body = post("/infill", VIM | {"input_suffix": ")\r\n"}, predictor)
+    assert body["content"] == "a\r\nb"
+
+
+def test_nothing_to_suggest_is_empty_content() -> None:
+    _, body = post("/infill", VIM, ScriptedPredictor(pieces=()))
+    assert body["content"] == ""
+
+
+def test_a_stream_is_one_event_that_stops() -> None:
+    async def run() -> str:
+        body = {"input_prefix": "a", "input_suffix": "b", "stream": True}
+        async with (
+            served(ScriptedPredictor()) as (_, client),
+            client.post("/infill", json=body) as answer,
+        ):
+            return await answer.text()
+
+    event, end = asyncio.run(run()).split("\n\n")
+    assert end == ""
+    body = json.loads(event.removeprefix("data: "))
+    assert (body["content"], body["stop"]) == ("return a + b", True)
+
+
+class Slow(ScriptedPredictor):
+    """Writes a line, then another; the second is never finished."""
+
+    def _steps(self, on_step: Any) -> None:
+        for step, pieces in enumerate([(None, None), ("one", None), ("one\ntw", None)], 1):
+            if on_step is not None:
+                on_step(CanvasState(step, pieces))
+
+
+def test_what_is_whole_when_the_time_is_up_is_the_answer() -> None:
+    status, body = post("/infill", VIM | {"t_max_predict_ms": 1e-9}, Slow(hold=True))
+    assert status == 200
+    assert body["content"] == "one"
+
+
+def test_the_time_counts_from_the_first_step_and_only_whole_lines_count() -> None:
+    async def run(limit_ms: float) -> Prediction | CanvasState:
+        service = Service(Slow(), Settings(), Metrics())
+        ticks = iter(range(100))
+        request = EditRequest("infill", "a.py", "", 0)
+        return await within(service, request, limit_ms, clock=lambda: float(next(ticks)))
+
+    early = asyncio.run(run(1_000))
+    assert isinstance(early, CanvasState)
+    assert early.step == 3  # the limit was over at the first, but no line was whole
+    assert isinstance(asyncio.run(run(60_000)), Prediction)
+    assert isinstance(asyncio.run(run(0)), Prediction)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "param", "says"),
+    [
+        ("input_prefix", 7, "input_prefix", "must be a string"),
+        ("input_suffix", "\0", "input_suffix", "NUL"),
+        ("prompt", [1, 2], "prompt", "must be a string"),
+        ("input_extra", "x", "input_extra", "must be an array"),
+        ("input_extra", [7], "input_extra[0]", "must be an object"),
+        ("input_extra", [{"filename": "a"}], "input_extra[0].text", "missing"),
+        ("n_predict", -5, "n_predict", "at least -1"),
+        ("n_predict", "x", "n_predict", "whole number"),
+        ("n_indent", -1, "n_indent", "at least 0"),
+        ("t_max_predict_ms", "x", "t_max_predict_ms", "must be a number"),
+        ("response_fields", [1], "response_fields[0]", "must be a string"),
+        ("stop", ["x"] * 17, "stop", "at most 16"),
+    ],
+)
+def test_a_wrong_field_is_named(field: str, value: Any, param: str, says: str) -> None:
+    predictor = ScriptedPredictor()
+    status, body = post("/infill", VIM | {field: value}, predictor)
+    assert status == 400
+    assert body["error"]["param"] == param
+    assert says in body["error"]["message"]
+    assert predictor.requests == []
+
+
+def test_an_empty_request_is_an_empty_file() -> None:
+    predictor = ScriptedPredictor()
+    status, _ = post("/infill", {}, predictor)
+    assert status == 200
+    assert (predictor.requests[0].text, predictor.requests[0].cursor) == ("", 0)

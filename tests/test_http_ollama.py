@@ -1,0 +1,153 @@
+"""Ollama's ``/api/generate`` as Zed and others send it, and the list of models."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import datetime
+from typing import Any
+
+import pytest
+from fakes_edit import EditPredictor, post, zeta2_as_zed
+from fakes_http import ScriptedPredictor, served
+from redraft.model.errors import ModelNotReady, Overloaded
+
+#: The ends of every model Zed knows, sent for any of them.
+STOPS = [
+    "<|endoftext|>",
+    "<|file_separator|>",
+    "<|fim_pad|>",
+    "<|fim_prefix|>",
+    "<|fim_middle|>",
+    "<|fim_suffix|>",
+    "<fim_prefix>",
+    "<fim_middle>",
+    "<fim_suffix>",
+    "<PRE>",
+    "<SUF>",
+    "<MID>",
+    "[PREFIX]",
+    "[SUFFIX]",
+]
+
+
+def zed(prompt: str, **fields: Any) -> dict[str, Any]:
+    options = {"num_predict": 64, "temperature": 0.2, "stop": STOPS}
+    body = {"model": "qwen2.5-coder:3b-base", "prompt": prompt, "raw": True, "stream": False}
+    return {**body, "options": options, **fields}
+
+
+def test_infill_by_markers() -> None:
+    predictor = ScriptedPredictor()
+    prompt = "<|fim_prefix|>def f(a, b):\n    <|fim_suffix|>\n<|fim_middle|>"
+    status, body = post("/api/generate", zed(prompt), predictor)
+    assert status == 200
+    assert body["response"] == "return a + b"
+    assert body["model"] == "qwen2.5-coder:3b-base"
+    assert (body["done"], body["done_reason"]) == (True, "stop")
+    assert datetime.fromisoformat(body["created_at"]).utcoffset() is not None
+    assert body["prompt_eval_count"] == 40
+    assert body["eval_count"] == 5
+    assert body["eval_duration"] == 20_000_000
+    assert body["total_duration"] == 33_000_000
+    [request] = predictor.requests
+    assert request.text == "def f(a, b):\n    \n"
+    assert (request.max_tokens, request.temperature) == (64, 0.2)
+    assert len(request.stop) == len(STOPS)
+
+
+def test_an_edit_by_markers() -> None:
+    predictor = EditPredictor(edit=(1, 1, ["A"]))
+    _, body = post("/api/generate", zed(zeta2_as_zed("", "a\nb", "\nc", 0)), predictor)
+    assert body["response"] == "A\nb\n>>>>>>> UPDATED\n"
+
+
+def test_files_of_the_repository_in_front_are_related() -> None:
+    predictor = ScriptedPredictor()
+    prompt = (
+        "<|repo_name|>demo\n<|file_sep|>a.py\nA = 1\n<|file_sep|>context/diagnostics\nbad\n"
+        "<|file_sep|>b.py.diff\n@@ -1 +1 @@\n<|file_sep|>c.py\n"
+        "<|fim_prefix|>import a\n<|fim_suffix|>\n<|fim_middle|>"
+    )
+    post("/api/generate", zed(prompt), predictor)
+    [request] = predictor.requests
+    assert request.path == "c.py"
+    assert [(one.path, one.text) for one in request.related] == [("a.py", "A = 1\n")]
+    assert request.text == "import a\n\n"
+
+
+def test_a_suffix_field_makes_markers_the_users_text() -> None:
+    predictor = ScriptedPredictor()
+    post("/api/generate", zed("x = '<|im_start|>'\n", suffix="y"), predictor)
+    assert predictor.requests[0].text == "x = '<|im_start|>'\ny"
+
+
+def test_prompts_of_other_models_get_an_empty_response_and_the_reason() -> None:
+    predictor = ScriptedPredictor()
+    status, body = post("/api/generate", zed("<|im_start|>user\nhello"), predictor)
+    assert (status, body["response"], body["done"]) == (200, "", True)
+    assert "<|im_start|>" in body["redraft"]["reason"]
+    assert predictor.requests == []
+
+
+def test_it_streams_unless_told_otherwise() -> None:
+    async def run() -> tuple[str, str]:
+        async with (
+            served(ScriptedPredictor()) as (_, client),
+            client.post("/api/generate", json={"model": "m", "prompt": "a = "}) as answer,
+        ):
+            return answer.content_type, await answer.text()
+
+    kind, text = asyncio.run(run())
+    assert kind == "application/x-ndjson"
+    [line] = text.splitlines()
+    assert json.loads(line)["response"] == "return a + b"
+    assert json.loads(line)["done"] is True
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(ModelNotReady("still loading"), 503), (Overloaded("full", 3.0), 429)]
+)
+def test_errors_are_strings_as_in_ollama(error: Exception, status: int) -> None:
+    found, body = post("/api/generate", zed("a"), ScriptedPredictor(error=error))
+    assert found == status
+    assert body == {"error": str(error)}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"prompt": 7}, "'prompt' must be a string"),
+        ({"prompt": "a\0"}, "NUL"),
+        ({"options": 7}, "'options' must be an object"),
+        ({"options": {"num_predict": -9}}, "num_predict"),
+        ({"options": {"num_predict": "x"}}, "num_predict"),
+        ({"options": {"stop": ["x"] * 17}}, "at most 16"),
+        ({"options": {"temperature": "hot"}}, "temperature"),
+        ({"raw": "yes"}, "'raw' must be true or false"),
+        ({"stream": 1}, "'stream' must be true or false"),
+        ({"model": 7}, "'model' must be a string"),
+    ],
+)
+def test_a_wrong_field_is_named(change: dict[str, Any], says: str) -> None:
+    predictor = ScriptedPredictor()
+    status, body = post("/api/generate", zed("a") | change, predictor)
+    assert status == 400
+    assert says in body["error"]
+    assert predictor.requests == []
+
+
+def test_tags_and_show_tell_of_the_model() -> None:
+    async def run() -> tuple[Any, Any]:
+        async with served(ScriptedPredictor()) as (_, client):
+            async with client.get("/api/tags") as answer:
+                tags = await answer.json()
+            name = tags["models"][0]["name"]
+            async with client.post("/api/show", json={"model": name}) as answer:
+                return tags, await answer.json()
+
+    tags, show = asyncio.run(run())
+    assert [one["name"] for one in tags["models"]] == ["fake-1m", "fake-1m-int8"]
+    assert tags["models"][0]["details"]["quantization_level"] == "int8"
+    assert show["capabilities"] == ["completion", "insert"]
+    assert show["model_info"]["redraft.context_length"] == 4096

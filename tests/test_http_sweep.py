@@ -1,0 +1,131 @@
+"""Sweep's prompts over ``/v1/completions``, as Zed and cursortab.nvim write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakes_edit import EditPredictor, post, sweep_as_cursortab, sweep_as_zed
+from redraft.model.records import EditRequest, RecentEdit
+from redraft.server.wires.markers import Unknown, recognise
+
+SECTIONS = """<|file_sep|>src/context.rs
+fn context() {}
+<|file_sep|>src/lib.rs.diff
+original:
+one
+two
+three
+updated:
+one
+2
+three
+"""
+
+
+def text(prompt: str, predictor: EditPredictor) -> str:
+    status, body = post("/v1/completions", {"prompt": prompt, "model": "sweep"}, predictor)
+    assert status == 200, body
+    found: str = body["choices"][0]["text"]
+    return found
+
+
+def lines(count: int) -> list[str]:
+    return [f"line {i}" for i in range(count)]
+
+
+def test_sweep_becomes_a_next_edit_request() -> None:
+    predictor = EditPredictor()
+    text(sweep_as_zed("a\nbbb\nc", "a\nb\nc", SECTIONS), predictor)
+    [request] = predictor.requests
+    assert request.task == "next_edit"
+    assert request.path == "src/main.rs"
+    assert request.text == "a\nbbb\nc\n"
+    assert request.cursor == len("a\nbbb")  # behind what changed since the original
+    assert request.region == (0, 3)
+    assert [(one.path, one.text) for one in request.related] == [
+        ("src/context.rs", "fn context() {}\n")
+    ]
+    assert request.edits == (RecentEdit("src/lib.rs", 0, " one\n-two\n+2\n three\n"),)
+
+
+def test_the_window_comes_back_without_the_line_end_that_was_added() -> None:
+    window = "\n".join(lines(21))
+    written = text(sweep_as_zed(window), EditPredictor(edit=(21, 21, ["last"])))
+    assert written == window.replace("line 20", "last")
+
+
+@pytest.mark.parametrize("window", ["\n".join([*lines(20), ""]), "a\nb\n\n"])
+def test_a_blank_last_line_of_the_window_stays(window: str) -> None:
+    predictor = EditPredictor(edit=(1, 1, ["first"]))
+    written = text(sweep_as_zed(window), predictor)
+    assert written == "first" + window[window.index("\n") :]
+
+
+def test_no_edit_is_empty_text() -> None:
+    assert text(sweep_as_zed("a\nb"), EditPredictor(edit=None)) == ""
+
+
+def test_cursortab_gets_what_follows_the_lines_it_wrote() -> None:
+    file = lines(40)
+    predictor = EditPredictor(edit=(2, 2, ["changed"]))
+    written = text(sweep_as_cursortab(file, 10, 30, 15, 4), predictor)
+    [request] = predictor.requests
+    assert request.text == "\n".join(file) + "\n"  # all of the file is shown around the window
+    assert request.cursor == len("\n".join(file[:15])) + 1 + 4
+    assert request.region == (15, 30)
+    assert written == "\n".join(["line 15", "changed", *file[17:30]])
+
+
+def test_cursortab_gets_the_rest_of_the_window_where_nothing_changes() -> None:
+    file = lines(12)
+    written = text(sweep_as_cursortab(file, 2, 10, 5, 0), EditPredictor(edit=None))
+    assert written == "\n".join(file[5:10])
+
+
+def test_a_line_written_in_part_is_continued_or_left() -> None:
+    prompt = sweep_as_cursortab(["abc", "def"], 0, 2, 0, 2).replace(
+        "updated/src/main.py:1:2\n", "updated/src/main.py:1:2\nab"
+    )
+    assert text(prompt, EditPredictor(edit=(1, 1, ["abX"]))) == "X\ndef"
+    assert text(prompt, EditPredictor(edit=(1, 1, ["zz"]))) == "c\ndef"
+
+
+def test_a_prompt_that_ends_with_its_header_is_read_too() -> None:
+    prompt = sweep_as_zed("a\nb").removesuffix("\n")
+    assert text(prompt, EditPredictor(edit=(2, 2, ["B"]))) == "a\nB"
+
+
+def test_an_unchanged_original_puts_the_cursor_in_the_middle() -> None:
+    predictor = EditPredictor()
+    text(sweep_as_zed("\n".join(lines(21))), predictor)
+    assert predictor.requests[0].text[: predictor.requests[0].cursor].endswith("line 10")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<|file_sep|>current/a\nx\n<|file_sep|>updated/b\n",
+        "<|file_sep|>updated/a\n<|file_sep|>current/a\nx\n",
+        "<|file_sep|>current/a\nx <|file_sep|> y\n<|file_sep|>updated/a\n",
+        "<|file_sep|>current/a:1:1\nx <|cursor|> <|cursor|>\n<|file_sep|>updated/a:1:1\n",
+        "<|file_sep|>current/a\nx\n<|file_sep|>updated/a\nother",
+    ],
+)
+def test_torn_prompts_and_markers_in_code_suggest_nothing(prompt: str) -> None:
+    meant = recognise(prompt)
+    assert isinstance(meant, Unknown)
+    assert meant.reason
+    predictor = EditPredictor(edit=(1, 1, ["A"]))
+    assert text(prompt, predictor) == ""
+    assert predictor.requests == []
+
+
+def test_windows_line_ends_come_back() -> None:
+    class Last(EditPredictor):
+        def _prediction(self, request: EditRequest) -> Any:
+            assert "\r" not in request.text
+            return super()._prediction(request)
+
+    prompt = sweep_as_zed("a\r\nb\r\nc")
+    assert text(prompt, Last(edit=(2, 2, ["B", "B2"]))) == "a\r\nB\r\nB2\r\nc"

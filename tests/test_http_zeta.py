@@ -1,0 +1,262 @@
+"""Zed's zeta 2, 2.1 and 1 over ``/v1/completions``: prompts as Zed and cursortab.nvim write them,
+answers put into the buffer as they do it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from fakes_edit import (
+    EditPredictor,
+    LineEdit,
+    post,
+    zeta1_applied,
+    zeta1_as_zed,
+    zeta2_applied,
+    zeta2_as_zed,
+    zeta21_applied,
+    zeta21_as_zed,
+)
+from fakes_http import served
+from redraft.model.records import RecentEdit
+from redraft.server.wires.markers import Unknown, recognise
+
+CONTEXT = """<filename>src/related.rs
+pub fn helper() {}
+...
+
+<filename>edit_history
+--- a/src/main.rs
++++ b/src/main.rs
+@@ -4,3 +4,3 @@
+ fn main() {
+-    let a = 1;
++    let b = 1;
+ }
+
+"""
+
+
+def answer(prompt: str, predictor: EditPredictor, **fields: Any) -> Any:
+    status, body = post("/v1/completions", {"prompt": prompt, **fields}, predictor)
+    assert status == 200, body
+    return body
+
+
+def text(prompt: str, predictor: EditPredictor) -> str:
+    found: str = answer(prompt, predictor)["choices"][0]["text"]
+    return found
+
+
+def test_zeta2_becomes_a_next_edit_request() -> None:
+    predictor = EditPredictor()
+    answer(zeta2_as_zed("use std;\n", "a\nbb\nc", "\nend\n", 3, CONTEXT), predictor)
+    [request] = predictor.requests
+    assert request.task == "next_edit"
+    assert request.path == "src/main.rs"
+    assert request.text == "use std;\na\nbb\nc\nend\n"
+    assert request.cursor == len("use std;\na\nb")
+    assert request.region == (1, 4)
+    assert [one.path for one in request.related] == ["src/related.rs"]
+    assert request.edits == (
+        RecentEdit("src/main.rs", 3, " fn main() {\n-    let a = 1;\n+    let b = 1;\n }\n"),
+    )
+
+
+EDITS: list[tuple[LineEdit, str]] = [
+    ((1, 1, ["A"]), "A\nb\nc"),
+    ((3, 3, ["C"]), "a\nb\nC"),
+    ((2, 2, []), "a\nc"),
+    ((1, 0, ["x", "y"]), "x\ny\na\nb\nc"),
+    ((4, 3, ["d"]), "a\nb\nc\nd"),
+    ((1, 3, ["z"]), "z"),
+]
+
+
+@pytest.mark.parametrize(("edit", "expected"), EDITS)
+@pytest.mark.parametrize("after", ["\nend\n", "", "\n\nend"])
+def test_zeta2_answers_the_whole_region(edit: LineEdit, expected: str, after: str) -> None:
+    region = "a\nb\nc"
+    written = text(zeta2_as_zed("top\n", region, after, 2), EditPredictor(edit=edit))
+    assert written.endswith(">>>>>>> UPDATED\n")
+    assert zeta2_applied(region, written) == expected
+
+
+@pytest.mark.parametrize("cursor", [0, 2])
+def test_zeta2_keeps_a_blank_last_line(cursor: int) -> None:
+    written = text(zeta2_as_zed("", "a\n", "\nb\n", cursor), EditPredictor(edit=(1, 1, ["A"])))
+    assert zeta2_applied("a\n", written) == "A\n"
+
+
+def test_zeta2_as_cursortab_ends_every_line() -> None:
+    prompt = (
+        "<[fim-suffix]>end\n<[fim-prefix]><filename>main.py\ntop\n"
+        "<<<<<<< CURRENT\na\n<|user_cursor|>\n=======\n<[fim-middle]>"
+    )
+    predictor = EditPredictor(edit=(1, 1, ["A"]))
+    assert text(prompt, predictor) == "A\n\n>>>>>>> UPDATED\n"
+    assert predictor.requests[0].text == "top\na\n\nend\n"
+
+
+def test_zeta2_deleting_the_region_is_told_from_no_edit() -> None:
+    prompt = zeta2_as_zed("top\n", "a\nb", "\nend\n", 0)
+    assert text(prompt, EditPredictor(edit=(1, 2, []))) == ">>>>>>> UPDATED\n"
+    assert text(prompt, EditPredictor(edit=None)) == ""
+
+
+def test_no_edit_is_empty_text_with_the_reason_beside_it() -> None:
+    body = answer(zeta2_as_zed("", "a", "", 0), EditPredictor(edit=None), model="zeta2", stop=[])
+    assert body["choices"][0] == {
+        "index": 0,
+        "text": "",
+        "logprobs": None,
+        "finish_reason": "stop",
+    }
+    assert body["redraft"] == {"reason": "nothing to change"}
+    assert body["id"]
+    assert body["usage"]["total_tokens"] == 40
+
+
+def test_headings_underlined_with_the_separator_are_code() -> None:
+    region = "Title\n=======\ntext"
+    written = text(
+        zeta2_as_zed("Top\n=======\n", region, "\nend\n", 5), EditPredictor(edit=(3, 3, ["more"]))
+    )
+    assert zeta2_applied(region, written) == "Title\n=======\nmore"
+
+
+def test_windows_line_ends_of_a_region_come_back() -> None:
+    prompt = zeta2_as_zed("top\r\n", "a\r\nb\r\nc", "\r\nend\r\n", 0)
+    predictor = EditPredictor(edit=(2, 2, ["B", "B2"]))
+    assert text(prompt, predictor).startswith("a\r\nB\r\nB2\r\nc")
+    assert "\r" not in predictor.requests[0].text
+
+
+def test_any_name_of_a_model_is_taken_with_markers_and_none_without() -> None:
+    prompt = zeta2_as_zed("", "a", "", 0)
+    assert answer(prompt, EditPredictor(), model="zeta2")["model"] == "fake-1m"
+    status, _ = post("/v1/completions", {"prompt": "x = 1", "model": "zeta2"})
+    assert status == 404
+
+
+def test_a_stream_of_an_edit_is_one_piece() -> None:
+    async def run() -> str:
+        body = {"prompt": zeta2_as_zed("", "a", "", 0), "stream": True, "n": 1, "top_k": 50}
+        async with (
+            served(EditPredictor(edit=(1, 1, ["A"]))) as (_, client),
+            client.post("/v1/completions", json=body) as response,
+        ):
+            return await response.text()
+
+    first, done, _ = asyncio.run(run()).split("\n\n")
+    assert done == "data: [DONE]"
+    [choice] = json.loads(first.removeprefix("data: "))["choices"]
+    assert choice["text"] == "A\n>>>>>>> UPDATED\n"
+    assert choice["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<<<<<<< CURRENT\nx\n",
+        "<[fim-suffix]>\n<<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
+        "<[fim-suffix]>\n<[fim-prefix]><<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
+        "<[fim-suffix]><[fim-prefix]>\n<[fim-prefix]><filename>a\n<<<<<<< CURRENT\nx\n=======\n"
+        "<[fim-middle]>",
+        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<<<<<<< CURRENT\n<<<<<<< CURRENT\nx\n=======\n"
+        "<[fim-middle]>",
+        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<<<<<<< CURRENT\n<|user_cursor|>"
+        "<|user_cursor|>\n=======\n<[fim-middle]>",
+        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<|marker_1|>x\n<[fim-middle]>",
+        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<|marker_1|>x<|marker_3|>\n<[fim-middle]>",
+        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<|marker_1|>x<|marker_2|>y\n<[fim-middle]>",
+        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<|marker_1|>x<|marker_2|><|marker_1|>\n"
+        "<[fim-middle]>",
+        "### User Excerpt:\n\n```a\n<|editable_region_start|>\nx",
+        "### User Excerpt:\n\na\n<|editable_region_start|>\nx\n<|editable_region_end|>\n```",
+        "### User Excerpt:\n\n```a\n<|editable_region_start|>\nx\n<|editable_region_end|>\n"
+        "<|editable_region_end|>\n```",
+        "<|fim_prefix|><|marker_1|>a<|fim_suffix|>b<|fim_middle|>",
+    ],
+)
+def test_torn_prompts_and_markers_in_code_suggest_nothing(prompt: str) -> None:
+    meant = recognise(prompt)
+    assert isinstance(meant, Unknown)
+    assert meant.reason
+    predictor = EditPredictor(edit=(1, 1, ["A"]))
+    body = answer(prompt, predictor)
+    assert body["choices"][0]["text"] == ""
+    assert body["redraft"]["reason"] == meant.reason
+    assert predictor.requests == []
+
+
+# --- zeta 2.1 ----------------------------------------------------------------------------------
+
+BLOCKS = ["a\nb\n", "c\nd\n", "e\nf"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "markers", "expected"),
+    [
+        ((1, 1, ["A"]), "<|marker_1|>A\nb\n<|marker_2|>", "A\nb\nc\nd\ne\nf"),
+        ((4, 4, ["D", "D2"]), "<|marker_2|>c\nD\nD2\n<|marker_3|>", "a\nb\nc\nD\nD2\ne\nf"),
+        ((2, 3, ["x"]), "<|marker_1|>a\nx\nd\n<|marker_3|>", "a\nx\nd\ne\nf"),
+        ((6, 6, ["F"]), "<|marker_3|>e\nF<|marker_4|>", "a\nb\nc\nd\ne\nF"),
+        ((7, 6, ["g"]), "<|marker_3|>e\nf\ng<|marker_4|>", "a\nb\nc\nd\ne\nf\ng"),
+        ((3, 2, ["new"]), "<|marker_2|>new\nc\nd\n<|marker_3|>", "a\nb\nnew\nc\nd\ne\nf"),
+        ((3, 4, []), "<|marker_2|><|marker_3|>", "a\nb\ne\nf"),
+        ((1, 6, ["z"]), "<|marker_1|>z<|marker_4|>", "z"),
+    ],
+)
+def test_zeta21_rewrites_from_marker_to_marker(edit: LineEdit, markers: str, expected: str) -> None:
+    prompt = zeta21_as_zed("top\n", BLOCKS, "\nend\n", 3)
+    predictor = EditPredictor(edit=edit)
+    written = text(prompt, predictor)
+    assert written == markers
+    assert zeta21_applied(BLOCKS, written) == expected
+    assert predictor.requests[0].text == "top\na\nb\nc\nd\ne\nf\nend\n"
+    assert predictor.requests[0].region == (1, 7)
+
+
+@pytest.mark.parametrize(("cursor", "number"), [(0, 1), (3, 1), (5, 2), (9, 3)])
+def test_zeta21_without_an_edit_repeats_the_marker_before_the_cursor(
+    cursor: int, number: int
+) -> None:
+    prompt = zeta21_as_zed("top\n", BLOCKS, "\nend\n", cursor)
+    written = text(prompt, EditPredictor(edit=None))
+    assert written == f"<|marker_{number}|><|marker_{number}|>"
+    assert zeta21_applied(BLOCKS, written) == "".join(BLOCKS)
+
+
+def test_zeta21_fills_an_empty_region() -> None:
+    prompt = zeta21_as_zed("", [""], "", 0)
+    written = text(prompt, EditPredictor(edit=(1, 1, ["use std;"])))
+    assert written == "<|marker_1|>use std;<|marker_2|>"
+
+
+# --- zeta 1 ------------------------------------------------------------------------------------
+
+EVENTS = "User edited src/lib.rs:\n```diff\n@@ -1,2 +1,2 @@\n fn a() {}\n-old\n+new\n\n```"
+
+
+@pytest.mark.parametrize(("edit", "expected"), EDITS)
+@pytest.mark.parametrize("after", ["\nend", ""])
+def test_zeta1_answers_the_region_between_its_markers(
+    edit: LineEdit, expected: str, after: str
+) -> None:
+    predictor = EditPredictor(edit=edit)
+    written = text(zeta1_as_zed("top\n", "a\nb\nc", after, 2, EVENTS), predictor)
+    assert zeta1_applied(written) == expected
+    [request] = predictor.requests
+    assert request.path == "src/main.rs"
+    assert request.text == "top\na\nb\nc\n" + after.removeprefix("\n")
+    assert request.cursor == len("top\na\n")
+    assert request.edits == (RecentEdit("src/lib.rs", 0, " fn a() {}\n-old\n+new\n"),)
+
+
+def test_zeta1_without_an_edit_answers_the_region_as_it_is() -> None:
+    written = text(zeta1_as_zed("", "a\n\nb\n", "\nend", 1), EditPredictor(edit=None))
+    assert written == "<|editable_region_start|>\na\n\nb\n\n<|editable_region_end|>"
+    assert zeta1_applied(written) == "a\n\nb\n"
