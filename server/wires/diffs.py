@@ -14,8 +14,9 @@ from redraft.model.histories import recent_edit
 from redraft.model.records import RecentEdit
 
 ACCEPTED = "// User accepted prediction:"
-#: More than any model reads; the newest ones count.
+#: More than any model reads; the newest ones count, and only they are looked at.
 MAX_EDITS = 64
+MAX_CHARS = 200_000
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _EDITED = re.compile(r'^User edited "?(?P<path>[^\n]+?)"?:\n```diff\n', re.MULTILINE)
@@ -27,15 +28,18 @@ def unified_diffs(text: str, path: str = "") -> tuple[RecentEdit, ...]:
     Args:
         path: of hunks that no file header precedes.
     """
+    if len(text) > MAX_CHARS:
+        text = text[-MAX_CHARS:]
+        text = text[text.find("\n--- ") + 1 :]
     lines = text.replace("\r\n", "\n").split("\n")
     edits: list[RecentEdit] = []
     accepted, at = False, 0
     while at < len(lines):
         line = lines[at]
-        follows = lines[at + 1] if at + 1 < len(lines) else ""
         if line == ACCEPTED:
             accepted, at = True, at + 1
-        elif line.startswith("--- ") and follows.startswith("+++ "):
+        elif _begins_file(lines, at):
+            follows = lines[at + 1]
             path, at = _path(line[4:], follows[4:]), at + 2
             accepted = accepted and at >= 3 and lines[at - 3] == ACCEPTED
         elif (header := _HUNK.match(line)) or line[:1] in ("+", "-"):
@@ -49,19 +53,25 @@ def unified_diffs(text: str, path: str = "") -> tuple[RecentEdit, ...]:
     return tuple(edits[-MAX_EDITS:])
 
 
+def _begins_file(lines: list[str], at: int) -> bool:
+    pair = lines[at : at + 2]
+    return len(pair) == 2 and pair[0].startswith("--- ") and pair[1].startswith("+++ ")
+
+
 def _body(lines: list[str], at: int, header: re.Match[str] | None) -> Iterator[str]:
     """Lines of one hunk as they stand, as many as its header says; without one, as they look."""
-    if header is None:
-        for line in (lines[i] for i in range(at, len(lines))):
-            if line[:1] not in ("+", "-", " ") or line.startswith("--- "):
-                return
+    old, new = (int(header[1] or 1), int(header[3] or 1)) if header else (MAX_CHARS, MAX_CHARS)
+    for i in range(at, len(lines)):
+        line, mark = lines[i], lines[i][:1]
+        if mark == "\\":
             yield line
-        return
-    old, new = int(header[1] or 1), int(header[3] or 1)
-    for line in (lines[i] for i in range(at, len(lines))):
-        mark = line[:1]
-        if mark != "\\" and ((old <= 0 and new <= 0) or mark not in ("+", "-", " ", "")):
+            continue
+        if (old <= 0 and new <= 0) or mark not in ("+", "-", " ", ""):
             return
+        if header is None and (mark == "" or line.startswith("--- ")):
+            return
+        if _begins_file(lines, i) and "".join(lines[i + 2 : i + 3]).startswith("@@ "):
+            return  # the hunk is torn: the next file's begins
         old -= mark in ("-", " ", "")
         new -= mark in ("+", " ", "")
         yield line
@@ -85,7 +95,7 @@ def _path(old: str, new: str) -> str:
 
 def fenced_diffs(text: str) -> tuple[RecentEdit, ...]:
     """Recent edits of ``User edited PATH:`` paragraphs with a fenced diff each."""
-    text = text.replace("\r\n", "\n")
+    text = text[-MAX_CHARS:].replace("\r\n", "\n")
     edits: list[RecentEdit] = []
     for match in _EDITED.finditer(text):
         end = text.find("\n```", match.end() - 1)

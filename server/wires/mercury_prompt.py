@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.records import RelatedFile
+from redraft.model.records import RecentEdit, RelatedFile
 
 from .answers import NO_PATH
 from .diffs import unified_diffs
@@ -42,7 +42,7 @@ def read_mercury(content: str, name: str = "content") -> tuple[Excerpt, Writer]:
     at_history = _last(content, HISTORY)
     head = content if at_history is None else content[: at_history.start()]
     file, snippets = _file(head, name)
-    edits = ()
+    edits: tuple[RecentEdit, ...] = ()
     if at_history is not None:
         end = _last(content, HISTORY_END)
         edits = unified_diffs(content[at_history.end() : end.start() if end else len(content)])

@@ -1,0 +1,315 @@
+"""Regions and histories of edit clients: to the byte, whatever the text; and hostile prompts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from fakes_edit import (
+    LineEdit,
+    mercury_applied,
+    mercury_as_cursortab,
+    mercury_as_zed,
+    mercury_body,
+    post,
+    sweep_as_zed,
+    zeta1_applied,
+    zeta1_as_zed,
+    zeta2_applied,
+    zeta2_as_zed,
+    zeta21_applied,
+    zeta21_as_zed,
+)
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from redraft.model.checks import check_request
+from redraft.model.errors import InvalidRequest
+from redraft.model.prompt import replace_lines
+from redraft.model.records import Candidate, Confidence, EditRequest, RecentEdit
+from redraft.server.wires.diffs import fenced_diffs, original_and_updated, unified_diffs
+from redraft.server.wires.markers import Rewrite, recognise
+from redraft.server.wires.mercury_prompt import read_mercury
+from redraft.server.wires.regions import Excerpt, edit_request, rewrite
+from redraft.server.wires.zeta import Unreadable, Writer
+
+TEMPLATE = EditRequest("infill", "untitled", "", 0)
+
+LINE = st.text(st.sampled_from("ab =é𝄞\t"), max_size=6)
+LINES = st.lists(LINE, min_size=1, max_size=8)
+BREAK = st.sampled_from(("\n", "\r\n"))
+
+
+def candidate(request: EditRequest, edit: LineEdit) -> Candidate:
+    assert request.region is not None
+    first, last, lines = edit
+    top = request.region[0]
+    body = "".join(f"{line}\n" for line in lines)
+    span = replace_lines(request.text, top + first - 1, top + last, body)
+    return Candidate(*span, Confidence(0.9, 0.5, 0.8), 5, 3, "end")
+
+
+@st.composite
+def edits(draw: st.DrawFn, count: int) -> LineEdit:
+    """An edit within a region of ``count`` lines."""
+    first = draw(st.integers(1, count + 1))
+    last = draw(st.integers(first - 1, count))
+    return first, last, draw(st.lists(LINE, max_size=3))
+
+
+@st.composite
+def excerpts(draw: st.DrawFn) -> tuple[Excerpt, list[str], LineEdit]:
+    """An excerpt with line ends of any kind, its region's lines, and an edit of them."""
+    lines = draw(LINES)
+    region = lines[0] + "".join(draw(BREAK) + line for line in lines[1:])
+    before = "".join(line + draw(BREAK) for line in draw(st.lists(LINE, max_size=4)))
+    after = "".join(line + draw(BREAK) for line in draw(st.lists(LINE, max_size=4)))
+    after += draw(LINE)  # without a line end at the end of the file
+    cursor = draw(st.integers(0, len(region)))
+    return Excerpt("a.py", before, region, after, cursor), lines, draw(edits(len(lines)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(excerpts())
+def test_no_byte_outside_the_edit_changes(drawn: tuple[Excerpt, list[str], LineEdit]) -> None:
+    excerpt, lines, (first, last, new) = drawn
+    request = edit_request(excerpt, TEMPLATE)
+    assert request is not None
+    check_request(request)
+    assert request.region == (
+        excerpt.before.count("\n"),
+        excerpt.before.count("\n") + len(lines),
+    )
+    region = rewrite(excerpt, candidate(request, (first, last, new)))
+    expected = [*lines[: first - 1], *new, *lines[last:]]
+    if region is None:
+        assert "\n".join(expected) == "\n".join(lines)
+        return
+    assert region.replace("\r\n", "\n") == "\n".join(expected)
+    kept = excerpt.region.splitlines(keepends=True)
+    above, below = "".join(kept[: first - 1]), "".join(kept[last:])
+    if new or below:  # else the last line above loses its line end
+        assert region.startswith(above)
+    if below and (new or first > 1):
+        assert region.endswith(below)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_every_client_gets_the_edit_and_nothing_else(data: st.DataObject) -> None:
+    lines = data.draw(LINES, "lines")
+    edit = data.draw(edits(len(lines)), "edit")
+    region = "\n".join(lines)
+    cursor = data.draw(st.integers(0, len(region)), "cursor")
+    before = "".join(f"{line}\n" for line in data.draw(st.lists(LINE, max_size=3), "before"))
+    after = "".join(f"\n{line}" for line in data.draw(st.lists(LINE, max_size=3), "after"))
+    expected = "\n".join([*lines[: edit[0] - 1], *edit[2], *lines[edit[1] :]])
+    if not expected or not region:  # clients cannot tell an empty line from none
+        return
+
+    def answered(excerpt: Excerpt, write: Writer) -> str:
+        request = edit_request(excerpt, TEMPLATE)
+        assert request is not None
+        check_request(request)
+        return write(excerpt, rewrite(excerpt, candidate(request, edit)))
+
+    def recognised(prompt: str) -> str:
+        meant = recognise(prompt)
+        assert isinstance(meant, Rewrite)
+        return answered(meant.excerpt, meant.write)
+
+    marked = f"{region[:cursor]}<|cursor|>{region[cursor:]}"
+    for content in (
+        mercury_as_zed(before, marked, after),
+        mercury_as_cursortab(before.split("\n")[:-1], marked.split("\n"), after.split("\n")[1:]),
+    ):
+        new = mercury_applied(answered(*read_mercury(content)))
+        assert new == (None if expected == region else expected)
+    assert zeta1_applied(recognised(zeta1_as_zed(before, region, after, cursor))) == expected
+    cut = data.draw(st.integers(0, len(lines)), "cut")
+    blocks = ["".join(f"{line}\n" for line in lines[:cut]), "\n".join(lines[cut:])]
+    blocks = [block for block in blocks if block] if cut < len(lines) else [region]
+    if "".join(blocks) == region:
+        numbered = recognised(zeta21_as_zed(before, blocks, after, cursor))
+        assert zeta21_applied(blocks, numbered) == expected
+    if lines[-1] and expected[-1] != "\n":  # a blank last line is not shown (see zeta.py)
+        zeta2 = zeta2_applied(region, recognised(zeta2_as_zed(before, region, after, cursor)))
+        assert zeta2 == (None if expected == region else expected)
+        swept = recognised(sweep_as_zed(region))
+        assert swept == ("" if expected == region else expected)
+
+
+FRAGMENTS = st.lists(
+    st.sampled_from(
+        (
+            "<[fim-suffix]>",
+            "<[fim-prefix]>",
+            "<[fim-middle]>",
+            "<filename>a.py\n",
+            "<filename>edit_history\n",
+            "<<<<<<< CURRENT\n",
+            "=======\n",
+            "<|user_cursor|>",
+            "<|marker_1|>",
+            "<|marker_2|>",
+            "<|file_sep|>",
+            "current/a.py\n",
+            "updated/a.py\n",
+            "a.py.diff\noriginal:\n",
+            "\nupdated:\n",
+            "<|cursor|>",
+            "### User Excerpt:\n",
+            "```a.py\n",
+            "<|editable_region_start|>\n",
+            "\n<|editable_region_end|>",
+            "<|recently_viewed_code_snippet|>\n",
+            "<|/recently_viewed_code_snippets|>\n",
+            "<|current_file_content|>\n",
+            "current_file_path: a.py\n",
+            "<|code_to_edit|>\n",
+            "<|/code_to_edit|>\n",
+            "<|/current_file_content|>\n",
+            "<|edit_diff_history|>\n",
+            "--- a/x\n",
+            "+++ b/x\n",
+            "@@ -1,3 +1,9 @@\n",
+            "-old\n",
+            "+new\n",
+            "\r\n",
+            "\n",
+            "x",
+        )
+    ),
+    max_size=24,
+).map("".join)
+
+
+@settings(max_examples=600, deadline=None)
+@given(FRAGMENTS, st.booleans())
+@example("<[fim-suffix]><[fim-prefix]><filename>\n<<<<<<< CURRENT\n=======\n<[fim-middle]>", False)
+@example("--- a/x\n-old\n--- a/x\n", True)
+def test_whatever_is_made_of_markers_is_refused_or_a_sound_request(text: str, edit: bool) -> None:
+    try:
+        meant = Rewrite(*read_mercury(text)) if edit else recognise(text)
+    except (InvalidRequest, Unreadable):
+        return
+    if isinstance(meant, Rewrite):
+        excerpt = meant.excerpt
+        request = edit_request(excerpt, TEMPLATE)
+        assert request is not None
+        check_request(request)
+        assert isinstance(meant.write(excerpt, None), str)
+        changed = rewrite(excerpt, candidate(request, (1, 1, ["changed"])))
+        if changed is not None:
+            assert "changed" in meant.write(excerpt, changed)
+
+
+MB = 2**20
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<|file_sep|>current/a\n" * (MB // 22) + "<|file_sep|>updated/a\n",
+        "<[fim-suffix]><[fim-prefix]>" + "<filename>edit_history\n" * (MB // 23),
+        "<[fim-suffix]><[fim-prefix]><filename>a\n" + "<|marker_1|>" * (MB // 12),
+        "<[fim-suffix]>" + "x\n" * (MB // 2) + "<[fim-prefix]><filename>a\n<<<<<<< CURRENT\n"
+        "<|user_cursor|>\n=======\n<[fim-middle]>",
+        "### User Excerpt:\n" + "User edited a:\n```diff\n" * (MB // 23)
+        + "<|editable_region_start|>\n",
+        "<|fim_prefix|>" * (MB // 14) + "<|fim_suffix|><|fim_middle|>",
+        "x" * MB,
+    ],
+)  # fmt: skip
+def test_a_megabyte_of_anything_is_answered(prompt: str) -> None:
+    status, _ = post("/v1/completions", {"prompt": prompt})
+    assert status == 200
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        mercury_as_cursortab(["x" * 80] * 12_000, ["a<|cursor|>"], []),
+        mercury_as_cursortab([], ["a<|cursor|>"], [], "--- a\n" * (MB // 6)),
+        mercury_as_cursortab([], ["a<|cursor|>"], [], "@@ -1 +1 @@\n" * (MB // 12)),
+        mercury_as_cursortab([], ["a<|cursor|>"], [], "@@ -1,9 +1,9 @@\n+a\n" * (MB // 19)),
+        mercury_as_cursortab(
+            [], ["a<|cursor|>"], [], "", "<|recently_viewed_code_snippet|>\n" * (MB // 33)
+        ),
+    ],
+)
+def test_a_megabyte_for_mercury_is_answered(content: str) -> None:
+    body = json.dumps(mercury_body(content)).encode()
+    assert len(body) > MB * 9 // 10
+    status, answer = post("/v1/edit/completions", body)
+    assert status == 200
+    assert answer["choices"][0]["message"]["content"] == "None"
+
+
+# --- histories --------------------------------------------------------------------------------
+
+
+def test_one_torn_hunk_does_not_cost_the_others() -> None:
+    text = (
+        "--- a/a.py\n+++ b/a.py\n@@ -1,9 +1,9 @@\n-old\n+new\n"
+        "--- a/b.py\t2026-11-21\n+++ b/b.py\t2026-11-21\n@@ -5,0 +6 @@\n+added\n"
+        "\\ No newline at end of file\nprose\n@@ nonsense @@\n"
+        "--- a/gone.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n"
+    )
+    assert unified_diffs(text) == (
+        RecentEdit("a.py", 0, "-old\n+new\n"),
+        RecentEdit("b.py", 5, "+added\n"),
+        RecentEdit("gone.py", 0, "-gone\n"),
+    )
+
+
+def test_several_hunks_of_a_file_are_several_edits_and_blank_lines_are_context() -> None:
+    text = (
+        "// User accepted prediction:\n--- main.py\n+++ main.py\n"
+        "@@ -1,2 +1,3 @@\n a\n\n+b\n@@ -9 +10 @@\n-c\n+d\n\n--- x\n+++ x\n@@ -1 +1 @@\n-e\n+f\n"
+    )
+    assert unified_diffs(text) == (
+        RecentEdit("main.py", 0, " a\n \n+b\n", accepted=True),
+        RecentEdit("main.py", 9, "-c\n+d\n", accepted=True),
+        RecentEdit("x", 0, "-e\n+f\n"),
+    )
+
+
+def test_deleted_lines_that_look_like_headers_stay_in_their_hunk() -> None:
+    text = "--- a/q.sql\n+++ b/q.sql\n@@ -1,2 +1,2 @@\n--- a comment\n+-- b comment\n select\n"
+    assert unified_diffs(text) == (
+        RecentEdit("q.sql", 0, "--- a comment\n+-- b comment\n select\n"),
+    )
+
+
+def test_a_history_without_hunk_headers_is_read() -> None:
+    assert unified_diffs("--- a/x.rs\n+++ b/x.rs\n-old\n+new\n--- a/y.rs\n+++ b/y.rs\n+z\n") == (
+        RecentEdit("x.rs", 0, "-old\n+new\n"),
+        RecentEdit("y.rs", 0, "+z\n"),
+    )
+
+
+def test_only_the_newest_edits_are_kept() -> None:
+    hunk = "--- a/x\n+++ b/x\n@@ -{0} +{0} @@\n-a\n+b\n"
+    found = unified_diffs("".join(hunk.format(i) for i in range(1, 201)))
+    assert [edit.line for edit in found] == list(range(136, 200))
+
+
+def test_of_a_very_long_history_the_end_is_read() -> None:
+    filler = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+" + "b" * 300_000 + "\n"
+    last = "--- a/y\n+++ b/y\n@@ -1 +1 @@\n-c\n+d\n"
+    assert unified_diffs(filler + last) == (RecentEdit("y", 0, "-c\n+d\n"),)
+
+
+def test_fenced_diffs_may_have_quoted_paths() -> None:
+    text = (
+        'User edited "a b.py":\n```diff\n@@ -1 +1 @@\n-x\n+y\n```\n\nUser edited c.py:\n```diff\n'
+    )
+    assert fenced_diffs(text) == (RecentEdit("a b.py", 0, "-x\n+y\n"),)
+
+
+def test_blocks_before_and_after_become_the_lines_that_differ() -> None:
+    blocks = "original:\na\nb\nc\nd\ne\nupdated:\na\nb\nC\nd\ne\n"
+    [edit] = original_and_updated("x.py", blocks)
+    assert edit == RecentEdit("x.py", 0, " a\n b\n-c\n+C\n d\n e\n")
+    assert original_and_updated("x.py", "original:\na\nupdated:\na\n") == ()
+    assert original_and_updated("x.py", "torn") == ()
