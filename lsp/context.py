@@ -103,6 +103,7 @@ class _State:
     view: View
     line: int
     gathered: Gathered
+    complete: bool  # was every text at hand that was asked for?
 
 
 class Context:
@@ -157,8 +158,10 @@ class Context:
             cost = sum(map(regions.cost, lines[slice(*region.lines)]))
             gathered = replace(state.gathered, region=region, cost=cost)
         else:
-            gathered = self._choose(view, lines, line, region, state, add=True)
-        self._states[view.uri] = _State(view, line, gathered)
+            gathered = self._choose(view, lines, line, region, state, add=state.complete)
+        complete = not self._indexer.index.misses
+        self._indexer.fetch_missed()
+        self._states[view.uri] = _State(view, line, gathered, complete)
         self._states.move_to_end(view.uri)
         while len(self._states) > _STATES:
             self._states.popitem(last=False)

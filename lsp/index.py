@@ -3,7 +3,7 @@
 A file is an :class:`Entry` of a few bytes strings: hashes of the names it defines, their lines,
 hashes of the words it mentions, and its text, compressed. Readers get an immutable
 :class:`Snapshot`; whoever fills the index makes a new one now and then. For 5,000 files of ordinary
-code it takes about 25 MB. Knows nothing of disks and threads; :mod:`.indexer` fills it.
+code it takes about 20 MB. Knows nothing of disks and threads; :mod:`.indexer` fills it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ..model.syntax import parse
 from .definitions import Definition, Kind, definitions, definitions_by_keyword
 from .imports import family_of, is_meant
 
-TEXT_BYTES = 24_000_000  # of compressed texts kept; the least recently used go first
+TEXT_BYTES = 12_000_000  # of compressed texts kept: about 50 MB of code
 MOST_WORDS = 5_000  # of one file that are remembered
 _TABLE = 1 << 18  # slots in which words are counted by hash; collisions cost little
 _FEW = 50  # files; in a smaller workspace a word is not common because most files have it
 _KINDS: tuple[Kind, ...] = ("function", "method", "type", "value")
 _WORD = re.compile(r"[^\W\d]\w{2,}")
-_CHUNK = 32_768  # characters of text searched at a time
+_CHUNK = 8_192  # characters of text searched at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,16 +198,24 @@ class Index:
         self._lock = Lock()  # of the texts and of what is missed
         self.is_stale = False  # do entries differ from the snapshot?
 
-    def put(self, entry: Entry, text: str) -> None:
+    def put(self, entry: Entry, text: str, *, keep: bool = True) -> None:
+        """Remember a file, in place of what was known of it.
+
+        Args:
+            keep: the text itself even if others must go for it; else only while there is room.
+        """
         self._entries[entry.path] = entry
         self._unfit.pop(entry.path, None)
         self.is_stale = True
-        self.put_text(entry.path, text)
+        self.put_text(entry.path, text, keep=keep)
 
-    def put_text(self, path: str, text: str) -> None:
+    def put_text(self, path: str, text: str, *, keep: bool = True) -> None:
         packed = zlib.compress(text.encode("utf-8", "replace"), 1)
         with self._lock:
-            self._held += len(packed) - len(self._texts.pop(path, b""))
+            self._held -= len(self._texts.pop(path, b""))
+            if not keep and self._held + len(packed) > self._text_bytes:
+                return  # what is there was read earlier because it is closer to the user's files
+            self._held += len(packed)
             self._texts[path] = packed
             self._missed.discard(path)
             while self._held > self._text_bytes and len(self._texts) > 1:

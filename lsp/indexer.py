@@ -8,13 +8,16 @@ while it holds the interpreter would make the editor wait. Knows nothing of what
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from .index import Index, make_entry
+from .index import TEXT_BYTES, Index, make_entry
 from .workspace import MOST_FILES, Found, find_files, is_made, read_code, stamp_of
 
 logger = logging.getLogger(__name__)
@@ -24,6 +27,7 @@ _RENEW_S = 2.0  # at most so long until readers see what was found
 _TYPING_S = 0.3  # after a keystroke the user counts as typing
 _BREATHER_S = 0.04  # between two files meanwhile
 _SHORTEST_REST_S = 0.0005
+_SWITCH_S = 0.001
 _OPEN_STAMP = -1  # in place of the time of a file's last change: its text comes from the editor
 
 Refuse = Callable[[str], str]
@@ -35,10 +39,16 @@ class Indexer:
 
     Args:
         refuse: why the file at a path must not be read, "" if it may be.
+        text_bytes: of compressed texts to keep.
     """
 
-    def __init__(self, refuse: Refuse, clock: Callable[[], float] = time.monotonic) -> None:
-        self.index = Index()
+    def __init__(
+        self,
+        refuse: Refuse,
+        clock: Callable[[], float] = time.monotonic,
+        text_bytes: int = TEXT_BYTES,
+    ) -> None:
+        self.index = Index(text_bytes)
         self._refuse = refuse
         self._clock = clock
         self._folders: tuple[Path, ...] = ()
@@ -49,8 +59,10 @@ class Indexer:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = threading.Event()
+        self._idle = threading.Event()
         self._look_again = True
-        self._looked_at = self._worked_since = self._renewed_at = 0.0
+        self._looked_at = self._renewed_at = 0.0
+        self._worked_until = 0.0  # seconds of processor time of the thread
         self._typed_at = float("-inf")
         self._thread: threading.Thread | None = None
 
@@ -58,6 +70,9 @@ class Indexer:
 
     def start(self) -> None:
         if self._thread is None:
+            # By default a thread that wants the interpreter waits 5 ms for it. The editor's shall
+            # not: it costs the one in the background a few percent.
+            sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
             self._thread = threading.Thread(target=self._run, name="redraft-index", daemon=True)
             self._thread.start()
 
@@ -103,7 +118,12 @@ class Indexer:
     def typing(self) -> None:
         """The user is at work: stand back for a moment, and see to it now and then."""
         self._typed_at = self._clock()
-        if self.index.misses or self._typed_at - self._looked_at >= LOOK_AGAIN_S:
+        if self._typed_at - self._looked_at >= LOOK_AGAIN_S:
+            self._wake.set()
+
+    def fetch_missed(self) -> None:
+        """Read the texts again that were asked for in vain."""
+        if self.index.misses:
             self._wake.set()
 
     def later(self, job: Callable[[Callable[[], None]], None]) -> None:
@@ -112,16 +132,22 @@ class Indexer:
             self._jobs.append(job)
         self._wake.set()
 
+    @property
+    def is_idle(self) -> bool:
+        """Is there nothing left to do, as far as is known?"""
+        return self._idle.is_set() and not self._wake.is_set()
+
     # --- the thread --------------------------------------------------------------------------
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self._worked_since = self._clock()
             try:
                 self._work()
             except Exception:
                 logger.exception("indexing failed; it goes on with the next change")
+            self._idle.set()
             self._wake.wait()
+            self._idle.clear()
             self._wake.clear()
 
     def _work(self) -> None:
@@ -145,6 +171,7 @@ class Indexer:
             if each.path not in self._revisions and refresh(self.index, each, self._rest):
                 self._breathe()
         forget(self.index, self._files.keys() | self.open_paths())
+        _give_back()
 
     def _urgent(self) -> None:
         """What somebody waits for: jobs, open documents, texts given up too early."""
@@ -190,15 +217,22 @@ class Indexer:
 
     def _rest(self) -> None:
         """Sleep for as long as was worked since the last time."""
-        worked = self._clock() - self._worked_since
+        worked = time.thread_time() - self._worked_until
         time.sleep(max(_SHORTEST_REST_S, worked))
-        self._worked_since = self._clock()
+        self._worked_until = time.thread_time()
 
     def _breathe(self) -> None:
         self._rest()
         if self._clock() - self._typed_at < _TYPING_S:
             self._stopping.wait(_BREATHER_S)
-            self._worked_since = self._clock()
+
+
+def _give_back() -> None:
+    """Parsing leaves holes in the heap: hand them back where the C library can, 8 MB of 5,000 files
+    by measurement."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 # --- the work itself ---------------------------------------------------------------------------
@@ -250,7 +284,7 @@ def refresh(index: Index, found: Found, rest: Callable[[], None] | None = None) 
     if text is None:
         index.put_unfit(found.path, stamp)
         return True
-    index.put(make_entry(found.path, found.language, text, stamp, rest), text)
+    index.put(make_entry(found.path, found.language, text, stamp, rest), text, keep=False)
     return True
 
 

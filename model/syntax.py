@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tree_sitter import Language, Node, Parser, Tree
 
 MAX_CHARS = 2_000_000  # of a text; a longer one is data, and parsing it would take seconds
-REST_BYTES = 16_384  # between two rests of a parse in the background; 3 ms of work
+REST_BYTES = 8_192  # between two rests of a parse in the background; 2 ms of work
 
 #: LSP language id: module of the grammar, and its function that returns the language.
 _GRAMMARS = {

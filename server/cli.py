@@ -306,12 +306,20 @@ def bench(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write it as JSON there.")
     ] = None,
+    workspace: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Only the index and the context of a workspace."),
+    ] = None,
     model: Model = None,
     variant: Variant = None,
     provider: Provider = None,
     threads: Threads = None,
 ) -> None:
     """Measure this machine: latency per stage, tokens per step, cost of a keystroke, memory."""
+    if workspace is not None:
+        from .context import measure_workspace
+
+        return measure_workspace(workspace, json_file)
     from .bench import measure
 
     settings = _settings(model=model, variant=variant, provider=provider, threads=threads)

@@ -16,7 +16,7 @@ from redraft.lsp.indexer import Indexer, fill
 from redraft.lsp.rules import refuse_file, refuse_text
 from redraft.lsp.settings import LspSettings
 from redraft.model.config import ModelConfig
-from redraft.model.errors import InvalidRequest, WeightsError
+from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.prompt import render
 from redraft.model.records import EditRequest, Task
 from redraft.model.tokens import FILE, HISTORY, MARKS, PREFIX, SUFFIX, Tokenizer
@@ -29,6 +29,7 @@ from .console import bar, out
 from .settings import Settings
 
 _SHOWN_LEFT_OUT = 8
+_TEXT_BYTES = 1 << 30  # everything: the process ends at once
 #: What stands behind a mark in the part of a prompt that is far from the cursor.
 _PARTS = {SUFFIX: "lines below", HISTORY: "recent edits", PREFIX: "lines above"}
 
@@ -66,7 +67,7 @@ def show(settings: Settings, place: Place, task: Task, budget: int, prompt: bool
     root = workspace_of(place.file)
     path = place.file.resolve().relative_to(root).as_posix()
     view = _view(place, path, budget)
-    indexer = Indexer(_refuse)
+    indexer = Indexer(_refuse, text_bytes=_TEXT_BYTES)
     with bar() as told:
         fill(
             indexer.index,
@@ -90,6 +91,28 @@ def show(settings: Settings, place: Place, task: Task, budget: int, prompt: bool
     if prompt and kit is not None:
         out.print()
         out.print(spelled(request, kit.tokenizer, kit.config, budget), markup=False, style="")
+
+
+def measure_workspace(folder: Path, json_file: Path | None) -> None:
+    """``redraft bench --workspace``: print what indexing and gathering cost there.
+
+    Raises:
+        SettingsError: there is no such folder, or ``json_file`` cannot be written.
+    """
+    from redraft.lsp.context_bench import workspace_cost
+
+    if not folder.is_dir():
+        raise SettingsError(f"{folder} is not a folder. Name the root of a workspace.")
+    figures = {name: round(value, 3) for name, value in workspace_cost(folder.resolve()).items()}
+    table = Table(box=None, show_header=False, padding=(0, 3, 0, 0))
+    for name, value in figures.items():
+        table.add_row(Text(name), Text(f"{value:g}"))
+    out.print(table, soft_wrap=False)
+    if json_file is not None:
+        try:
+            json_file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise SettingsError(f"{json_file} cannot be written: {error.strerror}.") from error
 
 
 def workspace_of(file: Path) -> Path:

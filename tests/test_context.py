@@ -363,6 +363,15 @@ def test_an_index_that_fills_later_adds_pieces_once_the_cursor_moves_on() -> Non
     assert "Cart" in names(context.gather(typed(seen, "x\n    ")).pieces)
 
 
+def test_a_text_given_up_for_memory_is_chosen_once_it_was_read_again() -> None:
+    indexer = indexer_of(FILES)
+    indexer.index._texts.clear()
+    context, seen = Context(indexer), view()
+    assert context.gather(seen).pieces == ()
+    indexer.index.put_text("shop/cart.py", CART)
+    assert "Cart" in names(context.gather(typed(seen, "x\n")).pieces)
+
+
 def test_closing_a_document_forgets_its_choices() -> None:
     context, seen = Context(indexer_of(FILES)), view()
     first = context.gather(seen)

@@ -190,6 +190,16 @@ def test_texts_are_given_up_for_memory_and_missed_then() -> None:
     assert index.text("0.py") == "x = 1\n"
 
 
+def test_a_full_memory_keeps_the_texts_that_were_read_first() -> None:
+    index = Index(text_bytes=3_000)
+    for number in range(10):
+        text = f"{os.urandom(400).hex()}\n"
+        index.put(make_entry(f"{number}.py", "python", text, (1, 1)), text, keep=False)
+    assert index.text("0.py") is not None
+    assert index.text("9.py") is None
+    assert index.bytes_held < 3_000 + 10 * 1_000 + (1 << 20)
+
+
 def test_memory_of_an_entry_stays_small() -> None:
     text = "".join(f"def function_{number}(a, b):\n    return a + b\n\n" for number in range(50))
     entry = make_entry("a.py", "python", text, (1, 1))
@@ -292,7 +302,7 @@ def test_a_text_given_up_comes_back_when_missed(tmp_path: Path, running: Indexer
     wait_until(lambda: knows(running, "one") == ["a.py"])
     running.index._texts.clear()
     assert running.index.text("a.py") is None
-    running.typing()
+    running.fetch_missed()
     wait_until(lambda: running.index.text("a.py") == "def one(): pass\n")
 
 

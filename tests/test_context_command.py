@@ -1,0 +1,138 @@
+"""``redraft context``: every part of the prompt with its reason and its cost, as it really is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from redraft.lsp.context import Context, View
+from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
+from redraft.model.prompt import render
+from redraft.server import context as command
+from redraft.server.complete import Place
+from redraft.server.context import Part, parts_of, request_for, spelled, workspace_of
+from redraft.server.settings import Settings
+from test_cli import call, is_one_red_line
+from test_context import CART, FILES, MAIN, indexer_of, view
+from tiny import tiny_config, tiny_tokenizer
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / ".git").mkdir()
+    for path, text in FILES.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
+
+
+LINE = MAIN[: MAIN.index("    return cart")].count("\n")
+
+
+def parts(seen: View, task: str, budget: int) -> list[Part]:
+    gathered = Context(indexer_of(FILES)).gather(seen)
+    request = request_for(seen, gathered, task)  # type: ignore[arg-type]
+    kit = command._Kit(tiny_tokenizer(), tiny_config())
+    return list(parts_of(request, gathered, kit, budget))
+
+
+@pytest.mark.parametrize("task", ["infill", "next_edit"])
+def test_the_parts_add_up_to_the_prompt(task: str) -> None:
+    seen = view()
+    gathered = Context(indexer_of(FILES)).gather(seen)
+    request = request_for(seen, gathered, task)  # type: ignore[arg-type]
+    prompt = render(request, tiny_tokenizer(), tiny_config(), 4_000)
+    found = parts(seen, task, 4_000)
+    assert sum(part.tokens for part in found) == len(prompt.tokens)
+    assert [part.what for part in found if part.tokens] == [
+        *["definition"] * len(gathered.pieces),
+        *("path", "lines below", "lines above"),
+        "region" if task == "next_edit" else "near window",
+    ]
+    assert found[0].where.startswith("shop/cart.py:")
+    assert "definition of" in found[0].why
+
+
+def test_a_piece_that_the_prompt_had_no_room_for_is_named() -> None:
+    found = parts(view(), "next_edit", 100)
+    told = [part for part in found if part.what == "left out" and "no room" in part.why]
+    assert [part.where for part in told] == ["shop/cart.py"]
+
+
+def test_the_prompt_is_spelled_with_its_marks_by_name() -> None:
+    seen = view()
+    request = request_for(seen, Context(indexer_of(FILES)).gather(seen), "next_edit")
+    text = spelled(request, tiny_tokenizer(), tiny_config(), 20_000)
+    assert text.startswith("<file_sep>shop/cart.py\n")
+    assert "\n<jupyter_output>1|" in text
+    assert text.endswith("\n<jupyter_script>")
+
+
+def test_the_repository_is_the_workspace(workspace: Path, tmp_path: Path) -> None:
+    assert workspace_of(workspace / "shop" / "main.py") == workspace.resolve()
+
+
+def test_outside_a_repository_it_is_the_folder_at_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "deep" / "er" / "a.py"
+    file.parent.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert workspace_of(file) == tmp_path.resolve()
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert workspace_of(file) == file.parent.resolve()
+
+
+def test_it_prints_pieces_reasons_and_costs(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An empty folder of models: costs are estimates then.
+    code, out, err = call(
+        *("context", f"{workspace / 'shop' / 'main.py'}:{LINE}:5", "--budget", "1024"),
+        environment={"REDRAFT_CACHE": str(workspace / "none"), "XDG_CACHE_HOME": str(workspace)},
+    )
+    assert code == 0, err
+    assert "definition of Cart" in out
+    assert "shop/cart.py:1-" in out
+    assert "region" in out
+    assert "3 files indexed" in out
+
+
+def test_without_a_model_the_prompt_cannot_be_printed(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "ready_variants", lambda model: [])
+    place = Place(workspace / "shop" / "main.py", LINE, 1)
+    with pytest.raises(WeightsError, match="redraft model pull"):
+        command.show(Settings(), place, "next_edit", 1024, prompt=True)
+
+
+def test_a_secret_is_not_shown(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "ready_variants", lambda model: [])
+    (workspace / ".env").write_text("KEY=1\n")
+    with pytest.raises(InvalidRequest, match="secret_globs"):
+        command.show(Settings(), Place(workspace / ".env", 1, 1), "infill", 1024, prompt=False)
+
+
+def test_wrong_places_are_told_in_one_line(workspace: Path) -> None:
+    code, _, err = call("context", f"{workspace / 'shop' / 'main.py'}:99999:1")
+    assert code == 1
+    assert is_one_red_line(err)
+    code, _, err = call("context", "main.py")
+    assert code == 2
+    assert "FILE:LINE:COL" in err
+
+
+def test_a_workspace_is_measured(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = workspace / "figures.json"
+    command.measure_workspace(workspace, figures)
+    assert "MB held by the index itself" in capsys.readouterr().out
+    assert '"files": 3' in figures.read_text()
+    with pytest.raises(SettingsError, match="not a folder"):
+        command.measure_workspace(workspace / "nowhere", None)
+
+
+def test_the_samples_are_as_the_tests_expect() -> None:
+    assert MAIN.split("\n")[LINE].strip() == "return cart"
+    assert "class Cart" in CART
