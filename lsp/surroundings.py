@@ -1,0 +1,146 @@
+"""What a session asks for the surroundings of a query: the region, and excerpts of other places.
+
+Joins the open documents, the workspace's folders and what the client reports to one
+:class:`~.context.Context` and its index. Implements ``requests.Context``. Knows nothing of LSP
+messages or asyncio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ..model.records import RecentEdit, RelatedFile, Task
+from . import rules
+from .context import BUDGET, Context, Gathered, OpenFile, View
+from .documents import Document
+from .indexer import Indexer
+from .paths import shown_path
+from .pieces import Diagnostic
+from .requests import Query
+from .settings import LspSettings
+from .workspace import code_language, folder_of
+
+
+class Surroundings:
+    """For one client. The callables are asked again with every query.
+
+    Args:
+        documents: all that are open.
+        folders: URIs of the workspace's.
+        settings: as they are now; what they exclude is never read.
+        edits: the user's newest, oldest first.
+        budget: tokens of a prompt; None while the model has not told.
+    """
+
+    def __init__(
+        self,
+        documents: Callable[[], Iterable[Document]],
+        folders: Callable[[], Sequence[str]],
+        settings: Callable[[], LspSettings],
+        clock: Callable[[], float],
+        edits: Callable[[], tuple[RecentEdit, ...]] = tuple,
+        budget: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        self._documents = documents
+        self._folders = folders
+        self._settings = settings
+        self._clock = clock
+        self._edits = edits
+        self._budget = budget
+        self._indexer = Indexer(self._refuse, clock)
+        self._context = Context(self._indexer, self._refuse)
+        self._diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
+        self._paths: dict[str, str] = {}
+        self._last: tuple[View, Gathered] | None = None
+
+    # --- the life of the connection ----------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to index the workspace."""
+        self.folders_changed()
+        self._indexer.start()
+
+    def stop(self) -> None:
+        self._indexer.stop(0.0)
+
+    def folders_changed(self) -> None:
+        self._paths.clear()
+        folders = [folder_of(uri) for uri in self._folders()]
+        self._indexer.watch([folder for folder in folders if folder is not None])
+
+    def files_changed(self) -> None:
+        """Something was saved, or changed on the disk."""
+        self._indexer.look_again()
+
+    def diagnosed(self, uri: str, diagnostics: Sequence[Diagnostic]) -> None:
+        """What is wrong with a document now, as far as the client tells."""
+        self._diagnostics[uri] = tuple(diagnostics)
+
+    def closed(self, uri: str) -> None:
+        self._diagnostics.pop(uri, None)
+        self._paths.pop(uri, None)
+        self._context.closed(uri)
+
+    # --- what a session asks -------------------------------------------------------------------
+
+    def region(self, query: Query) -> tuple[int, int]:
+        """The 0-based lines [first, last) around the cursor that an edit may replace."""
+        return self.gathered(query).region.lines
+
+    def related(self, query: Query, task: Task) -> tuple[RelatedFile, ...]:
+        """Excerpts of other places, in the order of the prompt; the same for both tasks, so that
+        they share the beginning of their prompts."""
+        return self.gathered(query).related
+
+    def gathered(self, query: Query) -> Gathered:
+        """Both, with the reason and the cost of each piece."""
+        view = View(
+            uri=query.uri,
+            path=query.path,
+            language=query.language,
+            text=query.text,
+            cursor=query.cursor,
+            edits=self._edits(),
+            budget=self._settings().context_tokens or self._budget() or BUDGET,
+            now_s=self._clock(),
+            diagnostics=self._diagnostics.get(query.uri, ()),
+            opened=tuple(self._opened()),
+        )
+        if self._last is not None and _same(self._last[0], view):
+            return self._last[1]
+        gathered = self._context.gather(view)
+        self._last = view, gathered
+        return gathered
+
+    def _opened(self) -> Iterable[OpenFile]:
+        for document in self._documents():
+            # Cells of a notebook would all be files of the same path.
+            if not document.uri.startswith(("file:", "untitled:")) or document.out_of_step:
+                continue
+            path = self._path(document)
+            language = code_language(path) or document.language
+            yield OpenFile(path, language, document.revision, _text_of(document))
+
+    def _path(self, document: Document) -> str:
+        path = self._paths.get(document.uri)
+        if path is None:
+            path = shown_path(document.uri, self._folders(), document.language)
+            self._paths[document.uri] = path
+        return path
+
+    def _refuse(self, path: str) -> str:
+        return rules.refuse_file(path, self._settings())
+
+
+def _same(one: View, other: View) -> bool:
+    """Is it the same question again?"""
+    return (
+        (one.uri, one.cursor, one.budget) == (other.uri, other.cursor, other.budget)
+        and one.text == other.text
+        and one.diagnostics == other.diagnostics
+        and one.edits == other.edits
+    )
+
+
+def _text_of(document: Document) -> Callable[[], str]:
+    return lambda: document.text

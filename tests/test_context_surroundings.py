@@ -1,0 +1,126 @@
+"""What the session is given of the surroundings: open documents, folders, diagnostics, budgets."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from redraft.lsp.documents import Document
+from redraft.lsp.pieces import Diagnostic
+from redraft.lsp.requests import Query
+from redraft.lsp.settings import LspSettings
+from redraft.lsp.surroundings import Surroundings
+from test_context import CART, MAIN
+
+
+class Desk:
+    """A client with some open documents."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.documents: list[Document] = []
+        self.settings = LspSettings()
+        self.budget: int | None = None
+        self.surroundings = Surroundings(
+            lambda: self.documents,
+            lambda: [folder.as_uri()],
+            lambda: self.settings,
+            time.monotonic,
+            budget=lambda: self.budget,
+        )
+
+    def open(self, path: str, text: str) -> Document:
+        document = Document((self.folder / path).as_uri(), text, 0, "python")
+        self.documents.append(document)
+        return document
+
+    def query(self, document: Document, at: str) -> Query:
+        text = document.text
+        cursor = text.index(at) + len(at)
+        path = document.uri.removeprefix(self.folder.as_uri() + "/")
+        return Query(document.uri, path, "python", text, cursor, document.revision)
+
+    def until(self, document: Document, at: str, wanted: str) -> None:
+        """Move about until the index has got there."""
+        for attempt in range(1_000):
+            place = at if attempt % 2 else "    return cart\n"
+            if any(wanted in each.text for each in self.related(document, place)):
+                return
+            time.sleep(0.01)
+        raise AssertionError(f"{wanted!r} was never found")
+
+    def related(self, document: Document, at: str):  # type: ignore[no-untyped-def]
+        return self.surroundings.related(self.query(document, at), "next_edit")
+
+
+@pytest.fixture
+def desk(tmp_path: Path):  # type: ignore[no-untyped-def]
+    desk = Desk(tmp_path)
+    yield desk
+    desk.surroundings.stop()
+
+
+AT = "    cart = Cart(customer)\n"
+
+
+def test_files_of_the_workspace_are_found(desk: Desk) -> None:
+    (desk.folder / "shop").mkdir()
+    (desk.folder / "shop" / "cart.py").write_text(CART)
+    main = desk.open("shop/main.py", MAIN)
+    desk.surroundings.start()
+    desk.until(main, AT, "class Cart:")
+
+
+def test_open_documents_are_found_before_they_are_saved(desk: Desk) -> None:
+    main = desk.open("shop/main.py", MAIN)
+    desk.open("shop/cart.py", CART)
+    desk.surroundings.start()
+    desk.until(main, AT, "class Cart:")
+
+
+def test_what_the_settings_exclude_is_not_read(desk: Desk) -> None:
+    main = desk.open("shop/main.py", MAIN)
+    desk.open("shop/cart.py", CART)
+    desk.settings = LspSettings(secret_globs=("*cart*",))
+    desk.surroundings.start()
+    assert desk.related(main, AT) == ()
+    assert desk.surroundings._indexer.open_paths() == {"shop/main.py"}
+
+
+def test_region_and_excerpts_of_a_query_are_gathered_once(desk: Desk) -> None:
+    main = desk.open("shop/main.py", MAIN)
+    query = desk.query(main, AT)
+    gathered = desk.surroundings.gathered(query)
+    assert desk.surroundings.gathered(query) is gathered
+    assert desk.surroundings.region(query) == gathered.region.lines
+
+
+def test_diagnostics_are_those_reported_last(desk: Desk) -> None:
+    main = desk.open("shop/main.py", MAIN)
+    line = MAIN[: MAIN.index("    return cart")].count("\n")
+    desk.surroundings.diagnosed(main.uri, [Diagnostic(line, "undefined name")])
+    (shown,) = desk.related(main, AT)
+    assert shown.text == "undefined name: return cart"
+    desk.surroundings.closed(main.uri)
+    assert desk.related(main, AT) == ()
+
+
+def test_the_budget_is_the_setting_else_what_the_model_told(desk: Desk) -> None:
+    main = desk.open("shop/main.py", MAIN)
+    rooms = [desk.surroundings.gathered(desk.query(main, AT)).room]
+    desk.budget = 8_000
+    rooms.append(desk.surroundings.gathered(desk.query(main, AT)).room)
+    desk.settings = LspSettings(context_tokens=512)
+    rooms.append(desk.surroundings.gathered(desk.query(main, AT)).room)
+    assert rooms[2] < rooms[0] < rooms[1]
+
+
+def test_cells_of_a_notebook_are_not_taken_for_one_file(desk: Desk) -> None:
+    main = desk.open("shop/main.py", MAIN)
+    desk.documents += [
+        Document(f"vscode-notebook-cell:/nb.ipynb#{number}", "x = 1\n", 0, "python")
+        for number in range(3)
+    ]
+    desk.related(main, AT)
+    assert desk.surroundings._indexer.open_paths() == {"shop/main.py"}
