@@ -1,13 +1,14 @@
 """The HTTP application: which routes there are, who may call them, how errors look.
 
-Translates errors once, for all routes. Knows nothing of models; a wire format's fields are known
-only to its module in ``wires/``.
+Translates errors once, for all routes; Ollama's have a shape of their own. Knows nothing of models;
+a wire format's fields are known only to its module in ``wires/``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import logging
 import math
 from collections.abc import Awaitable, Callable
@@ -95,29 +96,35 @@ async def _count(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _translate_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
-    except RedraftError as error:
-        body = error_to_json(error)
-        return _as_expected(request, body, error.http_status, _headers(error))
-    except web.HTTPException as error:
-        return _http_error(request, error)
     except (ConnectionResetError, asyncio.CancelledError):
         raise  # the client went away: there is nobody to tell
-    except web.RequestPayloadError as error:
-        log.info("%s: %s", request.path, error)
+    except Exception as error:
+        response = _translated(request, error)
+    if request.path.startswith(ollama.ADDRESS) and response.text:
+        response.text = json.dumps({"error": json.loads(response.text)["error"]["message"]})
+    return response
+
+
+def _translated(http: web.Request, error: Exception) -> web.Response:
+    if isinstance(error, RedraftError):
+        return json_response(error_to_json(error), error.http_status, _headers(error))
+    if isinstance(error, web.HTTPException):
+        return _http_error(http, error)
+    if isinstance(error, web.RequestPayloadError):
+        log.info("%s: %s", http.path, error)
         return error_response(
             400,
             "invalid_body",
             "The body is not what its headers say: it is cut off, or its encoding is broken. "
             "Send it again, best without Content-Encoding.",
         )
-    except Exception as error:
-        log.exception("a fault of ours while answering %s", request.path)
-        return error_response(
-            500,
-            "internal_error",
-            f"Redraft met a fault of its own ({type(error).__name__}); the details are in its "
-            "log. Please report it with them.",
-        )
+    log.error("a fault of ours while answering %s", http.path, exc_info=error)
+    return error_response(
+        500,
+        "internal_error",
+        f"Redraft met a fault of its own ({type(error).__name__}); the details are in its "
+        "log. Please report it with them.",
+    )
 
 
 def _headers(error: RedraftError) -> dict[str, str]:
@@ -128,15 +135,6 @@ def _headers(error: RedraftError) -> dict[str, str]:
     if isinstance(error, Unauthorized):
         return {"WWW-Authenticate": 'Bearer realm="redraft"'}
     return {}
-
-
-def _as_expected(
-    http: web.Request, body: dict[str, Any], status: int, headers: dict[str, str]
-) -> web.Response:
-    """An error in the shape that the route's clients read."""
-    if http.path.startswith(ollama.ADDRESS):
-        body = {"error": body["error"]["message"]}
-    return json_response(body, status=status, headers=headers)
 
 
 def _http_error(http: web.Request, error: web.HTTPException) -> web.Response:
