@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 
 from ..model.crop import estimate_text
 from ..model.records import RecentEdit, RelatedFile
-from ..model.syntax import LANGUAGES, Syntax, common_head, language_of, parse
+from ..model.syntax import LANGUAGES, Syntax, language_of, parse
 from . import region as regions
 from .choice import QUANTUM, LeftOut, add_to, select
 from .imports import imported
 from .index import Snapshot
 from .indexer import Indexer
+from .page import Page
 from .pieces import (
     Diagnostic,
     Piece,
@@ -100,8 +101,8 @@ class Gathered:
 class _State:
     """What was last gathered for a document."""
 
-    view: View
-    line: int
+    page: Page
+    budget: int
     gathered: Gathered
     complete: bool  # was every text at hand that was asked for?
 
@@ -146,67 +147,55 @@ class Context:
         3. Another line of the same region may add pieces behind those there are.
         4. A new region chooses anew; what is in use already has a small advantage.
         """
-        self._note(view)
-        lines = view.text.split("\n")
-        line = view.text.count("\n", 0, view.cursor)
         state = self._states.get(view.uri)
-        kept = self._followed(state, view)
-        region = self._region(view, lines, line, kept)
-        if state is None or kept is None or region is not kept:
-            gathered = self._choose(view, lines, line, region, state, add=False)
-        elif _typing(state, view, line, len(lines)):
-            cost = sum(map(regions.cost, lines[slice(*region.lines)]))
-            gathered = replace(state.gathered, region=region, cost=cost)
+        if state is None:
+            page, change = Page.of(view.text, view.cursor), None
         else:
-            gathered = self._choose(view, lines, line, region, state, add=state.complete)
+            page, change = state.page.followed(view.text, view.cursor)
+        self._note(view, page, typing=change is not None)
+        kept = None
+        if state is not None and state.budget == view.budget:
+            kept = regions.follow(state.gathered.region, change)
+        region = self._region(view, page, kept)
+        if state is None or kept is None or region is not kept:
+            gathered = self._choose(view, page, region, state, add=False)
+        elif (page.line, page.total) == (state.page.line, state.page.total):
+            gathered = replace(state.gathered, region=region, cost=regions.cost_of(region, page))
+        else:
+            gathered = self._choose(view, page, region, state, add=state.complete)
         complete = not self._indexer.index.misses
         self._indexer.fetch_missed()
-        self._states[view.uri] = _State(view, line, gathered, complete)
+        self._states[view.uri] = _State(page, view.budget, gathered, complete)
         self._states.move_to_end(view.uri)
         while len(self._states) > _STATES:
             self._states.popitem(last=False)
         return gathered
 
-    def _note(self, view: View) -> None:
+    def _note(self, view: View, page: Page, *, typing: bool) -> None:
         """Tell the index what the editor has open, and remember where the user is."""
         self._indexer.typing()
         for path in self._indexer.open_paths() - {each.path for each in view.opened}:
             self._indexer.closed(path)
             self._views.pop(path, None)
-        state = self._states.get(view.uri)
-        typing = state is not None and state.view.text != view.text
         for each in view.opened:
             # The document in hand changes with every key and is in the prompt itself: what it
             # defines may be found a little late.
             if not (typing and each.path == view.path) and not self._refuse(each.path):
                 self._indexer.opened(each.path, each.language, each.revision, each.text)
-        line = view.text.count("\n", 0, view.cursor)
-        self._views[view.path] = Viewed(view.path, line, view.now_s)
+        self._views[view.path] = Viewed(view.path, page.line, view.now_s)
         self._views.move_to_end(view.path)
         while len(self._views) > _STATES:
             self._views.popitem(last=False)
 
     # --- the region ------------------------------------------------------------------------
 
-    def _followed(self, state: _State | None, view: View) -> Region | None:
-        """The region of the last time, where it lies now; None where there is none any more."""
-        if state is None or state.view.budget != view.budget:
-            return None
-        before, after = state.view.text, view.text
-        if before is after or before == after:
-            return state.gathered.region
-        head = common_head(before, after)
-        limit = min(len(before), len(after)) - head
-        tail = common_head(before[::-1], after[::-1], limit)
-        return regions.follow(state.gathered.region, before, after, head, tail)
-
-    def _region(self, view: View, lines: Sequence[str], line: int, kept: Region | None) -> Region:
+    def _region(self, view: View, page: Page, kept: Region | None) -> Region:
         tokens = min(regions.TOKENS, _REGION_SHARE * view.budget)
 
         def fresh() -> Region:
-            return regions.choose(lines, line, self.syntax(view), tokens)
+            return regions.choose(page.lines, page.line, self.syntax(view), tokens)
 
-        return fresh() if kept is None else regions.keep(kept, lines, line, fresh, tokens)
+        return fresh() if kept is None else regions.keep(kept, page, fresh, tokens)
 
     def syntax(self, view: View) -> Syntax | None:
         """The document's tree, brought up to date in a few ms; None where there is no grammar, or
@@ -244,27 +233,20 @@ class Context:
     # --- the pieces --------------------------------------------------------------------------
 
     def _choose(
-        self,
-        view: View,
-        lines: Sequence[str],
-        line: int,
-        region: Region,
-        state: _State | None,
-        *,
-        add: bool,
+        self, view: View, page: Page, region: Region, state: _State | None, *, add: bool
     ) -> Gathered:
         snapshot = self._indexer.index.snapshot
-        scene = self._scene(view, lines, line, region, snapshot)
-        room = _room(view, lines, region)
+        scene = self._scene(view, page, region, snapshot)
+        room = _room(view, page, region)
         used = _present(state.gathered.pieces if state is not None else (), snapshot, scene)
-        candidates = [*self._candidates(view, lines, line, region, scene)]
+        candidates = [*self._candidates(view, page, region, scene)]
         if add and sum(piece.tokens for piece in used) <= room:
             chosen, left_out = add_to(used, candidates, room, _most(view.budget))
         else:
             chosen, left_out = select(used, candidates, room, _most(view.budget))
         return Gathered(
             region=region,
-            cost=sum(map(regions.cost, lines[slice(*region.lines)])),
+            cost=regions.cost_of(region, page),
             related=tuple(piece.related for piece in chosen),
             pieces=chosen,
             left_out=left_out,
@@ -273,24 +255,19 @@ class Context:
             files=len(snapshot),
         )
 
-    def _scene(
-        self, view: View, lines: Sequence[str], line: int, region: Region, snapshot: Snapshot
-    ) -> Scene:
-        column = view.cursor - (view.text.rfind("\n", 0, view.cursor) + 1)
+    def _scene(self, view: View, page: Page, region: Region, snapshot: Snapshot) -> Scene:
         language = _language(view)
         return Scene(
             path=view.path,
             language=language,
-            names=near_names(lines, region.lines, line, column, view.edits),
-            reach=_reach(view, lines, region),
+            names=near_names(page.lines, region.lines, page.line, page.column, view.edits),
+            reach=_reach(view, page.lines, region),
             modules=imported(view.text, language, view.path),
             snapshot=snapshot,
             text_of=self._indexer.index.text,
         )
 
-    def _candidates(
-        self, view: View, lines: Sequence[str], line: int, region: Region, scene: Scene
-    ) -> Iterable[Piece]:
+    def _candidates(self, view: View, page: Page, region: Region, scene: Scene) -> Iterable[Piece]:
         found = of_definitions(scene)
         recent = [
             viewed
@@ -298,7 +275,8 @@ class Context:
             if viewed.path != view.path and view.now_s - viewed.at_s < _VIEW_ENDS_S
         ]
         found += of_views(scene, recent[:_VIEWS], view.now_s)
-        found += of_diagnostics(view.path, lines, view.diagnostics, region.lines, line)
+        errors = view.diagnostics
+        found += of_diagnostics(view.path, page.lines, errors, region.lines, page.line)
         return [p for p in found if p.kind in self._kinds and not self._refuse(p.path)]
 
 
@@ -311,24 +289,18 @@ def _language(view: View) -> str:
     return language_of(view.path) or view.language
 
 
-def _typing(state: _State, view: View, line: int, count: int) -> bool:
-    """Did nothing happen since but keys pressed within a line?"""
-    return state.line == line and count == state.view.text.count("\n") + 1
-
-
 def _most(budget: int) -> int:
     """Pieces that a prompt of ``budget`` tokens takes at most."""
     return max(1, min(_MOST_PIECES, budget // _PER_PIECE))
 
 
-def _room(view: View, lines: Sequence[str], region: Region) -> int:
+def _room(view: View, page: Page, region: Region) -> int:
     """Tokens for pieces: what the prompt leaves them beside the region, the edits and the file."""
-    near = sum(map(regions.cost, lines[slice(*region.lines)])) + 16
+    free = view.budget - regions.cost_of(region, page) - 16
     edits = sum(estimate_text(edit.diff) for edit in view.edits)
-    free = view.budget - near
     free -= min(edits, _FOR_EDITS * max(free, 0))
-    outside = len(view.text) - sum(map(len, lines[slice(*region.lines)]))
-    far = outside / 3.2 + 1.5 * (len(lines) - region.last + region.first)
+    outside = len(view.text) - sum(map(len, page.part(*region.lines)))
+    far = outside / 3.2 + 1.5 * (page.total - region.last + region.first)
     room = _SURE * max(_FOR_RELATED * free, free - far)
     return max(0, int(room) // QUANTUM * QUANTUM)
 

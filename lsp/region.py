@@ -14,6 +14,7 @@ from tree_sitter import Node
 
 from ..model.crop import estimate
 from ..model.syntax import Syntax
+from .page import Change, Page
 
 TOKENS = 350  # of a region as the prompt numbers it
 MARGIN = 3  # lines from the cursor to the edge below which a region is chosen anew
@@ -71,20 +72,18 @@ def choose(
     return Region(*grown.span, why, line)
 
 
-def keep(
-    region: Region, lines: Sequence[str], line: int, fresh: Callable[[], Region], tokens: float
-) -> Region:
+def keep(region: Region, page: Page, fresh: Callable[[], Region], tokens: float) -> Region:
     """``region``, already moved along with the document, or a fresh one where it no longer serves.
 
     Args:
         fresh: makes the region that would be chosen now; called only if that matters.
     """
-    first, last = region.lines
-    if not (first <= line < last <= len(lines)):
+    (first, last), line = region.lines, page.line
+    if not (first <= line < last <= page.total):
         return fresh()
-    if last - first > 1 and sum(map(cost, lines[first:last])) > _GROWN * tokens:
+    if last - first > 1 and cost_of(region, page) > _GROWN * tokens:
         return fresh()
-    close = (line - first < MARGIN and first > 0) or (last - line <= MARGIN and last < len(lines))
+    close = (line - first < MARGIN and first > 0) or (last - line <= MARGIN and last < page.total)
     if not close or line == region.cursor:
         return region
     wanted = fresh()
@@ -94,24 +93,22 @@ def keep(
     return wanted if gained >= MARGIN else region
 
 
-def follow(region: Region, before: str, after: str, head: int, tail: int) -> Region | None:
-    """Where ``region`` of the text ``before`` lies in ``after``; None where its edge was changed.
-
-    Args:
-        head, tail: characters that both texts have in common at their beginning and end.
-    """
-    first = before.count("\n", 0, head)  # the line in which the change begins
-    end = before.count("\n", 0, len(before) - tail)  # and ends
-    delta = after.count("\n") - before.count("\n")
-    if end < region.first:
-        return region.moved(delta, 0)
-    if first >= region.last:
+def follow(region: Region, change: Change | None) -> Region | None:
+    """Where ``region`` lies after a change; None where its edge was changed."""
+    if change is None or change.first >= region.last:
         return region
-    if region.first <= first and end < region.last:
-        grown = region.moved(0, delta)
-        cursor = region.cursor + (delta if region.cursor > end else 0)
-        return Region(*grown.lines, region.why, cursor)
+    if change.last < region.first:
+        return region.moved(change.added, 0)
+    if region.first <= change.first and change.last < region.last:
+        below = change.added if region.cursor > change.last else 0
+        grown = region.moved(0, change.added)
+        return Region(*grown.lines, region.why, region.cursor + below)
     return None
+
+
+def cost_of(region: Region, page: Page) -> float:
+    """Tokens of a region with the numbers of its lines."""
+    return sum(map(cost, page.part(*region.lines)))
 
 
 class _Grown:

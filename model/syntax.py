@@ -143,8 +143,7 @@ def _edited(earlier: Syntax, data: bytes) -> Tree:
     """A copy of the earlier tree that knows where ``data`` differs from its text: in one span."""
     before = earlier.text.encode("utf-8", "surrogatepass")
     start = common_head(before, data)
-    limit = min(len(before), len(data)) - start
-    tail = common_head(before[::-1], data[::-1], limit)
+    tail = common_tail(before, data, min(len(before), len(data)) - start)
     old_end, new_end = len(before) - tail, len(data) - tail
     tree = earlier.tree.copy()
     tree.edit(
@@ -163,14 +162,25 @@ def _point(data: bytes, byte: int) -> tuple[int, int]:
     return data.count(b"\n", 0, byte), byte - (data.rfind(b"\n", 0, byte) + 1)
 
 
-def common_head(one: AnyStr, other: AnyStr, limit: int | None = None) -> int:
-    """How much two texts begin with in common, at most ``limit``; by bisection, as comparing one
-    by one takes milliseconds in a large file."""
-    low = 0
-    high = min(len(one), len(other)) if limit is None else limit
+def common_head(one: AnyStr, other: AnyStr) -> int:
+    """How much two texts begin with in common; by bisection, as comparing one by one takes
+    milliseconds in a large file."""
+    low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
         if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_tail(one: AnyStr, other: AnyStr, limit: int) -> int:
+    """How much two texts end with in common, at most ``limit``."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
             low = middle
         else:
             high = middle - 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redraft.lsp.context import KINDS, Context, Gathered, OpenFile, View
 from redraft.lsp.index import make_entry
@@ -41,6 +41,8 @@ MAIN = (
     + "def check_out(customer, discount):\n    cart = Cart(customer)\n    \n    return cart\n\n\n"
     + "".join(f"def padding_{number}(x):\n    return x - {number}\n\n\n" for number in range(40))
 )
+#: Whatever else the machine is doing.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
 FILES = {"shop/cart.py": CART, "till/desk.py": TILL, "shop/main.py": MAIN}
 
 
@@ -227,7 +229,7 @@ def test_what_has_no_room_is_named_with_the_reason() -> None:
     assert "no room" in found.left_out[0].reason
 
 
-@settings(max_examples=60, deadline=None)
+@PATIENT
 @given(
     st.integers(64, 40_000),
     st.integers(0, len(MAIN)),
@@ -276,7 +278,7 @@ def common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@PATIENT
 @given(st.text("total_price(Cart.add_item) =:'", max_size=30))
 def test_typing_within_a_line_changes_neither_pieces_nor_what_is_before_the_region(
     text: str,

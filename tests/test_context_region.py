@@ -4,13 +4,17 @@ that follow edits."""
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redraft.lsp import region as regions
+from redraft.lsp.page import Page
 from redraft.lsp.region import Region, choose, cost, follow, keep
 from redraft.model import syntax
-from redraft.model.syntax import LANGUAGES, Syntax, common_head, parse
+from redraft.model.syntax import LANGUAGES, Syntax, common_head, common_tail, parse
 from test_context_definitions import SAMPLES
+
+#: Whatever else the machine is doing.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 
 FUNCTIONS = "".join(
     f"def function_{number}(value):\n"
@@ -31,10 +35,12 @@ def region_at(line: int, text: str = FUNCTIONS, tokens: float = regions.TOKENS) 
     return choose(text.split("\n"), line, tree(text), tokens)
 
 
-def same_change(before: str, after: str) -> tuple[int, int]:
-    """What both texts have in common at either end."""
-    head = common_head(before, after)
-    return head, common_head(before[::-1], after[::-1], min(len(before), len(after)) - head)
+def at_line(line: int, lines: list[str]) -> Page:
+    return Page.of("\n".join(lines), sum(len(each) + 1 for each in lines[:line]))
+
+
+def followed(region: Region, before: str, after: str) -> Region | None:
+    return follow(region, Page.of(before, 0).followed(after, 0)[1])
 
 
 # --- choosing -----------------------------------------------------------------------------------
@@ -84,6 +90,7 @@ def test_a_line_longer_than_the_budget_stands_alone() -> None:
     assert choose(lines, 1, None).lines == (1, 2)
 
 
+@PATIENT
 @given(
     st.lists(
         st.sampled_from(["", "def f():", "    return (", "x = [1,", "]", "class A:", "é" * 40])
@@ -112,37 +119,37 @@ def never() -> Region:
 def test_a_cursor_in_the_middle_keeps_the_region() -> None:
     region = Region(20, 60, "", 40)
     for line in range(24, 56):
-        assert keep(region, ["x"] * 100, line, never, 350) is region
+        assert keep(region, at_line(line, ["x"] * 100), never, 350) is region
 
 
 def test_typing_at_the_edge_keeps_the_region() -> None:
     region = Region(20, 60, "", 59)
-    assert keep(region, ["x"] * 100, 59, never, 350) is region
+    assert keep(region, at_line(59, ["x"] * 100), never, 350) is region
 
 
 def test_a_cursor_near_the_edge_moves_it_if_that_shows_more() -> None:
     region = Region(20, 60, "", 40)
     further = Region(35, 75, "", 58)
-    assert keep(region, ["x"] * 100, 58, lambda: further, 350) is further
+    assert keep(region, at_line(58, ["x"] * 100), lambda: further, 350) is further
     hardly = Region(21, 62, "", 58)
-    assert keep(region, ["x"] * 100, 58, lambda: hardly, 350) is region
+    assert keep(region, at_line(58, ["x"] * 100), lambda: hardly, 350) is region
 
 
 def test_the_ends_of_the_file_are_no_edges() -> None:
     region = Region(0, 100, "", 50)
-    assert keep(region, ["x"] * 100, 0, never, 5_000) is region
-    assert keep(region, ["x"] * 100, 99, never, 5_000) is region
+    assert keep(region, at_line(0, ["x"] * 100), never, 5_000) is region
+    assert keep(region, at_line(99, ["x"] * 100), never, 5_000) is region
 
 
 def test_a_region_that_grew_too_long_is_chosen_anew() -> None:
     fresh = Region(30, 50, "", 40)
     lines = ["a rather long line of code with many words"] * 100
-    assert keep(Region(20, 60, "", 40), lines, 40, lambda: fresh, 350) is fresh
+    assert keep(Region(20, 60, "", 40), at_line(40, lines), lambda: fresh, 350) is fresh
 
 
 def test_a_cursor_elsewhere_gets_a_new_region() -> None:
     fresh = Region(70, 90, "", 80)
-    assert keep(Region(20, 60, "", 40), ["x"] * 100, 80, lambda: fresh, 350) is fresh
+    assert keep(Region(20, 60, "", 40), at_line(80, ["x"] * 100), lambda: fresh, 350) is fresh
 
 
 # --- following ----------------------------------------------------------------------------------
@@ -156,9 +163,10 @@ def after_edit(at: int, removed: int, added: list[str]) -> tuple[list[str], Regi
     lines = [f"line {number}" for number in range(45)]
     new = lines[:at] + added + lines[at + removed :]
     before, after = "\n".join(lines), "\n".join(new)
-    return new, follow(Region(15, 30, "", 20), before, after, *same_change(before, after))
+    return new, followed(Region(15, 30, "", 20), before, after)
 
 
+@PATIENT
 @given(st.sampled_from([*range(10), *range(31, 40)]), st.integers(0, 5), ADDED)
 def test_a_region_moves_with_edits_elsewhere(at: int, removed: int, added: list[str]) -> None:
     new, found = after_edit(at, removed, added)
@@ -166,6 +174,7 @@ def test_a_region_moves_with_edits_elsewhere(at: int, removed: int, added: list[
     assert new[found.first : found.last] == [f"line {number}" for number in range(15, 30)]
 
 
+@PATIENT
 @given(st.integers(16, 24), st.integers(0, 5), ADDED)
 def test_a_region_grows_with_edits_inside_it(at: int, removed: int, added: list[str]) -> None:
     new, found = after_edit(at, removed, added)
@@ -180,7 +189,7 @@ def test_lines_above_move_it_and_lines_inside_make_it_longer() -> None:
 
     def edited(old: str, new: str) -> Region:
         after = text.replace(old, new)
-        found = follow(region, text, after, *same_change(text, after))
+        found = followed(region, text, after)
         assert found is not None
         return found
 
@@ -193,7 +202,7 @@ def test_lines_above_move_it_and_lines_inside_make_it_longer() -> None:
 def test_a_change_over_its_edge_loses_it() -> None:
     text = "\n".join(f"line {number}" for number in range(60))
     after = text[: text.index("line 18")] + text[text.index("line 23") :]
-    assert follow(Region(20, 40, "", 30), text, after, *same_change(text, after)) is None
+    assert followed(Region(20, 40, "", 30), text, after) is None
 
 
 # --- trees that follow edits ----------------------------------------------------------------------
@@ -208,6 +217,7 @@ def test_a_tree_that_follows_an_edit_equals_a_fresh_one(language: str) -> None:
         assert str(found.tree.root_node) == str(tree(after, language).tree.root_node)
 
 
+@PATIENT
 @given(st.data())
 def test_typing_character_by_character_ends_in_the_same_tree(data: st.DataObject) -> None:
     start = "x = 1\n\ndef f(a):\n    return 'é' + a\n"
@@ -237,10 +247,43 @@ def test_a_parse_in_the_background_rests_and_reads_the_same() -> None:
     assert str(found.tree.root_node) == str(tree(text).tree.root_node)
 
 
+@PATIENT
 @given(st.text("ab", max_size=30), st.text("ab", max_size=30))
-def test_the_common_head_is_what_both_begin_with(one: str, other: str) -> None:
+def test_the_common_ends_are_what_both_texts_share(one: str, other: str) -> None:
     shared = common_head(one, other)
     assert one[:shared] == other[:shared]
     assert one[shared : shared + 1] != other[shared : shared + 1] or shared == min(
         len(one), len(other)
     )
+    shared = common_tail(one, other, min(len(one), len(other)))
+    assert one[len(one) - shared :] == other[len(other) - shared :]
+    assert shared == common_head(one[::-1], other[::-1])
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+TEXTS = st.lists(st.sampled_from(["", "a", "bb", "ccc"]), min_size=1, max_size=8).map("\n".join)
+
+
+@PATIENT
+@given(TEXTS, TEXTS, st.data())
+def test_a_page_that_follows_a_change_equals_a_fresh_one(
+    before: str, after: str, data: st.DataObject
+) -> None:
+    cursor = data.draw(st.integers(0, len(after)))
+    page = Page.of(before, data.draw(st.integers(0, len(before))))
+    found, change = page.followed(after, cursor)
+    assert found == Page.of(after, cursor)
+    assert (change is None) == (before == after)
+    lines = after.split("\n")
+    first = data.draw(st.integers(0, len(lines) - 1))
+    last = data.draw(st.integers(first, len(lines)))
+    assert found.part(first, last) == lines[first:last] == Page.of(after, 0).lines[first:last]
+    assert found.column == len(after[:cursor].split("\n")[-1])
+    if change is not None:
+        old = before.split("\n")
+        assert old[: change.first] == lines[: change.first]
+        behind = len(old) - change.last - 1
+        assert old[len(old) - behind :] == lines[len(lines) - behind :]
+        assert len(lines) - len(old) == change.added
