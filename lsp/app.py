@@ -24,7 +24,8 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
 from ..model.errors import SettingsError
-from ..model.records import Predictor
+from ..model.records import Predictor, Task
+from .asking import Ahead, stop_ahead
 from .documents import Documents
 from .handlers import HANDLERS
 from .lanes import Lane
@@ -69,15 +70,30 @@ class RedraftServer(LanguageServer):
             predictor, self.line, self.protocol.notify, self.protocol.send_request_async
         )
         self.folders: list[str] = []
+        self.ahead: dict[str, Ahead] = {}  # by document: what is asked before it is needed
         self.pulls_settings = False  # does the client answer workspace/configuration?
-        self._lanes: dict[str, Lane] = {}
+        self.registers_settings = False  # and tell of changes only if asked to?
+        self.versions_edits = False  # does it check the version of a document it is to edit?
+        self._lanes: dict[tuple[str, Task], Lane] = {}
+        self._requests: set[asyncio.Task[Any]] = set()  # to the client, answers of no interest
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """To the log: pygls would open a popup in the editor."""
         logger.error("%s: %s", type(error).__name__, error)
 
-    def lane(self, uri: str) -> Lane:
-        return self._lanes.setdefault(uri, Lane())
+    def lane(self, uri: str, task: Task) -> Lane:
+        return self._lanes.setdefault((uri, task), Lane())
+
+    def request_later(self, method: str, params: Any) -> None:
+        """Ask the client for something without waiting for its answer."""
+        sending = asyncio.ensure_future(self.protocol.send_request_async(method, params))
+        self._requests.add(sending)
+        sending.add_done_callback(self._answered)
+
+    def _answered(self, sent: asyncio.Task[Any]) -> None:
+        self._requests.discard(sent)
+        if not sent.cancelled() and sent.exception() is not None:
+            logger.info("the client refused: %s", sent.exception())
 
     def lose_track(self, uri: str, reason: str) -> None:
         """A change of this document was lost: suggest nothing until its whole text comes again."""
@@ -89,9 +105,9 @@ class RedraftServer(LanguageServer):
     def close_document(self, uri: str) -> None:
         self.documents.close(uri)
         self.session.closed(uri)
-        lane = self._lanes.pop(uri, None)
-        if lane is not None:
-            lane.stop()
+        stop_ahead(self, uri)
+        for key in [key for key in self._lanes if key[0] == uri]:
+            self._lanes.pop(key).stop()
 
     def configure(self, sent: Any) -> None:
         """Take settings over and tell the log, never a popup, what is wrong with them."""
@@ -102,8 +118,10 @@ class RedraftServer(LanguageServer):
 
     async def leave(self) -> None:
         """The connection is over: stop everything that was done for it."""
-        for uri in list(self._lanes):
+        for uri in self.documents.uris():
             self.close_document(uri)
+        for sending in self._requests:
+            sending.cancel()
         await self.watch.stop()
 
 

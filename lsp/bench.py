@@ -10,7 +10,8 @@ import time
 
 from .documents import Documents
 from .messages import changed
-from .session import Query, Session
+from .requests import Query
+from .session import Session
 from .settings import LspSettings
 from .translate import Position
 

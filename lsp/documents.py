@@ -130,6 +130,12 @@ class Document:
         before = sum(map(len, self._lines[: position.line])) + position.line
         return before + index_at(self._lines[position.line], position.character)
 
+    def position(self, index: int) -> Position:
+        """Where an index into :attr:`text` is."""
+        line = self.text.count("\n", 0, index)
+        start = self.text.rfind("\n", 0, index) + 1
+        return Position(line, character_at(self._lines[line], index - start))
+
     def clamped(self, position: Position) -> Position:
         """The nearest place that exists: its line's or the file's end, the start of a pair."""
         line = min(position.line, len(self._lines) - 1)
@@ -234,20 +240,32 @@ def _difference(first: int, old: list[str], new: list[str]) -> Splice:
     removed, added = old[start : len(old) - end], new[start : len(new) - end]
     before = "".join(f"{line}\n" for line in removed)
     after = "".join(f"{line}\n" for line in added)
-    head = _shared_head(before, after)
+    head = shared_head(before, after)
     before, after = before[head:], after[head:]
-    tail = _shared_head(before[::-1], after[::-1])
+    tail = shared_tail(before, after)
     before, after = before[: len(before) - tail], after[: len(after) - tail]
     extent = Extent(len(before) + len(after), max(before.count("\n"), after.count("\n")))
     return Splice(first + start, tuple(removed), tuple(added), extent)
 
 
-def _shared_head(one: str, other: str) -> int:
+def shared_head(one: str, other: str) -> int:
     """How many characters two texts begin with in common, by bisection: a line may have 5 MB."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
         if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def shared_tail(one: str, other: str) -> int:
+    """How many characters two texts end with in common."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
             low = middle
         else:
             high = middle - 1
@@ -262,6 +280,9 @@ class Documents:
 
     def get(self, uri: str) -> Document | None:
         return self._open.get(uri)
+
+    def uris(self) -> list[str]:
+        return list(self._open)
 
     def open(self, uri: str, text: str, version: int | None, language: str) -> Document:
         """Open a document, or open it anew where the client lost count."""

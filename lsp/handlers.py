@@ -1,44 +1,30 @@
-"""What the server does on each message: read it, ask the session and the predictor, answer.
+"""What the server does on each message: the connection, settings, documents.
 
-One function per message, and a table of them at the end. Keeping documents in step is synchronous
-and quick; everything that waits is ``async``, a task of its own that the client can cancel.
+One function per message, and a table of all of them at the end: suggestions are in
+:mod:`.suggesting`, what clients report about them in :mod:`.reports`. Keeping documents in step is
+synchronous and quick; everything that waits is ``async``, a task of its own that the client can
+cancel.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
-from ..model.errors import (
-    EngineGone,
-    InvalidRequest,
-    ModelNotReady,
-    Overloaded,
-    RedraftError,
-    StaleDocument,
-)
-from . import messages
+from ..model.errors import InvalidRequest
+from . import messages, reports, suggesting
 from .documents import Document
-from .lanes import Lane, Superseded
-from .messages import InlineCompletionAsked
+from .messages import at
 from .paths import shown_path
-from .session import Abstain, Ask, Query, Show
-from .status import Kind
-from .translate import Position, Range
 
 if TYPE_CHECKING:
     from .app import RedraftServer
 
 logger = logging.getLogger(__name__)
-
-ACCEPT_COMMAND = "redraft.accept"
-#: What clients written for another server send on acceptance. Understood, but not announced: where
-#: that server runs too, two of a name would clash.
-_ACCEPT_COMMANDS = frozenset({ACCEPT_COMMAND, "github.copilot.didAcceptCompletionItem"})
 
 _ALL_FILES = types.FileOperationRegistrationOptions(
     filters=[
@@ -47,8 +33,6 @@ _ALL_FILES = types.FileOperationRegistrationOptions(
         )
     ]
 )
-
-_NOTHING: dict[str, Any] = {"items": []}
 
 
 # --- the connection ------------------------------------------------------------------
@@ -60,16 +44,19 @@ def _initialize(ls: RedraftServer, params: Any) -> types.InitializeResult:
     root = fields.get("rootUri")
     ls.folders = list(folders) or ([root] if isinstance(root, str) else [])
     ls.configure(fields.get("initializationOptions"))
-    ls.watch.shows_progress = bool(_at(fields, "capabilities", "window", "workDoneProgress"))
-    ls.pulls_settings = bool(_at(fields, "capabilities", "workspace", "configuration"))
-    notebooks = _at(fields, "capabilities", "notebookDocument") is not None
+    ls.watch.shows_progress = bool(at(fields, "capabilities", "window", "workDoneProgress"))
+    client = at(fields, "capabilities", "workspace")
+    ls.pulls_settings = bool(at(client, "configuration"))
+    ls.registers_settings = bool(at(client, "didChangeConfiguration", "dynamicRegistration"))
+    ls.versions_edits = bool(at(client, "workspaceEdit", "documentChanges"))
+    notebooks = at(fields, "capabilities", "notebookDocument") is not None
     return types.InitializeResult(
-        capabilities=_capabilities(notebooks),
+        capabilities=_capabilities(notebooks, ls.session.settings.completion_items),
         server_info=types.ServerInfo(ls.name, ls.version),
     )
 
 
-def _capabilities(notebooks: bool) -> types.ServerCapabilities:
+def _capabilities(notebooks: bool, completion_items: bool) -> types.ServerCapabilities:
     all_notebooks = types.NotebookDocumentSyncOptions(
         notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")]
     )
@@ -81,7 +68,9 @@ def _capabilities(notebooks: bool) -> types.ServerCapabilities:
         ),
         notebook_document_sync=all_notebooks if notebooks else None,
         inline_completion_provider=types.InlineCompletionOptions(),
-        execute_command_provider=types.ExecuteCommandOptions(commands=[ACCEPT_COMMAND]),
+        code_action_provider=types.CodeActionOptions(code_action_kinds=[suggesting.ACTION_KIND]),
+        completion_provider=types.CompletionOptions() if completion_items else None,
+        execute_command_provider=types.ExecuteCommandOptions(commands=list(reports.COMMANDS)),
         workspace=types.WorkspaceOptions(
             workspace_folders=types.WorkspaceFoldersServerCapabilities(
                 supported=True, change_notifications=True
@@ -91,22 +80,39 @@ def _capabilities(notebooks: bool) -> types.ServerCapabilities:
     )
 
 
-def _initialized(ls: RedraftServer, params: Any) -> None:
+async def _initialized(ls: RedraftServer, params: Any) -> None:
     ls.watch.start()
+    if ls.registers_settings:
+        method = types.WORKSPACE_DID_CHANGE_CONFIGURATION
+        wanted = {"id": method, "method": method, "registerOptions": {"section": "redraft"}}
+        ls.request_later(types.CLIENT_REGISTER_CAPABILITY, {"registrations": [wanted]})
+    await _pull_settings(ls)
 
 
 async def _configuration_changed(ls: RedraftServer, params: Any) -> None:
     sent = params.get("settings") if isinstance(params, dict) else None
-    if sent is None and ls.pulls_settings:
-        query = {"items": [{"section": "redraft"}]}
-        answer = await ls.protocol.send_request_async("workspace/configuration", query)
-        sent = answer[0] if isinstance(answer, list) and answer else None
-    ls.configure(sent)
+    if sent is None:
+        await _pull_settings(ls)
+    else:
+        ls.configure(sent)
+
+
+async def _pull_settings(ls: RedraftServer) -> None:
+    """Fetch the settings from a client that can be asked for them."""
+    if not ls.pulls_settings:
+        return
+    query = {"items": [{"section": "redraft"}]}
+    try:
+        answer = await ls.protocol.send_request_async(types.WORKSPACE_CONFIGURATION, query)
+    except JsonRpcException as error:
+        logger.info("the client gives no settings: %s", error)
+        return
+    ls.configure(answer[0] if isinstance(answer, list) and answer else None)
 
 
 def _folders_changed(ls: RedraftServer, params: Any) -> None:
-    gone = set(messages.folders(_at(params, "event", "removed")))
-    came = messages.folders(_at(params, "event", "added"))
+    gone = set(messages.folders(at(params, "event", "removed")))
+    came = messages.folders(at(params, "event", "added"))
     ls.folders = [folder for folder in ls.folders if folder not in gone] + list(came)
 
 
@@ -187,181 +193,6 @@ def _notebook_closed(ls: RedraftServer, params: Any) -> None:
         ls.close_document(uri)
 
 
-# --- suggestions ---------------------------------------------------------------------
-
-
-async def _inline_completion(ls: RedraftServer, params: Any) -> dict[str, Any]:
-    """``textDocument/inlineCompletion``: what to show at the cursor, if anything."""
-    asked = messages.inline_completion(params)
-    document = ls.documents.get(asked.uri)
-    if document is None:
-        raise InvalidRequest(f"{asked.uri} is not open; send textDocument/didOpen first")
-    if asked.version is not None and document.version not in (None, asked.version):
-        raise StaleDocument(
-            f"{asked.uri} is at version {document.version}, the request names {asked.version}"
-        )
-    query = _query(ls, document, asked)
-    decision = ls.session.consider(query)
-    if isinstance(decision, Ask):
-        decision = await _ask(ls, decision)
-    return _answer(ls, document, asked, decision)
-
-
-async def _ask(ls: RedraftServer, ask: Ask) -> Show | Abstain:
-    """Wait out the debounce, look again, then ask the model."""
-    lane = ls.lane(ask.query.uri)
-    try:
-        await lane.turn(ask.delay_ms / 1000)
-        document = ls.documents.get(ask.query.uri)
-        if document is None or document.revision != ask.query.revision:
-            return Abstain("the document changed during the delay", stale=True)
-        again = ls.session.consider(ask.query)  # the answer before this one may serve
-        if not isinstance(again, Ask):
-            return again
-        return await _predict(ls, lane, again)
-    except Superseded:
-        return Abstain("a newer request took its place", stale=True)
-
-
-async def _predict(ls: RedraftServer, lane: Lane, ask: Ask) -> Show | Abstain:
-    settings, started_s = ls.session.settings, ls.clock()
-    try:
-        with ls.line.thinking(silent=ls.watch.waiting is not None):
-            prediction = await lane.run(
-                lambda: ls.predictor.predict(ask.request), settings.timeout_ms / 1000
-            )
-    except (Superseded, asyncio.CancelledError):
-        ls.line.idle()
-        raise
-    except TimeoutError:
-        return _failed(
-            ls,
-            f"the model took longer than {settings.timeout_ms / 1000:g} s: this machine is busy or "
-            "slow ('redraft bench' measures it)",
-        )
-    except (ModelNotReady, EngineGone) as error:
-        ls.watch.start()
-        return _failed(ls, *(ls.watch.waiting or (str(error), "Warning")))
-    except Overloaded as error:
-        return _failed(ls, f"{error} (again in {error.retry_after_s:g} s)")
-    except RedraftError as error:
-        return _failed(ls, str(error), "Error")
-    except Exception as error:
-        logger.exception("the predictor failed")
-        return _failed(ls, f"{type(error).__name__}: {error}", "Error")
-    document = ls.documents.get(ask.query.uri)
-    took_ms = 1000 * (ls.clock() - started_s)
-    return ls.session.settle(ask, prediction, document.revision if document else None, took_ms)
-
-
-def _failed(ls: RedraftServer, reason: str, kind: Kind = "Warning") -> Abstain:
-    ls.line.tell(reason, kind)
-    return Abstain("")  # told already
-
-
-def _query(ls: RedraftServer, document: Document, asked: InlineCompletionAsked) -> Query:
-    text, cursor = document.text, document.index(asked.position)
-    if asked.selected is not None:
-        # As if the marked entry of the completion menu were in the text already.
-        start, end = (document.index(at) for at in _ends(asked.selected.range))
-        chosen = _engine_text(asked.selected.text)
-        text, cursor = text[:start] + chosen + text[end:], start + len(chosen)
-    selected = 0
-    if asked.selection is not None:
-        start, end = (document.index(at) for at in _ends(asked.selection))
-        selected = abs(end - start)
-    return Query(
-        uri=document.uri,
-        path=shown_path(document.uri, ls.folders, document.language),
-        language=document.language,
-        text=text,
-        cursor=cursor,
-        revision=document.revision,
-        invoked=asked.invoked,
-        selected=selected,
-        out_of_step=document.out_of_step,
-    )
-
-
-def _answer(
-    ls: RedraftServer, document: Document, asked: InlineCompletionAsked, decision: Show | Abstain
-) -> dict[str, Any]:
-    if isinstance(decision, Abstain):
-        if decision.reason and not decision.stale:
-            ls.line.tell(decision.reason, "Inactive" if decision.off else "Normal")
-        if decision.stale and ls.documents.get(document.uri) is not document:
-            return _NOTHING  # closed: there is no document to have a version
-        if decision.stale:
-            ls.line.idle()
-            raise StaleDocument(decision.reason)
-        return _NOTHING
-    ls.line.tell("suggestion shown")
-    return {"items": [_item(document, asked, decision)]}
-
-
-def _item(document: Document, asked: InlineCompletionAsked, show: Show) -> dict[str, Any]:
-    text = show.text.replace("\n", document.line_end)
-    at = document.clamped(asked.position)
-    start, end = at, at
-    item: dict[str, Any] = {}
-    if asked.selected is not None:
-        text = asked.selected.text + text
-        start, end = (document.clamped(place) for place in _ends(asked.selected.range))
-        item["filterText"] = asked.selected.text
-    return item | {
-        "insertText": text,
-        "range": {"start": _wire(start), "end": _wire(end)},
-        "command": {
-            "title": "Accept suggestion",
-            "command": ACCEPT_COMMAND,
-            "arguments": [show.suggestion.id],
-        },
-    }
-
-
-def _focused(ls: RedraftServer, params: Any) -> None:
-    """``textDocument/didFocus``: a sign of life that needs no answer."""
-
-
-def _shown(ls: RedraftServer, params: Any) -> None:
-    ls.session.shown(messages.suggestion_id(params))
-
-
-def _accepted_part(ls: RedraftServer, params: Any) -> None:
-    if messages.accepted_length(params):
-        ls.session.accepted_part(messages.suggestion_id(params))
-
-
-def _execute_command(ls: RedraftServer, params: Any) -> None:
-    """A request for most clients, a notification for one: both end here."""
-    name, argument = messages.command(params)
-    if name not in _ACCEPT_COMMANDS:
-        raise InvalidRequest(f"unknown command {name!r}; the server has {ACCEPT_COMMAND!r}")
-    ls.session.accepted(argument)
-
-
-# --- small parts ---------------------------------------------------------------------------------
-
-
-def _at(value: Any, *path: str) -> Any:
-    """What lies at ``path`` in nested objects, None where it ends before."""
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _ends(range_: Range) -> tuple[Position, Position]:
-    return range_.start, range_.end
-
-
-def _wire(position: Position) -> dict[str, int]:
-    return {"line": position.line, "character": position.character}
-
-
-def _engine_text(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 HANDLERS: dict[str, Callable[..., Any]] = {
     types.INITIALIZE: _initialize,
     types.INITIALIZED: _initialized,
@@ -374,9 +205,6 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     types.NOTEBOOK_DOCUMENT_DID_OPEN: _notebook_opened,
     types.NOTEBOOK_DOCUMENT_DID_CHANGE: _notebook_changed,
     types.NOTEBOOK_DOCUMENT_DID_CLOSE: _notebook_closed,
-    types.TEXT_DOCUMENT_INLINE_COMPLETION: _inline_completion,
-    types.WORKSPACE_EXECUTE_COMMAND: _execute_command,
-    "textDocument/didFocus": _focused,
-    "textDocument/didShowCompletion": _shown,
-    "textDocument/didPartiallyAcceptCompletion": _accepted_part,
+    **suggesting.HANDLERS,
+    **reports.HANDLERS,
 }

@@ -69,12 +69,7 @@ class Edit:
     states: frozenset[int] = frozenset()  # what the document looked like on the way, as key_of()
 
     def as_shown(self) -> tuple[RecentEdit, ...]:
-        """As a model is shown it."""
-        plain = (
-            RecentEdit(self.path, hunk.target_start - 1, "".join(map(str, hunk)))
-            for hunk in self.hunks
-        )
-        return tuple(replace(last_burst(edit), accepted=self.accepted) for edit in plain)
+        return _as_shown(self.path, self.hunks, self.accepted)
 
 
 @dataclass(slots=True)
@@ -155,8 +150,13 @@ class History:
         document.happened = self._name(uri, document, extent, accepted)
         return document.happened
 
-    def flush(self, uri: str) -> None:
-        """The edit in progress, if there is one, is finished."""
+    def flush(self, uri: str | None = None) -> None:
+        """The edit in progress, if there is one, is finished.
+
+        Args:
+            uri: only if it is in this document.
+        """
+        uri = self._typing if uri is None else uri
         document = self._documents.get(uri)
         if document is not None and document.burst is not None:
             burst, document.burst = document.burst, None
@@ -213,6 +213,11 @@ class History:
         """The lines that the document's edits start from."""
         document = self._documents.get(uri)
         return tuple(document.base) if document else ()
+
+    def last_edit_s(self) -> float | None:
+        """When the user last edited any open document; None: not at all."""
+        places = (document.place for document in self._documents.values())
+        return max((place[0] for place in places if place), default=None)
 
     def last_edit(self, uri: str) -> tuple[float, int] | None:
         """When in s and in which line the user last edited the document; None: not at all."""
@@ -385,6 +390,17 @@ def _is_scattered(splices: Sequence[Splice]) -> bool:
 
 
 # --- hunks -------------------------------------------------------------------------------------
+
+
+def if_accepted(path: str, span: Span, lines: Sequence[str]) -> tuple[RecentEdit, ...]:
+    """How a suggestion would look in the history, were it accepted. ``lines`` are those after."""
+    return _as_shown(path, _hunks(path, span.trimmed(), lines), accepted=True)
+
+
+def _as_shown(path: str, hunks: Iterable[Hunk], accepted: bool) -> tuple[RecentEdit, ...]:
+    """Hunks as a model is shown them."""
+    plain = (RecentEdit(path, hunk.target_start - 1, "".join(map(str, hunk))) for hunk in hunks)
+    return tuple(replace(last_burst(edit), accepted=accepted) for edit in plain)
 
 
 def _hunks(path: str, span: Span, lines: Sequence[str]) -> tuple[Hunk, ...]:

@@ -8,7 +8,7 @@ Knows the shapes of messages and nothing of what they do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..model.errors import InvalidRequest
@@ -45,13 +45,21 @@ class SelectedCompletion:
 
 
 @dataclass(frozen=True, slots=True)
-class InlineCompletionAsked:
+class Asked:
+    """A suggestion is wanted at ``position``."""
+
     uri: str
     version: int | None
     position: Position
-    invoked: bool  # by a gesture; otherwise by typing
-    selected: SelectedCompletion | None
-    selection: Range | None  # our own extension of the message: the user's selection
+    invoked: bool  # by a gesture; otherwise by typing or moving about
+    selection: Range | None = None  # the user's
+    cursors: int = 1
+    in_snippet: bool = False  # the user fills in the fields of a snippet
+
+
+@dataclass(frozen=True, slots=True)
+class InlineCompletionAsked(Asked):
+    selected: SelectedCompletion | None = None
 
 
 def opened(params: Any) -> Opened:
@@ -85,19 +93,55 @@ def document_uri(params: Any) -> str:
 
 
 def inline_completion(params: Any) -> InlineCompletionAsked:
-    item = _object(_field(params, "textDocument", ""), "textDocument")
-    # Some clients send no context, or trigger kind 0: both mean that nobody asked by hand.
-    context = _object(params.get("context") or {}, "context")
-    chosen = context.get("selectedCompletionInfo")
-    selection = params.get("selection")
+    asked = next_edit(params)
+    chosen = _context(params).get("selectedCompletionInfo")
     return InlineCompletionAsked(
+        **{name: getattr(asked, name) for name in Asked.__slots__},
+        selected=None if chosen is None else _selected(chosen),
+    )
+
+
+def next_edit(params: Any) -> Asked:
+    """``textDocument/copilotInlineEdit``, ``redraft/nextEdit``, and what all such questions share.
+
+    ``selection``, ``cursors`` and ``inSnippet`` are our own; clients that know them say more.
+    """
+    item = _object(_field(params, "textDocument", ""), "textDocument")
+    selection, cursors = params.get("selection"), params.get("cursors")
+    return Asked(
         uri=_text(_field(item, "uri", "textDocument"), "textDocument.uri"),
         version=_version(item, "textDocument"),
         position=_position(_field(params, "position", ""), "position"),
-        invoked=context.get("triggerKind") == INVOKED,
-        selected=None if chosen is None else _selected(chosen),
+        invoked=_context(params).get("triggerKind") == INVOKED,
         selection=None if selection is None else _range(selection, "selection"),
+        cursors=1 if cursors is None else _whole_number(cursors, "cursors"),
+        in_snippet=bool(params.get("inSnippet")),
     )
+
+
+def _context(params: Any) -> dict[str, Any]:
+    # Some clients send no context, or trigger kind 0: both mean that nobody asked by hand.
+    return _object(params.get("context") or {}, "context")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeActionAsked:
+    asked: Asked
+    kinds: tuple[str, ...]  # the client wants these and what is below them; none: all
+
+
+def code_action(params: Any) -> CodeActionAsked:
+    range_ = _range(_field(params, "range", ""), "range")
+    asked = next_edit({**params, "position": params["range"]["start"], "selection": None})
+    only = _context(params).get("only")
+    kinds = () if only is None else tuple(str(k) for k in _list(only, "context.only"))
+    return CodeActionAsked(replace(asked, selection=range_), kinds)
+
+
+def get_completions(params: Any) -> Asked:
+    """``getCompletions``, which one client sends in place of ``textDocument/inlineCompletion``."""
+    doc = _object(_field(params, "doc", ""), "doc")
+    return next_edit({"textDocument": doc, "position": _field(doc, "position", "doc")})
 
 
 def _selected(value: Any) -> SelectedCompletion:
@@ -165,6 +209,13 @@ def suggestion_id(params: Any) -> str:
     return first_argument(command, "item.command")
 
 
+def uuids(params: Any) -> tuple[str, ...]:
+    """The ids that a legacy client reports on: ``uuid``, or ``uuids``."""
+    if isinstance(params, dict) and "uuids" in params:
+        return tuple(map(str, _list(params["uuids"], "uuids")))
+    return (_text(_field(params, "uuid", ""), "uuid"),)
+
+
 def first_argument(command: dict[str, Any], where: str = "") -> str:
     arguments = _list(command.get("arguments") or [], f"{where}.arguments".lstrip("."))
     return str(arguments[0]) if arguments else ""
@@ -199,6 +250,13 @@ def folders(value: Any) -> tuple[str, ...]:
 
 
 # --- values ----------------------------------------------------------------------------------
+
+
+def at(value: Any, *path: str) -> Any:
+    """What lies at ``path`` in nested objects, None where it ends before."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _shown(value: Any) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .suggestions import Suggestion, Way
+
 Outcome = Literal["accepted", "rejected", "ignored", "replaced", "cancelled"]
 
 #: A suggestion visible for this long was read: typing something else then turns it down. Faster
@@ -19,43 +21,6 @@ READ_S = 0.75
 
 #: How many of the last suggestions a late report can still name.
 _REMEMBERED = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A text offered at a place in a document, as it was when offered."""
-
-    id: str
-    uri: str
-    text: str  # the document
-    cursor: int  # index into text
-    completion: str  # offered there
-    confidence: float  # 0 … 1
-    model: str
-
-    @property
-    def result(self) -> str:
-        """The document with the suggestion accepted."""
-        return self.text[: self.cursor] + self.completion + self.text[self.cursor :]
-
-    def typed(self, text: str) -> str | None:
-        """What was put at the suggestion's place to make ``text``; None: it differs elsewhere."""
-        size = len(text) - len(self.text)
-        if size < 0 or not text.startswith(self.text[: self.cursor]):
-            return None
-        if not text.endswith(self.text[self.cursor :]):
-            return None
-        return text[self.cursor : self.cursor + size]
-
-    def rest(self, text: str, cursor: int) -> str:
-        """What of it is left to offer at ``cursor`` of ``text``; "" when it no longer holds."""
-        size = len(text) - len(self.text)
-        if size > len(self.completion) or cursor != self.cursor + size:
-            return ""  # before anything is compared: most suggestions asked end here
-        typed = self.typed(text)
-        if typed is None:
-            return ""
-        return self.completion[len(typed) :] if self.completion.startswith(typed) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +36,7 @@ class _Live:
     suggestion: Suggestion
     shown_at_s: float
     taken: bool = False  # in part, by a gesture
+    way: Way | None = None  # next edit: how the document got where it is since it was shown
 
 
 @dataclass(slots=True)
@@ -83,36 +49,74 @@ class Outcomes:
     listener: Callable[[Settled], None]
     _live: dict[str, _Live] = field(default_factory=dict)
     _ended: OrderedDict[str, Settled] = field(default_factory=OrderedDict)
+    _reported: dict[str, Suggestion] = field(default_factory=dict)  # accepted, text still to come
+
+    def watches(self, uri: str) -> bool:
+        """Is there a suggestion that a change of this document may bear on?"""
+        return uri in self._live or uri in self._reported
 
     def showing(self, uri: str) -> Suggestion | None:
         live = self._live.get(uri)
         return live.suggestion if live else None
 
+    def is_in_view(self, uri: str) -> bool:
+        """Does the user still look at what is shown? Not once they went on elsewhere."""
+        live = self._live.get(uri)
+        return live is not None and live.way != "moved"
+
+    def shown_for_s(self, uri: str, now_s: float) -> float:
+        live = self._live.get(uri)
+        return now_s - live.shown_at_s if live else 0.0
+
     def show(self, suggestion: Suggestion, now_s: float) -> None:
         """A suggestion goes to the client, in place of the one shown before."""
         live = self._live.get(suggestion.uri)
         if live is not None and live.suggestion.id == suggestion.id:
+            live.way = None
             return
         self._end(suggestion.uri, "replaced")
         self._live[suggestion.uri] = _Live(suggestion, now_s)
 
     def document_is(self, uri: str, text: str, now_s: float) -> bool:
         """A document has changed into ``text``. Was that the suggestion, accepted?"""
-        live = self._live.get(uri)
+        live, reported = self._live.get(uri), self._reported.pop(uri, None)
+        if reported is not None and reported.typed(text) == reported.replacement:
+            return True  # said before already
         if live is None:
             return False
+        if live.suggestion.task == "next_edit":
+            return self._follow(live, text, now_s)
         typed = live.suggestion.typed(text)
         if typed is None:
             self._end(uri, "ignored")
-        elif typed == live.suggestion.completion:
+        elif typed == live.suggestion.replacement:
             self._end(uri, "accepted")
             return True
-        elif not live.suggestion.completion.startswith(typed):
-            read = now_s - live.shown_at_s >= READ_S
-            self._end(uri, "rejected" if read else "ignored")
+        elif not live.suggestion.replacement.startswith(typed):
+            self._turn_down(live, now_s)
         return False
 
-    def closed(self, uri: str) -> None:
+    def _follow(self, live: _Live, text: str, now_s: float) -> bool:
+        """A document with a next edit has changed into ``text``."""
+        suggestion = live.suggestion
+        if suggestion.typed(text) == suggestion.replacement:
+            self._end(suggestion.uri, "accepted")
+            return True
+        followed = suggestion.followed(text)
+        if followed is None:
+            self._turn_down(live, now_s)
+        else:
+            live.suggestion, live.way = followed
+        return False
+
+    def _turn_down(self, live: _Live, now_s: float) -> None:
+        """The user did something else where the suggestion was."""
+        read = now_s - live.shown_at_s >= READ_S
+        self._end(live.suggestion.uri, "rejected" if read else "ignored")
+
+    def dismiss(self, uri: str) -> None:
+        """What is shown is not shown any longer, and nobody said why."""
+        self._reported.pop(uri, None)
         self._end(uri, "ignored")
 
     def cancelled(self, suggestion: Suggestion) -> None:
@@ -128,16 +132,31 @@ class Outcomes:
             live.shown_at_s = now_s
 
     def report_accepted(self, id_: str) -> str:
-        """The URI of the document for which this is news, "" for a report that is none."""
+        """The document that was changed by a suggestion unnoticed; "" where there is none."""
         live = self._find(id_)
         if live is not None:
+            self._reported[live.suggestion.uri] = live.suggestion
             self._end(live.suggestion.uri, "accepted")
-            return live.suggestion.uri
+            return ""
         ended = self._ended.get(id_)
         if ended is None or ended.outcome == "accepted":
             return ""
         # A formatter or bracket closer changed the text on its way: the report knows better.
         self._settle(Settled(ended.suggestion, "accepted"))
+        return ended.suggestion.uri
+
+    def report_turned_down(self, id_: str, outcome: Literal["rejected", "ignored"]) -> str:
+        """The client says that the user dismissed it, or let it pass. The document for which this
+        is news, "" for a report that is none."""
+        live = self._find(id_)
+        if live is not None:
+            self._end(live.suggestion.uri, outcome)
+            return live.suggestion.uri
+        ended = self._ended.get(id_)
+        late = ended is not None and ended.outcome in ("ignored", "replaced")
+        if ended is None or outcome != "rejected" or not late:
+            return ""
+        self._settle(Settled(ended.suggestion, "rejected"))
         return ended.suggestion.uri
 
     def report_accepted_part(self, id_: str) -> None:

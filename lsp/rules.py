@@ -83,12 +83,17 @@ def refuse_completion(completion: str, text: str, cursor: int) -> str:
         return "only whitespace to add"
     if text.startswith(completion, cursor) or _repeats(completion, text, cursor):
         return "what it would add already follows the cursor"
-    leaked = _SPECIAL.search(completion)
+    return refuse_writing(completion, text)
+
+
+def refuse_writing(written: str, text: str) -> str:
+    """Why nobody wants ``written`` anywhere in ``text``."""
+    leaked = _SPECIAL.search(written)
     if leaked is not None and leaked[0] not in text:
         return f"the answer held the special token {leaked[0]}"
-    if "\ufffd" in completion and "\ufffd" not in text:
+    if "\ufffd" in written and "\ufffd" not in text:
         return "the answer held half a character"
-    if _goes_round(completion, text):
+    if _goes_round(written, text):
         return "the answer went round in circles"
     return ""
 

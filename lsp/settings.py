@@ -21,6 +21,10 @@ Eagerness = Literal["low", "medium", "high"]
 #: replaces these.
 THRESHOLDS: dict[Eagerness, float] = {"low": 0.60, "medium": 0.40, "high": 0.0}
 
+#: The same for next edits, by the same kind of probability. They stand in the way of what is there
+#: already, so they have to be surer. First guesses: no calibration of edits exists yet.
+EDIT_THRESHOLDS: dict[Eagerness, float] = {"low": 0.75, "medium": 0.55, "high": 0.0}
+
 #: Files whose text must never reach a model, whatever the user set elsewhere, and lock files, where
 #: a suggestion is never wanted. Matched against the name and the path, in lower case.
 SECRET_GLOBS = (
@@ -69,8 +73,15 @@ class LspSettings(BaseModel):
     #: ms between the last keystroke and the question to the model, before it adapts to what the
     #: user accepts. 100 ms is below what people notice and above the gap inside a burst of keys.
     delay_ms: float = Field(default=100.0, ge=0, le=10_000)
-    #: How readily suggestions are shown; see THRESHOLDS.
+    #: How readily suggestions are shown; see THRESHOLDS and EDIT_THRESHOLDS.
     eagerness: Eagerness = "medium"
+    #: Predict the next edit, for clients that ask for it. Ghost text does not depend on it.
+    next_edits: bool = True
+    #: While a next edit is shown, compute the one that would follow it: Tab, Tab, Tab.
+    prefetch: bool = True
+    #: Offer suggestions as entries of the completion menu too, for editors without ghost text.
+    #: Read when the client connects.
+    completion_items: bool = False
     #: Lines of a suggestion where nothing follows the cursor on its line; there it is 1. Long ones
     #: are read slowly and accepted rarely.
     max_lines: int = Field(default=6, ge=1, le=200)
@@ -92,6 +103,10 @@ class LspSettings(BaseModel):
     @property
     def threshold(self) -> float:
         return THRESHOLDS[self.eagerness]
+
+    @property
+    def edit_threshold(self) -> float:
+        return EDIT_THRESHOLDS[self.eagerness]
 
 
 def updated(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, ...]]:

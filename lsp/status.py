@@ -36,6 +36,11 @@ class StatusLine:
         self._told: dict[str, Any] | None = None
         self._thinking = 0  # questions the model has before it
 
+    @property
+    def message(self) -> str:
+        """What was last told."""
+        return str(self._told["message"]) if self._told else ""
+
     def tell(self, message: str, kind: Kind = "Normal") -> None:
         state = {"busy": self._thinking > 0, "kind": kind, "message": message}
         if state != self._told:

@@ -32,6 +32,19 @@ def infill(request: EditRequest, *texts: str, confidence: float = 0.9) -> Predic
     return Prediction("fake-1", "fake fp32", candidates, reason)
 
 
+def rewrite(request: EditRequest, old: str, new: str, confidence: float = 0.9) -> Prediction:
+    """A prediction that the first ``old`` of the text becomes ``new``; no edit where there is none,
+    or where a next edit may not touch it."""
+    sure = Confidence(mean=confidence, minimum=confidence, first=confidence)
+    at = request.text.find(old)
+    line = request.text.count("\n", 0, max(at, 0))
+    inside = request.region is None or request.region[0] <= line < request.region[1]
+    if at < 0 or not inside or old == new:
+        return Prediction("fake-1", "fake fp32", (), "The model would change nothing here.")
+    made = Candidate(at, at + len(old), new, sure, len(new), 2, "end")
+    return Prediction("fake-1", "fake fp32", (made,))
+
+
 @dataclass
 class FakePredictor:
     """Gives scripted answers, the last one again and again, and records what it was asked.

@@ -73,7 +73,7 @@ class LspProcess:
 
     # --- receiving -------------------------------------------------------------------------
 
-    def next_message(self, timeout_s: float = 20) -> dict[str, Any]:
+    def next_message(self, timeout_s: float = 60) -> dict[str, Any]:
         try:
             message = self._incoming.get(timeout=timeout_s)
         except queue.Empty:
@@ -159,6 +159,19 @@ class LspProcess:
         }
         return self.ask("textDocument/inlineCompletion", params)
 
+    def ask_edit(self, line: int, character: int, version: int, **fields: Any) -> int:
+        """The next edit, as clients written for another server ask for it."""
+        method = fields.pop("method", "textDocument/copilotInlineEdit")
+        document = {"uri": fields.pop("uri", URI), "version": version}
+        position = {"line": line, "character": character}
+        return self.ask(method, {"textDocument": document, "position": position, **fields})
+
+    def edits(self, line: int, character: int, version: int, **fields: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.answer(
+            self.ask_edit(line, character, version, **fields)
+        )["result"]["edits"]
+        return found
+
     def asked(self) -> list[dict[str, Any]]:
         """What the model was asked and what became of it, so far."""
         if not self.log.exists():
@@ -166,7 +179,7 @@ class LspProcess:
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def await_event(self, event: str, times: int = 1) -> None:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while sum(entry["event"] == event for entry in self.asked()) < times:
             if time.monotonic() > end:
                 raise AssertionError(f"no {event!r} in {self.asked()}")
@@ -181,7 +194,7 @@ class LspProcess:
         """Shut down in good order; returns the exit code."""
         self.request("shutdown")
         self.notify("exit")
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=60)
 
 
 @contextlib.contextmanager
@@ -205,7 +218,7 @@ def insert_texts(response: dict[str, Any]) -> list[str]:
 def main() -> int:
     """The server side."""
     sys.path.insert(0, str(SERVER.parent))
-    from fakes import FakePredictor
+    from fakes import FakePredictor, infill, rewrite
     from redraft.lsp.app import run_stdio
     from redraft.lsp.settings import LspSettings
     from redraft.model import errors
@@ -217,6 +230,12 @@ def main() -> int:
     def answer(entry: Any) -> Any:
         if isinstance(entry, str):
             return entry
+        if "edit" in entry:  # next edits change text, questions for ghost text get nothing
+            return lambda request: (
+                infill(request)
+                if request.task == "infill"
+                else rewrite(request, *entry["edit"], confidence=entry.get("confidence", 0.9))
+            )
         return getattr(errors, entry["error"], RuntimeError)(entry["message"])
 
     def note(event: str, cursor: int, **more: Any) -> None:

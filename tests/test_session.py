@@ -3,82 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from desk import URI, Desk, reason, shown
 from fakes import infill
-from redraft.lsp.documents import Change, Document
-from redraft.lsp.outcomes import Debounce, Settled
-from redraft.lsp.session import CACHED_RESULTS, Abstain, Ask, Decision, Query, Session, Show
+from redraft.lsp.decisions import Abstain, Ask, Show
+from redraft.lsp.memory import CACHED_RESULTS
+from redraft.lsp.outcomes import Debounce
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.records import Prediction
-
-URI = "file:///w/a.py"
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Desk:
-    """A session with a clock to turn and one document to type in."""
-
-    def __init__(self, text: str = "def f():\n    ", **settings: object) -> None:
-        self.clock = Clock()
-        self.outcomes: list[str] = []
-        self.session = Session(LspSettings(**settings), self.clock, self._note)  # type: ignore[arg-type]
-        self.document = Document(URI, text)
-        self.session.opened(URI, "a.py", self.document.lines)
-        self.text, self.cursor, self.revision = text, len(text), 0
-
-    def _note(self, settled: Settled) -> None:
-        self.outcomes.append(settled.outcome)
-
-    def query(self, **fields: object) -> Query:
-        here = Query(URI, "a.py", "python", self.text, self.cursor, self.revision)
-        return replace(here, **fields)  # type: ignore[arg-type]
-
-    def consider(self, **fields: object) -> Decision:
-        return self.session.consider(self.query(**fields))
-
-    def ask(self, **fields: object) -> Ask:
-        decision = self.consider(**fields)
-        assert isinstance(decision, Ask), decision
-        return decision
-
-    def answer(self, *texts: str, confidence: float = 0.9, took_ms: float = 0.0) -> Show | Abstain:
-        ask = self.ask(invoked=True)
-        prediction = infill(ask.request, *texts, confidence=confidence)
-        return self.session.settle(ask, prediction, self.revision, took_ms)
-
-    def becomes(self, text: str, cursor: int | None = None) -> None:
-        self.text, self.cursor = text, len(text) if cursor is None else cursor
-        self.revision += 1
-        splices = self.document.apply([Change(text)], None)
-        self.session.changed(URI, splices, lambda: self.text)
-
-    def type(self, text: str) -> None:
-        before, after = self.text[: self.cursor], self.text[self.cursor :]
-        self.becomes(before + text + after, self.cursor + len(text))
-
-    def erase(self, count: int) -> None:
-        before, after = self.text[: self.cursor - count], self.text[self.cursor :]
-        self.becomes(before + after, self.cursor - count)
-
-
-def shown(decision: Decision) -> str:
-    assert isinstance(decision, Show), decision
-    return decision.text
-
-
-def reason(decision: Decision) -> str:
-    assert isinstance(decision, Abstain), decision
-    return decision.reason
-
 
 # --- what is asked -----------------------------------------------------------------------------
 
@@ -106,9 +39,9 @@ def test_one_line_is_asked_for_where_code_follows_the_cursor(after: str, expecte
 def test_finished_edits_go_with_the_question_and_the_one_in_progress_does_not() -> None:
     desk = Desk()
     desk.type("return 1\n")
-    assert desk.ask().request.edits == ()
+    assert desk.session.complete(desk.ask()).request.edits == ()
     desk.clock.now += 2
-    assert [edit.diff for edit in desk.ask().request.edits] == [
+    assert [edit.diff for edit in desk.session.complete(desk.ask()).request.edits] == [
         " def f():\n-    \n+    return 1\n+\n"
     ]
 

@@ -1,0 +1,122 @@
+"""What a session answers, and what the deciding of ghost text and of next edits have in common.
+
+Pure; knows nothing of LSP or asyncio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+
+from ..model.records import EditRequest, Prediction, Task
+from . import rules
+from .history import History
+from .memory import Rejections, Results
+from .outcomes import Debounce, Outcomes
+from .requests import Context, Query
+from .settings import LspSettings
+from .suggestions import Suggestion
+
+_LATENCY_WEIGHT = 0.3  # of the newest answer in the running mean
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Offer ``text``: ghost text at the query's cursor, or in place of the suggestion's range."""
+
+    suggestion: Suggestion
+    text: str  # the suggestion, or what is left of it
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask the model after ``delay_ms``, unless something newer comes first.
+
+    The request lacks what takes time to gather or changes meanwhile, until ``Session.complete``.
+    """
+
+    query: Query
+    request: EditRequest
+    delay_ms: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Abstain:
+    """Show nothing."""
+
+    reason: str
+    stale: bool = False  # the document has moved on
+    off: bool = False  # and this will not change by typing: disabled, excluded, too large
+
+
+Decision = Show | Ask | Abstain
+
+
+@dataclass(slots=True)
+class Desk:
+    """What both kinds of suggestion share: one user, one screen, one model."""
+
+    settings: LspSettings
+    clock: Callable[[], float]
+    context: Context
+    history: History
+    outcomes: Outcomes
+    debounce: Debounce = field(default_factory=Debounce)
+    results: Results = field(default_factory=Results)
+    rejections: Rejections = field(default_factory=Rejections)
+    focused: bool = True
+    _latency_ms: dict[Task, float] = field(default_factory=dict)  # running means
+    _ids: count[int] = field(default_factory=lambda: count(1))
+
+    def new_id(self) -> str:
+        return f"redraft-{next(self._ids)}"
+
+    def refusal(self, query: Query) -> Abstain | None:
+        """Why nothing is ever offered here."""
+        settings = self.settings
+        if not settings.enabled:
+            return Abstain("switched off by the setting enabled", off=True)
+        if query.language and query.language in settings.disabled_languages:
+            return Abstain(f"switched off for {query.language}", off=True)
+        if query.out_of_step:
+            return Abstain(f"lost track of this document: {query.out_of_step}", off=True)
+        excluded = rules.refuse_file(query.path, settings)
+        excluded = excluded or rules.refuse_text(query.text, query.cursor, settings)
+        if excluded:
+            return Abstain(excluded, off=True)
+        if query.selected:
+            return Abstain(f"{query.selected} characters are selected")
+        if query.cursors > 1:
+            return Abstain(f"there are {query.cursors} cursors")
+        if query.in_snippet:
+            return Abstain("the fields of a snippet are being filled in")
+        return None
+
+    def wrong_moment(self, query: Query) -> Abstain | None:
+        """Why nothing is offered just now, unless asked for by a gesture."""
+        if query.invoked:
+            return None
+        if not self.focused:
+            return Abstain("the editor is not focused")
+        if self.history.is_bulk(query.uri):
+            return Abstain("right after a bulk change")
+        if self.history.happened(query.uri) == "undo":
+            return Abstain("while undoing or redoing")
+        cooling = self.rejections.cooling(query.uri, query.line, self.clock())
+        return Abstain(cooling) if cooling else None
+
+    def delay_ms(self, query: Query, task: Task) -> float:
+        if query.invoked:
+            return 0.0
+        latency_ms = self._latency_ms.get(task, 0.0)
+        return self.debounce.delay_ms(self.settings.delay_ms, latency_ms, self.clock())
+
+    def learn(self, ask: Ask, prediction: Prediction, took_ms: float) -> None:
+        """Keep an answer: the text may come back to it."""
+        task = ask.request.task
+        self.results.put(ask.request, prediction)
+        known_ms = self._latency_ms.get(task, took_ms)
+        self._latency_ms[task] = known_ms + _LATENCY_WEIGHT * (took_ms - known_ms)

@@ -1,0 +1,173 @@
+"""Which predicted edits are never shown.
+
+Pure functions of texts and of what the user did; each returns its reason, "" when it has no
+objection. Knows nothing of thresholds, of time, or of what was shown before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ..model.syntax import count_errors, language_of, parse
+from . import rules
+from .documents import shared_head, shared_tail
+from .spans import Span
+from .suggestions import Suggestion
+
+#: Lines from the cursor and from the last edit beyond which an edit would come out of the blue.
+FAR_LINES = 40
+#: Lines from the cursor beyond which an edit of nothing but imports is a nuisance.
+FAR_IMPORTS = 12
+
+_SHORTEST_BACK = 4  # characters put back that are no accident, such as a bracket would be
+
+_IMPORT = re.compile(
+    r"\s*(?:import\b|from\s+\S+\s+import\b|use\s+[\w:\\]|#\s*include\b|using\s+[\w.=\s]+;"
+    r"|(?:local\s+\w+\s*=\s*)?require(?:_relative|_once)?\b|(?:const|let|var)\b.*=\s*require\("
+    r"|export\b.*\bfrom\s|package\s+[\w.]+;?\s*$)"
+)
+
+# A file longer than this is parsed around the edit alone, from a line to a line that begin at the
+# margin: 100,000 characters take a few milliseconds.
+_WHOLE_CHARS = 100_000
+_AROUND_LINES = 300
+_NEARBY_LINES = 5  # where errors in the file as it is excuse errors in the edit
+
+
+def refuse_edit(
+    suggestion: Suggestion, just_done: Iterable[Span], cursor_line: int, last_edit: int | None
+) -> str:
+    """Why an edit would never please anyone; the parse check apart, which costs more.
+
+    Args:
+        just_done: the user's last edits, at their places in the suggestion's text.
+        cursor_line, last_edit: 0-based lines.
+    """
+    start, end, new = suggestion.whole_lines()
+    old = suggestion.text[start:end]
+    if old == new:
+        return "it would change nothing"
+    if old.split() == new.split() or "".join(old.split()) == "".join(new.split()):
+        return "it would change only white space"
+    refused = rules.refuse_writing(suggestion.least().replacement, suggestion.text)
+    if refused:
+        return refused
+    if undoes(suggestion, just_done):
+        return "it would undo what was just typed"
+    first, last = suggestion.lines
+    away = _distance(cursor_line, first, last)
+    if away > FAR_LINES and (last_edit is None or _distance(last_edit, first, last) > FAR_LINES):
+        return f"it is {away} lines away from the cursor and from any edit"
+    if away > FAR_IMPORTS and _only_imports(old.split("\n"), new.split("\n")):
+        return f"it changes only imports, {away} lines away"
+    return ""
+
+
+def _distance(line: int, first: int, last: int) -> int:
+    return max(0, first - line, line - last + 1)
+
+
+def _only_imports(old: Sequence[str], new: Sequence[str]) -> bool:
+    changed = [line for line in (*old, *new) if line.strip() and (line in old) != (line in new)]
+    return bool(changed) and all(map(_IMPORT.match, changed))
+
+
+# --- reversal ----------------------------------------------------------------------------------
+
+
+def undoes(suggestion: Suggestion, just_done: Iterable[Span]) -> bool:
+    """Does it take back what the user did, as a whole or a part of what they typed or deleted?"""
+    least, result = suggestion.least(), suggestion.result
+    text, gone, back = least.text, least.text[least.start : least.end], least.replacement.strip()
+    for span in just_done:
+        at, before, after = _characters(span, text)
+        end = at + len(after)
+        if result == text[:at] + before + text[end:]:
+            return True
+        inside = at <= least.start and least.end <= end
+        if inside and _same(gone, after) and _same(back, before):
+            return True
+        telling = any(char.isalnum() for char in gone)  # a bracket too many may well go
+        if not least.replacement and telling and _slides_into(least, at, end):
+            return True  # deletes some of what was typed
+        if not gone and not after and inside and len(back) >= _SHORTEST_BACK and back in before:
+            return True  # writes some of what was deleted
+    return False
+
+
+def _slides_into(least: Suggestion, low: int, high: int) -> bool:
+    """Is what is deleted within ``text[low:high]``? In "a, a" either "a" may be the one that goes:
+    ``least`` names the last."""
+    text, start, end = least.text, least.start, least.end
+    while end > high and start > 0 and text[start - 1] == text[end - 1]:
+        start, end = start - 1, end - 1
+    return low <= start and end <= high
+
+
+def _characters(span: Span, text: str) -> tuple[int, str, str]:
+    """Where in ``text`` the characters that changed begin, what they were and what they are."""
+    start = 0
+    for _ in range(span.first):
+        start = text.find("\n", start) + 1
+    old = "".join(f"{line}\n" for line in span.old)
+    new = "".join(f"{line}\n" for line in span.new)
+    head = shared_head(old, new)
+    old, new = old[head:], new[head:]
+    tail = shared_tail(old, new)
+    return start + head, old[: len(old) - tail], new[: len(new) - tail]
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other or ("".join(one.split()) == "".join(other.split()) and bool(one.strip()))
+
+
+# --- syntax ------------------------------------------------------------------------------------
+
+
+def refuse_syntax(suggestion: Suggestion, path: str, language: str) -> str:
+    """Why an edit would break the file: it parses worse than before, and nothing near the edit was
+    broken already. "" as well where there is no grammar for the language."""
+    start, end, new = suggestion.whole_lines()
+    low, high = _around(suggestion.text, start, end)
+    before, after = suggestion.text[low:high], suggestion.text[low:start] + new
+    after += suggestion.text[end:high]
+    tree = parse(before, language) or parse(before, language_of(path) or "")
+    if tree is None:
+        return ""
+    near = _nearby(before, start - low, end - low)
+    if count_errors(tree, *near):
+        return ""
+    changed = parse(after, tree.language)
+    added = count_errors(changed) - count_errors(tree) if changed else 0
+    return f"it would add {added} syntax error{'s' * (added > 1)}" if added > 0 else ""
+
+
+def _around(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part of a text to parse: all of it, or from margin to margin."""
+    if len(text) <= _WHOLE_CHARS:
+        return 0, len(text)
+    low, high = start, end
+    for _ in range(_AROUND_LINES):
+        low = text.rfind("\n", 0, max(0, low - 1)) + 1
+        high = text.find("\n", min(high + 1, len(text)))
+        high = len(text) if high < 0 else high
+    while low > 0 and not _at_margin(text, low):
+        low = text.rfind("\n", 0, low - 1) + 1
+    while high < len(text) and not _at_margin(text, high + 1):
+        high = text.find("\n", high + 1)
+        high = len(text) if high < 0 else high
+    return low, high
+
+
+def _at_margin(text: str, at: int) -> bool:
+    """Does a definition begin in the line that starts at ``at``?"""
+    return text[at : at + 1].isalpha() or text[at : at + 1] in ("@", "#")
+
+
+def _nearby(text: str, start: int, end: int) -> tuple[int, int]:
+    for _ in range(_NEARBY_LINES):
+        start = text.rfind("\n", 0, max(0, start - 1)) + 1
+        following = text.find("\n", end + 1)
+        end = len(text) if following < 0 else following
+    return start, end

@@ -1,0 +1,128 @@
+"""What a session remembers: answers by the text they are for, and what was turned down.
+
+Pure: the clock's reading is an argument. Knows nothing of the protocol or of documents.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..model.records import EditRequest, Prediction
+from .documents import Splice
+from .suggestions import Suggestion
+
+#: Results kept, those without a suggestion included.
+CACHED_RESULTS = 50
+#: Rejected suggestions kept.
+REJECTIONS = 20
+#: Seconds after a rejection in which nothing is offered by itself in the same line.
+COOL_DOWN_S = 5.0
+#: Lines by which a rejected edit may have moved and still be the same one: where a line stands
+#: between two alike, an insertion has several places that come to the same.
+_SLACK_LINES = 2
+
+_Key = tuple[int, int, EditRequest]
+
+
+class Results:
+    """The last answers of the model, by document text and by what was asked about it."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[_Key, Prediction] = OrderedDict()
+
+    def get(self, request: EditRequest) -> Prediction | None:
+        return self._known.get(_key(request))
+
+    def put(self, request: EditRequest, prediction: Prediction) -> None:
+        key = _key(request)
+        self._known[key] = prediction
+        self._known.move_to_end(key)
+        while len(self._known) > CACHED_RESULTS:
+            self._known.popitem(last=False)
+
+
+def _key(request: EditRequest) -> _Key:
+    """What an answer belongs to: not the edits that led to the text, or each pause in typing would
+    make it another question; nor, where a whole region is asked about, the cursor in it.
+
+    The text goes in as its 64-bit hash, which is random per process: fifty texts would take too
+    much memory and a cryptographic hash four times as long.
+    """
+    rest = replace(request, text="", edits=(), related=())
+    if request.task == "next_edit":
+        rest = replace(rest, cursor=0)
+    return len(request.text), hash(request.text), rest
+
+
+@dataclass(frozen=True, slots=True)
+class _Rejected:
+    uri: str
+    line: int  # 0-based, in the document as it is now
+    old: str  # what it would have replaced, white space evened out
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Cooling:
+    at_s: float
+    lines: frozenset[int]
+
+
+class Rejections:
+    """What the user turned down, moved along with the documents it was for."""
+
+    def __init__(self) -> None:
+        self._kept: deque[_Rejected] = deque(maxlen=REJECTIONS)
+        self._cooling: dict[str, _Cooling] = {}
+
+    def note(self, suggestion: Suggestion, now_s: float) -> None:
+        rejected = _normal(suggestion)
+        if rejected not in self._kept:
+            self._kept.append(rejected)
+        cursor = suggestion.text.count("\n", 0, suggestion.cursor)
+        lines = frozenset((cursor, *range(*suggestion.lines)))
+        self._cooling[suggestion.uri] = _Cooling(now_s, lines)
+
+    def changed(self, uri: str, splices: Sequence[Splice]) -> None:
+        """A document was edited: what is remembered moves, and the cool-down is over."""
+        if not splices:
+            return
+        self._cooling.pop(uri, None)
+        for at, kept in enumerate(self._kept):
+            if kept.uri == uri:
+                self._kept[at] = replace(kept, line=_moved(kept.line, splices))
+
+    def closed(self, uri: str) -> None:
+        self._cooling.pop(uri, None)
+
+    def know(self, suggestion: Suggestion) -> bool:
+        """Was this very edit turned down before?"""
+        one = _normal(suggestion)
+        return any(
+            (one.uri, one.old, one.new) == (kept.uri, kept.old, kept.new)
+            and abs(one.line - kept.line) <= _SLACK_LINES
+            for kept in self._kept
+        )
+
+    def cooling(self, uri: str, line: int, now_s: float) -> str:
+        """Why nothing is offered in ``line`` by itself; "" where nothing speaks against it."""
+        cooling = self._cooling.get(uri)
+        if cooling is None or line not in cooling.lines or now_s - cooling.at_s >= COOL_DOWN_S:
+            return ""
+        return f"rejected here {now_s - cooling.at_s:.0f} s ago"
+
+
+def _normal(suggestion: Suggestion) -> _Rejected:
+    start, end, new = suggestion.whole_lines()
+    old = suggestion.text[start:end]
+    line = suggestion.text.count("\n", 0, start)
+    return _Rejected(suggestion.uri, line, " ".join(old.split()), " ".join(new.split()))
+
+
+def _moved(line: int, splices: Sequence[Splice]) -> int:
+    for splice in splices:
+        if splice.first + len(splice.removed) <= line:
+            line += len(splice.added) - len(splice.removed)
+    return line

@@ -1,0 +1,96 @@
+"""From a query to the question for the model.
+
+The one place where a request's surroundings come from (the region an edit may replace, excerpts of
+other files): a session is given a :class:`Context` that finds them. The one here knows the text
+alone. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..model.crop import narrow
+from ..model.prompt import window
+from ..model.records import EditRequest, RelatedFile, Task
+from . import rules
+from .settings import LspSettings
+
+#: Tokens of the region, by estimate, its line numbers included.
+REGION_TOKENS = 350
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A client wants a suggestion here, now."""
+
+    uri: str
+    path: str  # relative to the workspace, "/" separated
+    language: str
+    text: str  # "\n" line ends
+    cursor: int  # index into text
+    revision: int  # of the document; the answer holds for this one only
+    invoked: bool = False  # by a gesture, not by typing or moving about
+    selected: int = 0  # characters the user has selected
+    cursors: int = 1
+    in_snippet: bool = False  # between the fields of a snippet
+    out_of_step: str = ""  # why our copy of the document cannot be trusted
+
+    @property
+    def line(self) -> int:
+        """The cursor's, 0-based."""
+        return self.text.count("\n", 0, self.cursor)
+
+
+class Context(Protocol):
+    """Finds what goes with a query besides its document."""
+
+    def region(self, query: Query) -> tuple[int, int]:
+        """The 0-based lines [first, last) around the cursor that an edit may replace."""
+
+    def related(self, query: Query, task: Task) -> tuple[RelatedFile, ...]:
+        """Excerpts of other files, least relevant first."""
+
+
+class PlainContext:
+    """Knows the text alone."""
+
+    def region(self, query: Query) -> tuple[int, int]:
+        """As training rows have it: the prompt's own window, or as much of it around the cursor as
+        is not too long."""
+        lines, at = query.text.split("\n"), query.line
+        region = narrow(lines, window(at, len(lines)), at, at + 1, REGION_TOKENS)
+        return region or (at, at + 1)
+
+    def related(self, query: Query, task: Task) -> tuple[RelatedFile, ...]:
+        return ()
+
+
+def infill(query: Query, settings: LspSettings) -> EditRequest:
+    """Ghost text at the cursor."""
+    return EditRequest(
+        task="infill",
+        path=query.path,
+        text=query.text,
+        cursor=query.cursor,
+        language=query.language,
+        context_tokens=settings.context_tokens,
+        max_tokens=settings.max_tokens,
+        max_lines=rules.lines_wanted(query.text, query.cursor, settings),
+        quality=settings.quality,
+    )
+
+
+def next_edit(query: Query, settings: LspSettings, region: tuple[int, int]) -> EditRequest:
+    """The edit that comes next, within the region."""
+    return EditRequest(
+        task="next_edit",
+        path=query.path,
+        text=query.text,
+        cursor=query.cursor,
+        language=query.language,
+        region=region,
+        context_tokens=settings.context_tokens,
+        max_tokens=settings.max_tokens,
+        quality=settings.quality,
+    )

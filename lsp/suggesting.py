@@ -1,0 +1,333 @@
+"""Suggestions as clients ask for them: ghost text, next edits, code actions, completion items.
+
+Each handler reads the message, has the session decide, and writes the answer in the client's terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from ..model.errors import InvalidRequest, StaleDocument
+from . import messages
+from .asking import ask, ask_ahead
+from .decisions import Abstain, Ask, Show
+from .documents import Document
+from .messages import Asked, InlineCompletionAsked
+from .paths import shown_path
+from .reports import ACCEPT_COMMAND
+from .requests import Query
+from .suggestions import Suggestion
+from .translate import Position, Range, units
+
+if TYPE_CHECKING:
+    from .app import RedraftServer
+
+ACTION_KIND = "refactor.rewrite.redraft"
+
+
+# --- ghost text ----------------------------------------------------------------------
+
+
+async def _inline_completion(ls: RedraftServer, params: Any) -> dict[str, Any]:
+    """``textDocument/inlineCompletion``: what to show at the cursor, if anything."""
+    asked = messages.inline_completion(params)
+    document, decision = await _ghost(ls, asked, asked.selected)
+    show = _answer(ls, document, decision)
+    return {"items": [_inline_item(document, asked, show)] if show else []}
+
+
+async def _get_completions(ls: RedraftServer, params: Any) -> dict[str, Any]:
+    """``getCompletions``: the same for one client of old."""
+    asked = messages.get_completions(params)
+    document, decision = await _ghost(ls, asked)
+    show = _answer(ls, document, decision)
+    if show is None:
+        return {"completions": []}
+    at, text = document.clamped(asked.position), _client_text(document, show.text)
+    start = Position(at.line, 0)
+    line = document.text[document.index(start) : document.index(at)]
+    completion = {
+        "uuid": show.suggestion.id,
+        "text": line + text,
+        "displayText": text,
+        "position": _place(at),
+        "range": _range(start, at),
+        "docVersion": document.version or 0,
+    }
+    return {"completions": [completion]}
+
+
+async def _ghost(
+    ls: RedraftServer, asked: Asked, selected: messages.SelectedCompletion | None = None
+) -> tuple[Document, Show | Abstain]:
+    document = _document(ls, asked)
+    query = _query(ls, document, asked)
+    if selected is not None:
+        query = _as_if_chosen(query, document, selected)
+    decision = ls.session.consider(query)
+    if isinstance(decision, Ask):
+        decision = await ask(ls, decision)
+    return document, decision
+
+
+def _as_if_chosen(query: Query, document: Document, selected: messages.SelectedCompletion) -> Query:
+    """As if the marked entry of the completion menu were in the text already."""
+    start, end = (document.index(at) for at in _ends(selected.range))
+    chosen = selected.text.replace("\r\n", "\n").replace("\r", "\n")
+    text = query.text[:start] + chosen + query.text[end:]
+    return replace(query, text=text, cursor=start + len(chosen))
+
+
+def _inline_item(document: Document, asked: InlineCompletionAsked, show: Show) -> dict[str, Any]:
+    text = _client_text(document, show.text)
+    at = document.clamped(asked.position)
+    start, end = at, at
+    item: dict[str, Any] = {}
+    if asked.selected is not None:
+        text = asked.selected.text + text
+        start, end = (document.clamped(place) for place in _ends(asked.selected.range))
+        item["filterText"] = asked.selected.text
+    command = _accept(show.suggestion)
+    return item | {"insertText": text, "range": _range(start, end), "command": command}
+
+
+# --- next edits ----------------------------------------------------------------------
+
+
+async def _copilot_inline_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
+    """``textDocument/copilotInlineEdit``: the next edit for clients written for another server."""
+    asked = messages.next_edit(params)
+    document, decision = await _edit(ls, asked)
+    show = _answer(ls, document, decision, "next edit shown")
+    return {"edits": [_inline_edit(document, asked, show)] if show else []}
+
+
+async def _next_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
+    """``redraft/nextEdit``: the same for our own clients, with all that there is to say."""
+    asked = messages.next_edit(params)
+    document, decision = await _edit(ls, asked)
+    show = _answer(ls, document, decision, "next edit shown")
+    if show is None:
+        reason = decision.reason or ls.line.message
+        return {"edits": [], "reason": reason}
+    edit, made = _inline_edit(document, asked, show), show.suggestion
+    target = document.position(made.least().start)
+    elsewhere = "targetLine" in edit
+    return {
+        "edits": [edit],
+        "id": made.id,
+        "chain": made.chain,
+        "confidence": round(made.confidence, 4),
+        "model": made.model,
+        "reason": show.reason,
+        "jump": {"uri": document.uri, "position": _place(target)} if elsewhere else None,
+        "cursor": _landing(made),
+    }
+
+
+async def _edit(ls: RedraftServer, asked: Asked) -> tuple[Document, Show | Abstain]:
+    document = _document(ls, asked)
+    query = _query(ls, document, asked)
+    decision = ls.session.consider_edit(query)
+    if isinstance(decision, Ask):
+        decision = await ask(ls, decision)
+    if isinstance(decision, Show):
+        ask_ahead(ls, decision, ls.session.follow_up(query, decision.suggestion))
+    return document, decision
+
+
+def _inline_edit(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
+    range_, text = _replaced(document, show.suggestion)
+    edit = {
+        "text": text,
+        "textDocument": {"uri": document.uri, "version": _version(document, asked)},
+        "range": range_,
+        "command": _accept(show.suggestion),
+    }
+    first, last = show.suggestion.lines
+    here = first <= document.clamped(asked.position).line < last
+    return edit if here else {**edit, "targetLine": first}
+
+
+def _landing(suggestion: Suggestion) -> dict[str, int]:
+    """Where the cursor belongs once the edit is made."""
+    result, at = suggestion.result, suggestion.landing
+    start = result.rfind("\n", 0, at) + 1
+    return _place(Position(result.count("\n", 0, at), units(result[start:at])))
+
+
+async def _code_action(ls: RedraftServer, params: Any) -> list[dict[str, Any]]:
+    """``textDocument/codeAction``: the next edit for editors that know no such thing.
+
+    Asked for by a gesture, the model is asked; a light bulb only gets what is there.
+    """
+    wanted = messages.code_action(params)
+    asked = wanted.asked
+    kinds = wanted.kinds or (ACTION_KIND,)
+    if not any(f"{ACTION_KIND}.".startswith(f"{kind}.") for kind in kinds):
+        return []
+    document = _document(ls, asked)
+    if not asked.invoked:
+        shown = ls.session.shown_edit(document.uri, document.text)
+        return [_action(ls, document, shown)] if shown else []
+    document, decision = await _edit(ls, asked)
+    show = _answer(ls, document, decision, "next edit offered as a code action")
+    return [_action(ls, document, show.suggestion)] if show else []
+
+
+def _action(ls: RedraftServer, document: Document, suggestion: Suggestion) -> dict[str, Any]:
+    range_, text = _replaced(document, suggestion)
+    changed = [{"range": range_, "newText": text}]
+    edit: dict[str, Any] = {"changes": {document.uri: changed}}
+    if ls.versions_edits:
+        identifier = {"uri": document.uri, "version": document.version}
+        edit = {"documentChanges": [{"textDocument": identifier, "edits": changed}]}
+    return {
+        "title": f"Apply predicted edit (line {suggestion.lines[0] + 1})",
+        "kind": ACTION_KIND,
+        "edit": edit,
+        "command": _accept(suggestion),
+    }
+
+
+# --- completion items ----------------------------------------------------------------
+
+
+async def _completion(ls: RedraftServer, params: Any) -> dict[str, Any]:
+    """``textDocument/completion``: ghost text as an entry of the menu, where settings want it."""
+    if not ls.session.settings.completion_items:
+        return {"isIncomplete": False, "items": []}
+    # Its trigger kind 1 means typing as well as a gesture.
+    asked = replace(messages.next_edit(params), invoked=False)
+    document, decision = await _ghost(ls, asked)
+    show = _answer(ls, document, decision)
+    items = [_menu_item(document, asked, show)] if show else []
+    return {"isIncomplete": True, "items": items}
+
+
+def _menu_item(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
+    at, text = document.clamped(asked.position), _client_text(document, show.text)
+    first, *more = show.text.split("\n")
+    return {
+        "label": first.strip() + (" …" if more else ""),
+        "kind": types.CompletionItemKind.Text.value,
+        "detail": "Redraft",
+        "documentation": {"kind": "plaintext", "value": show.text},
+        "textEdit": {"range": _range(at, at), "newText": text},
+        "filterText": text,
+        "insertTextFormat": types.InsertTextFormat.PlainText.value,
+        "command": _accept(show.suggestion),
+    }
+
+
+# --- questions and answers -------------------------------------------------------------
+
+
+def _document(ls: RedraftServer, asked: Asked) -> Document:
+    """The document a question is about, as it is now.
+
+    Raises:
+        InvalidRequest: it is not open.
+        StaleDocument: the question names another version of it.
+    """
+    document = ls.documents.get(asked.uri)
+    if document is None:
+        raise InvalidRequest(f"{asked.uri} is not open; send textDocument/didOpen first")
+    if asked.version is not None and document.version not in (None, asked.version):
+        raise StaleDocument(
+            f"{asked.uri} is at version {document.version}, the request names {asked.version}"
+        )
+    return document
+
+
+def _query(ls: RedraftServer, document: Document, asked: Asked) -> Query:
+    selected = 0
+    if asked.selection is not None:
+        start, end = (document.index(at) for at in _ends(asked.selection))
+        selected = abs(end - start)
+    return Query(
+        uri=document.uri,
+        path=shown_path(document.uri, ls.folders, document.language),
+        language=document.language,
+        text=document.text,
+        cursor=document.index(asked.position),
+        revision=document.revision,
+        invoked=asked.invoked,
+        selected=selected,
+        cursors=asked.cursors,
+        in_snippet=asked.in_snippet,
+        out_of_step=document.out_of_step,
+    )
+
+
+def _answer(
+    ls: RedraftServer,
+    document: Document,
+    decision: Show | Abstain,
+    told: str = "suggestion shown",
+) -> Show | None:
+    """What to show; the status line says what or why not.
+
+    Raises:
+        StaleDocument: the answer is for a text that is gone.
+    """
+    if isinstance(decision, Show):
+        ls.line.tell(told)
+        return decision
+    if decision.reason and not decision.stale:
+        ls.line.tell(decision.reason, "Inactive" if decision.off else "Normal")
+    # A document that was closed has no version that could be stale.
+    if decision.stale and ls.documents.get(document.uri) is document:
+        ls.line.idle()
+        raise StaleDocument(decision.reason)
+    return None
+
+
+def _replaced(document: Document, suggestion: Suggestion) -> tuple[dict[str, Any], str]:
+    """The range of the document that an edit replaces, and what comes there."""
+    start, end, text = suggestion.shape()
+    range_ = _range(document.position(start), document.position(end))
+    return range_, _client_text(document, text)
+
+
+def _version(document: Document, asked: Asked) -> int | None:
+    return asked.version if document.version is None else document.version
+
+
+def _accept(suggestion: Suggestion) -> dict[str, Any]:
+    return {
+        "title": "Accept suggestion",
+        "command": ACCEPT_COMMAND,
+        "arguments": [suggestion.id],
+    }
+
+
+def _client_text(document: Document, text: str) -> str:
+    return text.replace("\n", document.line_end)
+
+
+def _ends(range_: Range) -> tuple[Position, Position]:
+    return range_.start, range_.end
+
+
+def _range(start: Position, end: Position) -> dict[str, Any]:
+    return {"start": _place(start), "end": _place(end)}
+
+
+def _place(position: Position) -> dict[str, int]:
+    return {"line": position.line, "character": position.character}
+
+
+HANDLERS: dict[str, Callable[..., Any]] = {
+    types.TEXT_DOCUMENT_INLINE_COMPLETION: _inline_completion,
+    types.TEXT_DOCUMENT_CODE_ACTION: _code_action,
+    types.TEXT_DOCUMENT_COMPLETION: _completion,
+    "textDocument/copilotInlineEdit": _copilot_inline_edit,
+    "redraft/nextEdit": _next_edit,
+    "getCompletions": _get_completions,
+    "getCompletionsCycling": _get_completions,
+}

@@ -1,0 +1,135 @@
+"""A suggestion: some text of a document, and what to put in its place.
+
+It stays true while the user types it or edits elsewhere; :meth:`Suggestion.followed` tells what is
+left of it then. Pure; knows nothing of how it was made, of time, or of what becomes of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..model.records import Task
+from .documents import shared_head, shared_tail
+
+#: How the document got to where a suggestion still holds.
+Way = Literal["typed", "moved"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """``replacement`` in place of ``text[start:end]``; ghost text goes in at ``start == end``."""
+
+    id: str
+    uri: str
+    task: Task
+    text: str  # the document
+    cursor: int  # index into text, where the user was
+    start: int  # index into text
+    end: int  # index into text, behind what is replaced
+    replacement: str
+    confidence: float  # 0 … 1
+    model: str
+    chain: str = ""  # next edits that follow each other when accepted have it in common
+
+    @property
+    def result(self) -> str:
+        """The document with the suggestion accepted."""
+        return self.text[: self.start] + self.replacement + self.text[self.end :]
+
+    @property
+    def landing(self) -> int:
+        """Where the cursor belongs once it is accepted: index into :attr:`result`."""
+        least = self.least()
+        return least.start + len(least.replacement)
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """The 0-based lines [first, last) of the document that it touches."""
+        least = self.least()
+        first = self.text.count("\n", 0, least.start)
+        return first, first + self.text.count("\n", least.start, least.end) + 1
+
+    def least(self) -> Suggestion:
+        """The same without characters that stay at either end."""
+        old, new = self.text[self.start : self.end], self.replacement
+        head = shared_head(old, new)
+        old, new = old[head:], new[head:]
+        tail = shared_tail(old, new)
+        start, end = self.start + head, self.end - tail
+        return replace(self, start=start, end=end, replacement=new[: len(new) - tail])
+
+    def whole_lines(self) -> tuple[int, int, str]:
+        """What it does to lines: where the first of them starts, where the last one ends before its
+        newline, and the lines that come there instead. Lines that stay are left out."""
+        least = self.least()
+        start = self.text.rfind("\n", 0, least.start) + 1
+        end = self.text.find("\n", least.end)
+        end = len(self.text) if end < 0 else end
+        before, after = self.text[start : least.start], self.text[least.end : end]
+        return start, end, before + least.replacement + after
+
+    def shape(self) -> tuple[int, int, str]:
+        """The same as :meth:`whole_lines`, but lines that come or go as a whole touch no other."""
+        least = self.least()
+        starts = least.start == 0 or self.text[least.start - 1] == "\n"
+        old, new = self.text[least.start : least.end], least.replacement
+        if starts and all(part == "" or part.endswith("\n") for part in (old, new)):
+            return least.start, least.end, new
+        return self.whole_lines()
+
+    # --- ghost text ------------------------------------------------------------------------
+
+    def typed(self, text: str) -> str | None:
+        """What was put at the suggestion's place to make ``text``; None: it differs elsewhere."""
+        size = len(text) - len(self.text) + self.end - self.start
+        if size < 0 or not text.startswith(self.text[: self.start]):
+            return None
+        if not text.endswith(self.text[self.end :]):
+            return None
+        return text[self.start : self.start + size]
+
+    def rest(self, text: str, cursor: int) -> str:
+        """What is left of ghost text to offer at ``cursor`` of ``text``; "" when it no longer
+        holds."""
+        size = len(text) - len(self.text)
+        if size > len(self.replacement) or cursor != self.cursor + size:
+            return ""  # before anything is compared: most suggestions asked end here
+        typed = self.typed(text)
+        if typed is None:
+            return ""
+        return self.replacement[len(typed) :] if self.replacement.startswith(typed) else ""
+
+    # --- next edits ------------------------------------------------------------------------
+
+    def followed(self, text: str) -> tuple[Suggestion, Way] | None:
+        """The suggestion for ``text``, which its document has become by one change: less of it
+        where the change was part of it, moved where the change was in other lines; None where it
+        no longer holds."""
+        least = self.least()
+        typed = least.typed(text)
+        if typed is not None and _on_the_way(
+            typed, least.text[least.start : least.end], least.replacement
+        ):
+            rest = replace(least, text=text, end=least.start + len(typed))
+            return rest.least(), "typed"
+        head = shared_head(self.text, text)
+        tail = min(shared_tail(self.text, text), min(len(self.text), len(text)) - head)
+        behind = len(self.text) - tail
+        if "\n" in self.text[least.end : head]:
+            return replace(least, text=text), "moved"
+        if "\n" in self.text[behind : least.start]:
+            by = len(text) - len(self.text)
+            cursor = min(max(0, least.cursor + by), len(text))
+            start, end = least.start + by, least.end + by
+            return replace(least, text=text, cursor=cursor, start=start, end=end), "moved"
+        return None
+
+
+def _on_the_way(now: str, old: str, new: str) -> bool:
+    """Does ``now`` lie between ``old`` and ``new``, as typing goes: some of the new written, some
+    of the old removed from either end?"""
+    if old.startswith(now):
+        return True
+    written = shared_head(now, new)
+    return any(old.endswith(now[at:]) for at in range(written, -1, -1))

@@ -1,0 +1,106 @@
+"""A session with a clock to turn and one document to type in, as its tests use it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fakes import infill, rewrite
+from redraft.lsp.decisions import Abstain, Ask, Decision, Show
+from redraft.lsp.documents import Change, Document
+from redraft.lsp.outcomes import Settled
+from redraft.lsp.requests import Query
+from redraft.lsp.session import Session
+from redraft.lsp.settings import LspSettings
+
+URI = "file:///w/a.py"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Desk:
+    """A session with a clock to turn and one document to type in."""
+
+    def __init__(self, text: str = "def f():\n    ", **settings: object) -> None:
+        self.clock = Clock()
+        self.outcomes: list[str] = []
+        self.session = Session(LspSettings(**settings), self.clock, self._note)  # type: ignore[arg-type]
+        self.document = Document(URI, text)
+        self.session.opened(URI, "a.py", self.document.lines)
+        self.text, self.cursor, self.revision = text, len(text), 0
+
+    def _note(self, settled: Settled) -> None:
+        self.outcomes.append(settled.outcome)
+
+    def query(self, **fields: object) -> Query:
+        here = Query(URI, "a.py", "python", self.text, self.cursor, self.revision)
+        return replace(here, **fields)  # type: ignore[arg-type]
+
+    def consider(self, **fields: object) -> Decision:
+        return self.session.consider(self.query(**fields))
+
+    def ask(self, **fields: object) -> Ask:
+        decision = self.consider(**fields)
+        assert isinstance(decision, Ask), decision
+        return decision
+
+    def answer(self, *texts: str, confidence: float = 0.9, took_ms: float = 0.0) -> Show | Abstain:
+        ask = self.ask(invoked=True)
+        prediction = infill(ask.request, *texts, confidence=confidence)
+        return self.session.settle(ask, prediction, self.revision, took_ms)
+
+    # --- next edits ------------------------------------------------------------------------
+
+    def consider_edit(self, **fields: object) -> Decision:
+        return self.session.consider_edit(self.query(**fields))
+
+    def ask_edit(self, **fields: object) -> Ask:
+        decision = self.consider_edit(**fields)
+        assert isinstance(decision, Ask), decision
+        return self.session.complete(decision)
+
+    def edit(self, old: str, new: str, confidence: float = 0.9, **fields: object) -> Show | Abstain:
+        """The model's answer to a question asked now: the first ``old`` becomes ``new``."""
+        ask = self.ask_edit(**fields)
+        prediction = rewrite(ask.request, old, new, confidence=confidence)
+        return self.session.settle(ask, prediction, self.revision, 0.0, lambda: self.text)
+
+    def swap(self, old: str, new: str) -> None:
+        """The user changes the first ``old`` into ``new`` and stays there."""
+        at = self.text.index(old)
+        self.becomes(self.text.replace(old, new, 1), at + len(new))
+
+    def accept(self, show: Decision) -> None:
+        assert isinstance(show, Show), show
+        self.becomes(show.suggestion.result, show.suggestion.landing)
+
+    # --- typing ----------------------------------------------------------------------------
+
+    def becomes(self, text: str, cursor: int | None = None) -> None:
+        self.text, self.cursor = text, len(text) if cursor is None else cursor
+        self.revision += 1
+        splices = self.document.apply([Change(text)], None)
+        self.session.changed(URI, splices, lambda: self.text)
+
+    def type(self, text: str) -> None:
+        before, after = self.text[: self.cursor], self.text[self.cursor :]
+        self.becomes(before + text + after, self.cursor + len(text))
+
+    def erase(self, count: int) -> None:
+        before, after = self.text[: self.cursor - count], self.text[self.cursor :]
+        self.becomes(before + after, self.cursor - count)
+
+
+def shown(decision: Decision) -> str:
+    assert isinstance(decision, Show), decision
+    return decision.text
+
+
+def reason(decision: Decision) -> str:
+    assert isinstance(decision, Abstain), decision
+    return decision.reason

@@ -1,0 +1,271 @@
+"""Which predicted edits are never shown, and what becomes of one while its document changes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redraft.lsp.documents import Change, Document
+from redraft.lsp.edit_rules import FAR_IMPORTS, FAR_LINES, refuse_edit, refuse_syntax, undoes
+from redraft.lsp.memory import Rejections
+from redraft.lsp.spans import Span
+from redraft.lsp.suggestions import Suggestion
+
+URI = "file:///w/a.py"
+CODE = "def area(r, pi):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
+
+
+def edit(text: str, old: str, new: str) -> Suggestion:
+    """The suggestion that the first ``old`` of ``text`` becomes ``new``."""
+    at = text.index(old)
+    return Suggestion("1", URI, "next_edit", text, 0, at, at + len(old), new, 0.9, "fake")
+
+
+def refused(text: str, old: str, new: str, *done: Span, cursor: int = 0, last: int = 0) -> str:
+    return refuse_edit(edit(text, old, new), done, cursor, last)
+
+
+# --- no use ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("area(2)", "area(2)", "change nothing"),
+        ("    return", "  return", "only white space"),
+        ("3.14 * r", "3.14*r", "only white space"),
+        ("\n\n\nprint", "\nprint", "only white space"),
+        ("area(2)", "area(2<|endoftext|>)", "<|endoftext|>"),
+        ("area(2)", "area('\ufffd')", "half a character"),
+        ("area(2)", "area(" + "text.rfind('a', 0) + 1: " * 3 + "text)", "in circles"),
+    ],
+)
+def test_useless_edits_are_never_shown(old: str, new: str, expected: str) -> None:
+    assert expected in refused(CODE, old, new)
+
+
+def test_a_useful_edit_meets_no_objection() -> None:
+    assert refused(CODE, "area(2)", "area(2, 3.14)") == ""
+
+
+# --- far away ----------------------------------------------------------------------------------
+
+LONG = "import os\n" + "x = 1\n" * 100 + "y = f(2)\n"
+
+
+def test_an_edit_far_from_the_cursor_and_from_any_edit_is_not_shown() -> None:
+    assert "from any edit" in refused(LONG, "y = f(2)", "y = g(2)", cursor=10, last=5)
+    assert refused(LONG, "y = f(2)", "y = g(2)", cursor=10, last=101 - FAR_LINES) == ""
+    assert refused(LONG, "y = f(2)", "y = g(2)", cursor=101 - FAR_LINES, last=5) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("import os", "import os\nimport re"),
+        ("import os", "from os import path"),
+        ("import os", "#include <vector>"),
+        ("import os", "use std::io;"),
+        ("import os", "const fs = require('fs')"),
+    ],
+)
+def test_imports_alone_are_changed_only_near_the_cursor(old: str, new: str) -> None:
+    assert "only imports" in refused(LONG, old, new, cursor=FAR_IMPORTS + 2)
+    assert refused(LONG, old, new, cursor=FAR_IMPORTS) == ""
+
+
+def test_imports_with_something_else_may_be_further_away() -> None:
+    assert refused(LONG, "import os", "import os\nLIMIT = 3", cursor=FAR_IMPORTS + 2) == ""
+
+
+# --- reversal ----------------------------------------------------------------------------------
+
+CHANGED = Span(0, ("def area(r):",), ("def area(r, pi):",))
+TYPED = Span(4, (), ("print(area(2))",))
+DELETED = Span(2, ("    scale = factor * rate",), ())
+
+
+@pytest.mark.parametrize(
+    ("done", "old", "new", "expected"),
+    [
+        (CHANGED, "area(r, pi)", "area(r)", True),  # all of it
+        (CHANGED, "def area(r, pi):", "def area(r):", True),
+        (CHANGED, "r, pi", "r, p", True),  # some of what was typed
+        (CHANGED, "r, pi", "r, pi, e", False),
+        (CHANGED, "r, pi", "r, factor", False),  # a correction
+        (CHANGED, "area(r, pi)", "volume(r, pi)", False),
+        (TYPED, "print(area(2))\n", "", True),
+        (TYPED, "print(area(2))", "print(area(2, 3))", False),
+        (DELETED, "\n\n\nprint", "\n    scale = factor * rate\n\n\nprint", True),
+        (DELETED, "\n\n\nprint", "\n    factor * rate\n\n\nprint", True),  # some of it
+        (DELETED, "\n\n\nprint", "\n    scale = 1\n\n\nprint", False),
+    ],
+)
+def test_an_edit_that_takes_back_what_the_user_did(
+    done: Span, old: str, new: str, expected: bool
+) -> None:
+    assert undoes(edit(CODE, old, new), [done]) is expected
+
+
+def test_a_line_just_typed_is_not_deleted_where_its_neighbour_begins_alike() -> None:
+    text = "log(a)\nlog(b)\nlog(c)\n"
+    typed = Span(1, (), ("log(b)",))
+    assert undoes(edit(text, "log(b)\nlog(c)", "log(c)"), [typed])
+
+
+def test_a_bracket_too_many_may_be_removed() -> None:
+    typed = Span(0, (), ("print(x))",))
+    assert not undoes(edit("print(x))\n", "x))", "x)"), [typed])
+
+
+def test_reversal_is_told_by_the_reason() -> None:
+    assert refused(CODE, "r, pi", "r", CHANGED) == "it would undo what was just typed"
+
+
+# --- syntax ------------------------------------------------------------------------------------
+
+
+def syntax(text: str, old: str, new: str, path: str = "a.py", language: str = "python") -> str:
+    return refuse_syntax(edit(text, old, new), path, language)
+
+
+def test_an_edit_that_adds_syntax_errors_is_refused() -> None:
+    assert "syntax error" in syntax(CODE, "area(2)", "area(2")
+    assert syntax(CODE, "area(2)", "area(2, 3)") == ""
+
+
+def test_a_file_that_is_broken_nearby_is_no_standard() -> None:
+    assert syntax(CODE.replace("area(2))", "area(2)"), "r * r", "r * (r") == ""
+
+
+def test_a_file_that_is_broken_elsewhere_does_not_excuse_an_edit() -> None:
+    broken = "x = (1,\n\n\n" + "y = 2\n" * 20 + "z = 3\n"
+    whole = "x = 1\n\n\n" + "y = 2\n" * 20 + "z = 3\n"
+    assert "syntax error" in syntax(whole, "z = 3", "z = )3")
+    assert syntax(whole, "z = 3", "z = 4") == syntax(broken, "z = 3", "z = 4") == ""
+
+
+def test_the_language_is_told_by_the_client_or_by_the_path() -> None:
+    assert "syntax error" in syntax("a = {}\n", "{}", "{", "a.js", "")
+    assert syntax("anything (\n", "anything", "(((", "notes.txt", "plaintext") == ""
+
+
+def test_a_large_file_is_parsed_around_the_edit() -> None:
+    large = "".join(f"def f{i}(a):\n    return a + {i}\n\n\n" for i in range(6000))
+    assert len(large) > 100_000
+    assert "syntax error" in syntax(large, "a + 3000", "a + (3000")
+    assert syntax(large, "a + 3000", "a * 3000") == ""
+    assert "syntax error" in syntax(large, "a + 5999", "a + (5999")
+    assert "syntax error" in syntax(large, "def f0(a)", "def f0(a")
+
+
+# --- a suggestion while its document changes ---------------------------------------------------
+
+
+def followed(suggestion: Suggestion, text: str) -> tuple[str, str] | None:
+    """How the document got there, and what is left to insert."""
+    found = suggestion.followed(text)
+    return (found[1], found[0].replacement) if found else None
+
+
+def test_typing_part_of_an_edit_leaves_the_rest() -> None:
+    made = edit(CODE, "area(2)", "area(2, 3.14)")
+    assert followed(made, CODE.replace("area(2)", "area(2,)")) == ("typed", " 3.14")
+    assert followed(made, CODE.replace("area(2)", "area(2;)")) is None
+
+
+def test_deleting_what_an_edit_replaces_is_typing_it() -> None:
+    made = edit(CODE, "area(2)", "volume(2)")
+    assert followed(made, CODE.replace("area(2)", "are(2)")) == ("typed", "volum")
+    assert followed(made, CODE.replace("area(2)", "rea(2)")) == ("typed", "volume")
+    assert followed(made, CODE.replace("area(2)", "volarea(2)")) == ("typed", "ume")
+
+
+def test_changes_in_other_lines_move_an_edit() -> None:
+    made = edit(CODE, "3.14", "pi")
+    above = made.followed("# circles\n" + CODE)
+    assert above is not None
+    assert above[1] == "moved"
+    assert above[0].result == "# circles\n" + made.result
+    below = made.followed(CODE + "done()\n")
+    assert below is not None
+    assert below[0].result == made.result + "done()\n"
+
+
+def test_a_change_in_its_line_ends_an_edit() -> None:
+    made = edit(CODE, "area(2)", "area(2, 3.14)")
+    assert made.followed(CODE.replace("print(", "log(")) is None
+
+
+texts = st.lists(st.sampled_from(["a", "b", "ab", "", "x y"]), max_size=6).map("\n".join)
+
+
+@given(texts, texts, texts, texts)
+def test_an_edit_that_is_followed_makes_the_change_it_made_before(
+    head: str, old: str, new: str, tail: str
+) -> None:
+    text = f"{head}\n{old}\n{tail}"
+    start = len(head) + 1
+    made = Suggestion("1", URI, "next_edit", text, 0, start, start + len(old), new, 0.9, "fake")
+    for changed, expected in (
+        (f"top\n{text}", f"top\n{made.result}"),
+        (f"{text}\nend", f"{made.result}\nend"),
+    ):
+        found = made.followed(changed)
+        if found is not None:
+            assert found[0].text == changed
+            assert found[0].result in (expected, made.result)
+
+
+@given(texts, texts, texts, texts)
+def test_every_form_of_an_edit_makes_the_same_text(
+    head: str, old: str, new: str, tail: str
+) -> None:
+    text = head + old + tail
+    start = len(head)
+    made = Suggestion("1", URI, "next_edit", text, 0, start, start + len(old), new, 0.9, "fake")
+    assert made.least().result == made.result
+    for first, last, lines in (made.whole_lines(), made.shape()):
+        assert text[:first] + lines + text[last:] == made.result
+    assert made.result[: made.landing].endswith(made.least().replacement)
+
+
+def test_lines_that_come_or_go_as_a_whole_touch_no_other() -> None:
+    text = "a\nb\nc\n"
+    gone = edit(text, "b\n", "").shape()
+    assert gone == (2, 4, "")
+    assert edit(text, "b\n", "b\nnew\n").shape() == (4, 4, "new\n")
+    assert edit(text, "b", "bb").shape() == (2, 3, "bb")
+
+
+# --- rejections --------------------------------------------------------------------------------
+
+
+def test_a_rejected_edit_is_known_in_any_spacing_and_where_it_has_moved() -> None:
+    rejections, document = Rejections(), Document(URI, CODE)
+    rejections.note(edit(CODE, "area(2)", "area(2, 3)"), 0.0)
+    assert rejections.know(edit(CODE, "print(area(2))", "print(area(2,  3))"))
+    assert not rejections.know(edit(CODE, "area(2)", "area(2, 4)"))
+    moved = "# one\n# two\n# three\n# four\n" + CODE
+    rejections.changed(URI, document.apply([Change(moved)], None))
+    assert rejections.know(edit(moved, "area(2)", "area(2, 3)"))
+    assert not rejections.know(edit(CODE, "area(2)", "area(2, 3)"))
+
+
+def test_random_documents_never_break_the_rules() -> None:
+    rng = random.Random(3)
+    pieces = ["def f(a):\n", "    return a\n", "\n", "x = (1,\n", "import os\n", "é😀 = 1\n", "}"]
+    for _ in range(300):
+        text = "".join(rng.choices(pieces, k=rng.randint(0, 12)))
+        start = rng.randint(0, len(text))
+        end = rng.randint(start, len(text))
+        new = "".join(rng.choices([*pieces, "a", " "], k=rng.randint(0, 4)))
+        made = Suggestion("1", URI, "next_edit", text, start, start, end, new, 0.9, "fake")
+        count = text.count("\n") + 1
+        first = rng.randrange(count)
+        lines = text.split("\n")[first : first + rng.randint(0, 3)]
+        done = [Span(first, tuple(rng.choices(["a", ""], k=rng.randint(0, 2))), tuple(lines))]
+        assert isinstance(refuse_edit(made, done, rng.randrange(count), None), str)
+        assert isinstance(refuse_syntax(made, "a.py", "python"), str)

@@ -1,0 +1,556 @@
+"""When the next edit is asked for, which one is shown, what is kept and what never comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from desk import URI, Desk, reason, shown
+from fakes import infill, rewrite
+from redraft.lsp.decisions import Abstain, Ask, Show
+from redraft.lsp.documents import Document
+from redraft.lsp.memory import CACHED_RESULTS, COOL_DOWN_S, REJECTIONS
+from redraft.lsp.next_edits import AFTER_EDIT_S, LIFETIME_S
+from redraft.lsp.settings import updated
+from redraft.model.records import Prediction
+
+CODE = (
+    "def area(r):\n    return 3.14 * r * r\n\n\ndef show(r):\n    print(area(r))\n"
+    "\n\ndef main():\n    show(2)\n"
+)
+
+
+def edited(**settings: object) -> Desk:
+    """A user who has just given ``area`` another parameter."""
+    desk = Desk(CODE, **settings)
+    desk.swap("area(r)", "area(r, pi)")
+    return desk
+
+
+def shown_edit(desk: Desk) -> Show:
+    show = desk.edit("print(area(r))", "print(area(r, 3))")
+    assert isinstance(show, Show), show
+    return show
+
+
+# --- what is asked -----------------------------------------------------------------------------
+
+
+def test_the_edit_just_made_goes_with_the_question() -> None:
+    request = edited().ask_edit().request
+    assert request.task == "next_edit"
+    assert request.region == (0, 11)
+    [edit] = request.edits
+    assert edit.diff.startswith("-def area(r):\n+def area(r, pi):\n     return")
+
+
+def test_considering_does_not_end_the_edit_in_progress_and_asking_does() -> None:
+    desk = edited()
+    desk.consider_edit()
+    assert desk.session.history.in_progress(URI)
+    desk.ask_edit()
+    assert not desk.session.history.in_progress(URI)
+
+
+def test_the_region_is_as_large_as_in_training() -> None:
+    desk = Desk("".join(f"value_{i} = compute({i})\n" for i in range(400)))
+    desk.swap("compute(200)", "compute(201)")
+    region = desk.ask_edit().request.region
+    assert region is not None
+    first, last = region
+    assert first <= 200 < last
+    assert 12 <= last - first <= 36
+
+
+def test_a_line_longer_than_any_region_is_asked_about_alone() -> None:
+    desk = Desk("x = [" + "1, " * 1000 + "]\ny = 1\n")
+    desk.swap("[1", "[2")
+    assert desk.ask_edit().request.region == (0, 1)
+
+
+def test_asking_waits_for_the_debounce_and_a_gesture_does_not() -> None:
+    assert edited().ask_edit().delay_ms == 100
+    assert edited().ask_edit(invoked=True).delay_ms == 0
+
+
+# --- when to ask -------------------------------------------------------------------------------
+
+
+def test_nothing_is_asked_before_anything_was_edited_unless_asked_to() -> None:
+    desk = Desk(CODE)
+    assert reason(desk.consider_edit()) == "nothing was edited yet"
+    assert isinstance(desk.consider_edit(invoked=True), Ask)
+
+
+def test_the_next_edit_is_asked_for_within_ten_seconds_of_the_last() -> None:
+    desk = edited()
+    desk.clock.now += AFTER_EDIT_S
+    assert isinstance(desk.consider_edit(), Ask)
+    desk.clock.now += 0.1
+    assert reason(desk.consider_edit()) == "no edit in the last 10 s"
+
+
+def test_moving_to_another_file_after_an_edit_asks_there() -> None:
+    desk = edited()
+    other = Document("file:///w/b.py", "area(1)\n")
+    desk.session.opened(other.uri, "b.py", other.lines)
+    ask = desk.ask_edit(uri=other.uri, path="b.py", text=other.text, cursor=0)
+    assert [edit.path for edit in ask.request.edits] == ["a.py"]
+
+
+def test_nothing_is_offered_while_undoing() -> None:
+    desk = edited()
+    desk.swap("area(r, pi)", "area(r)")
+    assert reason(desk.consider_edit()) == "while undoing or redoing"
+    assert isinstance(desk.consider_edit(invoked=True), Ask)
+
+
+def test_nothing_is_offered_right_after_a_bulk_change() -> None:
+    desk = edited()
+    desk.type("\n# pasted" * 30)
+    assert reason(desk.consider_edit()) == "right after a bulk change"
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"selected": 4}, "4 characters are selected"),
+        ({"cursors": 3}, "there are 3 cursors"),
+        ({"in_snippet": True}, "fields of a snippet"),
+        ({"path": "app/.env"}, "secret_globs"),
+    ],
+)
+def test_nothing_is_offered_in_the_way_of_other_things(
+    fields: dict[str, object], expected: str
+) -> None:
+    assert expected in reason(edited().consider_edit(**fields))
+    assert expected in reason(edited().consider(**fields))
+
+
+def test_nothing_is_offered_in_an_unfocused_window() -> None:
+    desk = edited()
+    desk.session.focus(False)
+    assert reason(desk.consider_edit()) == "the editor is not focused"
+    assert reason(desk.consider(cursor=len(desk.text))) == "the editor is not focused"
+    desk.type("x")
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_next_edits_can_be_switched_off_alone() -> None:
+    desk = edited(next_edits=False)
+    assert "next_edits" in reason(desk.consider_edit())
+    assert isinstance(desk.consider(), Ask)
+
+
+# --- ghost text and next edit together ---------------------------------------------------------
+
+
+def test_ghost_text_that_is_shown_comes_first() -> None:
+    desk = edited()
+    desk.answer(", e")
+    assert reason(desk.consider_edit()) == "ghost text is shown at the cursor"
+    assert isinstance(desk.consider_edit(invoked=True), Ask)
+
+
+def test_a_next_edit_that_is_shown_stays_while_it_agrees_with_the_document() -> None:
+    desk = edited()
+    shown_edit(desk)
+    assert reason(desk.consider()) == "a next edit is shown"
+    assert isinstance(desk.consider(invoked=True), Ask)
+
+
+def test_whoever_goes_on_typing_elsewhere_gets_ghost_text_again() -> None:
+    desk = edited()
+    shown_edit(desk)
+    desk.type(", e")
+    assert isinstance(desk.consider(), Ask)
+
+
+# --- what is kept ------------------------------------------------------------------------------
+
+
+def test_the_same_text_has_the_same_answer_wherever_the_cursor_is() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    again = desk.consider_edit(cursor=0)
+    assert isinstance(again, Show)
+    assert again.suggestion.id == first.suggestion.id
+
+
+def test_that_there_is_no_edit_is_kept_as_well() -> None:
+    desk = edited()
+    assert "change nothing" in reason(desk.edit("no such", ""))
+    assert "change nothing" in reason(desk.consider_edit(cursor=0))
+
+
+def test_the_cache_holds_the_last_results_only() -> None:
+    desk = edited()
+    desk.edit("no such", "")
+    first = desk.query()
+    for number in range(CACHED_RESULTS + 1):
+        desk.type(str(number % 10))
+        desk.edit("no such", "")
+    assert isinstance(desk.session.consider_edit(first), Ask)
+
+
+def test_an_edit_typed_by_hand_stays_and_shrinks() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    at = desk.text.index("print(area(r") + len("print(area(r")
+    desk.becomes(desk.text[:at] + "," + desk.text[at:], at + 1)
+    again = desk.consider_edit()
+    assert isinstance(again, Show)
+    assert again.suggestion.id == first.suggestion.id
+    assert shown(again) == " 3"
+    assert again.text == again.suggestion.replacement
+    assert again.suggestion.result == first.suggestion.result
+    assert reason(desk.consider()) == "a next edit is shown"
+
+
+def test_an_edit_typed_to_its_end_was_accepted() -> None:
+    desk = edited()
+    shown_edit(desk)
+    at = desk.text.index("print(area(r") + len("print(area(r")
+    for number, character in enumerate(", 3"):
+        desk.becomes(desk.text[: at + number] + character + desk.text[at + number :])
+    assert desk.outcomes == ["accepted"]
+
+
+@pytest.mark.parametrize(("old", "new"), [("3.14", "pi"), ("show(2)", "show(2.5)")])
+def test_edits_above_and_below_move_a_shown_edit_along(old: str, new: str) -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    desk.swap(old, new)
+    again = desk.consider_edit()
+    assert isinstance(again, Show)
+    assert again.suggestion.id == first.suggestion.id
+    assert again.suggestion.text == desk.text
+    assert "print(area(r, 3))" in again.suggestion.result
+    assert desk.outcomes == []
+
+
+def test_a_shown_edit_that_was_left_behind_is_given_up() -> None:
+    desk = edited()
+    shown_edit(desk)
+    desk.clock.now += LIFETIME_S + 1
+    desk.swap("3.14", "pi")
+    assert isinstance(desk.consider_edit(), Ask)
+    assert desk.outcomes == ["ignored"]
+
+
+def test_a_change_where_the_edit_was_turns_it_down() -> None:
+    desk = edited()
+    shown_edit(desk)
+    desk.clock.now += 1
+    desk.swap("print(area(r))", "print(volume(r))")
+    assert desk.outcomes == ["rejected"]
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_an_answer_overtaken_by_a_change_elsewhere_is_shown_next_time() -> None:
+    desk = edited()
+    ask = desk.ask_edit()
+    desk.swap("3.14", "pi")
+    prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
+    late = desk.session.settle(ask, prediction, desk.revision, 50, lambda: desk.text)
+    assert isinstance(late, Abstain)
+    assert late.stale
+    again = desk.consider_edit()
+    assert isinstance(again, Show)
+    assert "pi * r * r" in again.suggestion.result
+    assert "print(area(r, 3))" in again.suggestion.result
+
+
+def test_an_answer_overtaken_by_a_change_in_its_place_is_dropped() -> None:
+    desk = edited()
+    ask = desk.ask_edit()
+    desk.swap("print(area(r))", "log(area(r))")
+    prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
+    desk.session.settle(ask, prediction, desk.revision, 50, lambda: desk.text)
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_an_answer_for_a_closed_document_is_dropped() -> None:
+    desk = edited()
+    ask = desk.ask_edit()
+    desk.session.closed(URI)
+    prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
+    decision = desk.session.settle(ask, prediction, None, 0)
+    assert isinstance(decision, Abstain)
+    assert decision.stale
+
+
+# --- after acceptance --------------------------------------------------------------------------
+
+
+def foreseen(desk: Desk, show: Show, old: str, new: str) -> Ask | None:
+    """What the model says beforehand about the text after acceptance."""
+    ask = desk.session.follow_up(desk.query(), show.suggestion)
+    if ask is not None:
+        desk.session.foresee(ask, rewrite(ask.request, old, new))
+    return ask
+
+
+def test_the_edit_after_acceptance_is_computed_beforehand() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    ask = foreseen(desk, first, "show(2)", "show(2, 3)")
+    assert ask is not None
+    assert ask.request.text == first.suggestion.result
+    assert ask.request.cursor == first.suggestion.landing
+    made, accepted = ask.request.edits
+    assert (made.accepted, accepted.accepted) == (False, True)
+    desk.accept(first)
+    assert desk.session.complete(desk.ask_edit(text=desk.text + "#")).request.edits[-2:] == (
+        made,
+        accepted,
+    )
+    again = desk.consider_edit()
+    assert isinstance(again, Show)
+    assert again.reason == "computed beforehand"
+    assert "show(2, 3)" in again.suggestion.result
+
+
+def test_edits_that_follow_each_other_are_one_chain() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    foreseen(desk, first, "show(2)", "show(2, 3)")
+    desk.accept(first)
+    second = desk.consider_edit()
+    assert isinstance(second, Show)
+    assert second.suggestion.id != first.suggestion.id
+    assert second.suggestion.chain == first.suggestion.chain == first.suggestion.id
+
+
+def test_an_edit_of_the_users_own_begins_another_chain() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    desk.accept(first)
+    desk.type("  # done")
+    second = desk.edit("show(2)", "show(2, 3)")
+    assert isinstance(second, Show)
+    assert second.suggestion.chain == second.suggestion.id
+
+
+def test_what_was_computed_beforehand_is_dropped_on_rejection() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    foreseen(desk, first, "show(2)", "show(2, 3)")
+    desk.session.rejected(first.suggestion.id)
+    desk.becomes(first.suggestion.result)
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_nothing_is_computed_beforehand_twice_or_where_it_is_switched_off() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    assert foreseen(desk, first, "show(2)", "show(2, 3)") is not None
+    assert foreseen(desk, first, "show(2)", "show(2, 3)") is None
+    off = edited(prefetch=False)
+    assert foreseen(off, shown_edit(off), "show(2)", "show(2, 3)") is None
+
+
+# --- what never comes back ---------------------------------------------------------------------
+
+
+def test_a_rejected_edit_is_never_shown_again() -> None:
+    desk = edited()
+    desk.session.rejected(shown_edit(desk).suggestion.id)
+    desk.clock.now += COOL_DOWN_S
+    assert reason(desk.consider_edit()) == "this edit was rejected before"
+    desk.swap("def area", "\n\n# circles\ndef area")  # the same edit, further down by now
+    assert reason(desk.edit("print(area(r))", "print(area(r,  3))")) == (
+        "this edit was rejected before"
+    )
+
+
+def test_the_same_edit_elsewhere_is_another_one() -> None:
+    desk = Desk("a = f(1)\n" + "x = 1\n" * 9 + "a = f(1)\n")
+    desk.swap("x = 1", "x = 2")
+    desk.session.rejected(str(desk.edit("a = f(1)", "a = g(1)").suggestion.id))
+    desk.type("0")
+    below = "x = 1\na = f(1)"
+    assert isinstance(desk.edit(below, "x = 1\na = g(1)"), Show)
+
+
+def test_only_the_last_rejections_are_remembered() -> None:
+    desk = Desk("".join(f"value_{i} = compute({i})\n" for i in range(40)))
+    desk.swap("compute(0)", "compute(00)")
+    for number in range(REJECTIONS + 1):
+        show = desk.edit(f"value_{number} ", f"total_{number} ", invoked=True)
+        assert isinstance(show, Show), (number, show)
+        desk.session.rejected(show.suggestion.id)
+        desk.type("0")
+    assert isinstance(desk.edit("value_0 ", "total_0 ", invoked=True), Show)
+    again = desk.text + "\n"
+    ask = desk.ask_edit(invoked=True, text=again)
+    prediction = rewrite(ask.request, "value_5 ", "total_5 ")
+    assert "rejected" in reason(desk.session.settle(ask, prediction, desk.revision, 0))
+
+
+def test_after_a_rejection_nothing_is_offered_in_the_same_line_for_five_seconds() -> None:
+    desk = edited()
+    desk.session.rejected(shown_edit(desk).suggestion.id)
+    desk.clock.now += 3
+    assert reason(desk.consider_edit()) == "rejected here 3 s ago"
+    assert reason(desk.consider(cursor=desk.cursor - 1)) == "rejected here 3 s ago"
+    assert isinstance(desk.consider_edit(invoked=True, text=desk.text + "#"), Ask)
+    elsewhere = desk.text.index("show(2)")
+    assert "rejected before" in reason(desk.consider_edit(cursor=elsewhere))
+    desk.clock.now += 2
+    assert isinstance(desk.consider(cursor=desk.cursor - 1), Ask)
+
+
+def test_the_next_edit_ends_the_cool_down() -> None:
+    desk = edited()
+    desk.session.rejected(shown_edit(desk).suggestion.id)
+    desk.type(", e")
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_rejected_ghost_text_does_not_come_back_either() -> None:
+    desk = Desk()
+    show = desk.answer("return x")
+    assert isinstance(show, Show)
+    desk.session.rejected(show.suggestion.id)
+    assert "rejected here before" in reason(desk.consider())
+
+
+def test_rejections_lengthen_the_debounce_of_both() -> None:
+    desk = edited()
+    desk.session.rejected(shown_edit(desk).suggestion.id)
+    desk.type("x")
+    assert desk.ask_edit().delay_ms == pytest.approx(150)
+    assert desk.ask().delay_ms == pytest.approx(150)
+
+
+# --- what is never shown -----------------------------------------------------------------------
+
+
+def test_below_the_threshold_says_both_numbers() -> None:
+    decision = edited().edit("print(area(r))", "print(area(r, 3))", confidence=0.31)
+    assert reason(decision) == "below threshold 0.31 < 0.55"
+    low = edited(eagerness="low").edit("print(area(r))", "print(area(r, 3))", confidence=0.6)
+    assert reason(low) == "below threshold 0.60 < 0.75"
+
+
+def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:
+    desk = edited()
+    desk.edit("print(area(r))", "print(area(r, 3))", confidence=0.2)
+    desk.session.settings, _ = updated(desk.session.settings, {"eagerness": "high"})
+    assert isinstance(desk.consider_edit(), Show)
+
+
+def test_an_edit_that_takes_back_what_was_just_typed_is_not_shown() -> None:
+    desk = edited()
+    assert reason(desk.edit("area(r, pi)", "area(r)")) == "it would undo what was just typed"
+
+
+def test_an_edit_that_breaks_the_file_is_not_shown() -> None:
+    decision = edited().edit("print(area(r))", "print(area(r, 3)")
+    assert "syntax error" in reason(decision)
+
+
+def test_the_next_candidate_is_shown_where_the_best_cannot_be() -> None:
+    desk = edited()
+    ask = desk.ask_edit()
+    bad = rewrite(ask.request, "print(area(r))", "print (area(r))").candidates
+    good = rewrite(ask.request, "print(area(r))", "print(area(r, 3))").candidates
+    prediction = Prediction("1", "fake", bad + good)
+    decision = desk.session.settle(ask, prediction, desk.revision, 0, lambda: desk.text)
+    assert isinstance(decision, Show)
+    assert "print(area(r, 3))" in decision.suggestion.result
+
+
+def test_the_models_own_reason_is_passed_on() -> None:
+    desk = edited()
+    ask = desk.ask_edit()
+    prediction = Prediction("1", "fake", (), "the model is unsure where to edit")
+    decision = desk.session.settle(ask, prediction, desk.revision, 0, lambda: desk.text)
+    assert reason(decision) == "the model is unsure where to edit"
+
+
+def test_ghost_text_that_was_just_deleted_is_not_offered_again() -> None:
+    desk = Desk("value = compute(total, rate)")
+    desk.clock.now += 5
+    desk.erase(len("total, rate)"))
+    ask = desk.ask()
+    decision = desk.session.settle(ask, infill(ask.request, "total, rate)"), desk.revision, 0)
+    assert reason(decision) == "it would write what was just deleted"
+    other = desk.session.settle(ask, infill(ask.request, "amount)"), desk.revision, 0)
+    assert shown(other) == "amount)"
+
+
+# --- outcomes ----------------------------------------------------------------------------------
+
+
+def by_the_document(desk: Desk, show: Show) -> None:
+    desk.accept(show)
+
+
+def by_a_report_first(desk: Desk, show: Show) -> None:
+    desk.session.accepted(show.suggestion.id)
+    desk.accept(show)
+
+
+def by_a_report_after(desk: Desk, show: Show) -> None:
+    desk.accept(show)
+    desk.session.accepted(show.suggestion.id)
+
+
+@pytest.mark.parametrize("way", [by_the_document, by_a_report_first, by_a_report_after])
+def test_acceptance_is_told_once_and_marked_in_the_history(
+    way: Callable[[Desk, Show], None],
+) -> None:
+    desk = edited()
+    way(desk, shown_edit(desk))
+    assert desk.outcomes == ["accepted"]
+    desk.clock.now += 2
+    assert [edit.accepted for edit in desk.session.history.edits()] == [False, True]
+
+
+def test_dismissal_and_indifference_are_told_apart() -> None:
+    desk = edited()
+    desk.session.ignored(shown_edit(desk).suggestion.id)
+    assert desk.outcomes == ["ignored"]
+    show = desk.consider_edit()
+    assert isinstance(show, Show)
+    desk.session.rejected(show.suggestion.id)
+    assert desk.outcomes == ["ignored", "rejected"]
+
+
+def test_a_newer_edit_replaces_the_one_shown() -> None:
+    desk = edited()
+    shown_edit(desk)
+    desk.type(", e")
+    desk.clock.now += LIFETIME_S + 1
+    desk.type(", f")
+    assert isinstance(desk.edit("show(2)", "show(3)"), Show)
+    assert desk.outcomes == ["ignored"]
+    desk.cursor = 0
+    desk.answer("# head\n")
+    assert desk.outcomes == ["ignored", "replaced"]
+
+
+def test_a_long_accepted_edit_is_no_bulk_change() -> None:
+    desk = edited()
+    body = "".join(f"    step_{i}()\n" for i in range(30))
+    show = desk.edit("    show(2)\n", body)
+    assert isinstance(show, Show)
+    desk.accept(show)
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_losing_track_of_a_document_forgets_what_was_shown() -> None:
+    desk = edited()
+    shown_edit(desk)
+    desk.session.lost(URI)
+    assert desk.outcomes == ["ignored"]
+    assert "lost track" in reason(desk.consider_edit(out_of_step="a change was lost"))
+
+
+def test_a_query_of_a_document_never_opened_is_no_trouble() -> None:
+    desk = edited()
+    query = replace(desk.query(), uri="file:///w/unknown.py", invoked=True)
+    assert isinstance(desk.session.consider_edit(query), Ask)
