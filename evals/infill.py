@@ -61,6 +61,7 @@ def request_for(problem: Problem, asking: Asking) -> EditRequest:
         len(problem.prefix),
         language=problem.language,
         max_tokens=asking.max_tokens,
+        min_tokens=1,  # no gap of the benchmarks is empty
         max_lines=asking.max_lines,
         seed=asking.seed,
     )

@@ -81,7 +81,8 @@ class Answer:
 
     def wants_logits(self) -> bool:
         """Whether the next pass must return whole distributions."""
-        return self.brief.plan.temperature > 0 or self._allowed_now() is not None
+        plan = self.brief.plan
+        return plan.temperature > 0 or self._allowed_now() is not None or self._too_short(0)
 
     # -- one denoise step -------------------------------------------------------------------
 
@@ -89,7 +90,7 @@ class Answer:
         """Take in the predictions [B] of one step: repair, place, and see what is finished."""
         self.steps += 1
         self._canvas_steps += 1
-        guesses = [Guess(int(out.token[i]), float(out.confidence[i])) for i in range(self._room())]
+        guesses = self._guesses(out)
         was_full = not self._masked()
         repaired = self._repair(guesses)
         if was_full:
@@ -130,7 +131,7 @@ class Answer:
         """Place what one pass guesses from the left, as far as it is worth judging."""
         self.steps += 1
         self._tried = True
-        guesses = [Guess(int(out.token[i]), float(out.confidence[i])) for i in range(self._room())]
+        guesses = self._guesses(out)
         _, free = self._walk_constraint(guesses, out)
         for position in self._masked() if free else []:
             guess = guesses[position]
@@ -165,7 +166,7 @@ class Answer:
 
     def wants_causal_logits(self) -> bool:
         """Whether :meth:`review` needs whole distributions."""
-        return self.brief.plan.temperature > 0 or self._guarded
+        return self.brief.plan.temperature > 0 or self._guarded or self._too_short(0)
 
     def worth_drafting(self) -> bool:
         """Whether a canvas pass is likely to save causal ones: after drafts of which nothing was
@@ -195,7 +196,7 @@ class Answer:
         plan, allowed = self.brief.plan, self._allowed_now()
         if allowed is not None or plan.temperature > 0:
             return self._draw_allowed(position, allowed, out)
-        best = Guess(int(out.token[position]), float(out.confidence[position]))
+        best = self._guess(position, out)
         if wanted is None or wanted == best.token:
             return best
         probability = math.exp(float(out.log_probability[position]))
@@ -292,6 +293,24 @@ class Answer:
 
     # -- predictions ------------------------------------------------------------------------
 
+    def _guesses(self, out: CanvasOutput) -> list[Guess]:
+        return [self._guess(position, out) for position in range(self._room())]
+
+    def _guess(self, position: int, out: CanvasOutput | CausalOutput) -> Guess:
+        """The likeliest token; where the answer may not end yet, the likeliest besides END, with
+        the probability it has all the same."""
+        token, probability = int(out.token[position]), float(out.confidence[position])
+        if token == self.brief.config.end_token and self._too_short(position):
+            others = self._distribution(position, out)
+            others[token] = 0.0
+            token = int(np.argmax(others))
+            probability = float(others[token])
+        return Guess(token, probability)
+
+    def _too_short(self, position: int) -> bool:
+        """Whether the answer may not end at ``position`` of this canvas."""
+        return len(self._settled) + position < self.brief.limits.min_tokens
+
     def _distribution(
         self,
         position: int,
@@ -317,6 +336,7 @@ class Answer:
         if plan.temperature == 0:
             return guess
         ends = guess.token == self.brief.config.end_token or position == self._masked()[0]
+        ends = ends and not self._too_short(position)
         probabilities = self._distribution(position, out, end=ends)
         return Guess(*sample(probabilities, plan, self._rng))
 
@@ -372,7 +392,7 @@ class Answer:
         out: CanvasOutput | CausalOutput,
     ) -> Guess:
         plan = self.brief.plan
-        probabilities = self._distribution(position, out, allowed)
+        probabilities = self._distribution(position, out, allowed, not self._too_short(position))
         if not probabilities.any():  # nowhere to go on: whoever reads the answer judges it
             return Guess(self.brief.config.end_token, 0.0)
         if plan.temperature > 0:

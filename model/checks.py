@@ -30,6 +30,7 @@ def check_request(request: EditRequest) -> None:
         _text(name, getattr(request, name))
     _whole("cursor", request.cursor, 0, len(request.text))
     _whole("max_tokens", request.max_tokens, 1, MAX_ANSWER_TOKENS)
+    _whole("min_tokens", request.min_tokens, 0, request.max_tokens)
     _whole("candidates", request.candidates, 1, MAX_CANDIDATES)
     if request.max_lines is not None:
         _whole("max_lines", request.max_lines, 1, None)

@@ -48,6 +48,7 @@ class Limits:
     """Where an answer ends besides END."""
 
     max_tokens: int
+    min_tokens: int = 0
     max_lines: int | None = None
     stop: tuple[str, ...] = ()
     forced: str = ""  # what the answer begins with that is not part of the shown text

@@ -314,7 +314,9 @@ def read_answer(
                 f"The answer {answer[:40]!r} does not continue the unfinished {prompt.forced!r}."
             )
         text = answer[len(prompt.forced) :]
-        return request.cursor, request.cursor, cut_overlap(text, request.text[request.cursor :])
+        before, after = request.text[: request.cursor], request.text[request.cursor :]
+        at_line_start = before[-1:] in ("", "\n") and after[:1] not in ("", "\n")
+        return request.cursor, request.cursor, cut_overlap(text, after, at_line_start)
     if prompt.revealed is None:
         if not answer:
             return None
@@ -335,21 +337,26 @@ def read_answer(
     return replace_lines(request.text, prompt.region[0] + first - 1, prompt.region[0] + last, body)
 
 
-def cut_overlap(text: str, after: str) -> str:
+def cut_overlap(text: str, after: str, at_line_start: bool = False) -> str:
     """``text`` without a tail that only writes again what follows the cursor anyway.
 
     From its second line on, ``text`` is cut before the first line that equals the next non-blank
-    line of ``after`` when all further lines agree too. A lone ``}`` and its like do not count.
+    line of ``after`` when all further lines agree too, as far as both go. A lone ``}`` and its like
+    do not count.
+
+    Args:
+        at_line_start: the cursor stands before a line, at its very start, so that this line too is
+            one that follows.
     """
-    follows = [line.rstrip() for line in after.split("\n")[1:] if line.strip()]
+    follows = [line.rstrip() for line in after.split("\n")[not at_line_start :] if line.strip()]
     lines = text.split("\n")
     for i in range(1, len(lines)):
-        again = [line.rstrip() for line in lines[i:] if line.strip()]
-        if len("".join(again).strip()) < 4 or len(again) > len(follows):
+        again = [line.rstrip() for line in lines[i:] if line.strip()][: len(follows)]
+        if len("".join(again).strip()) < 4:
             continue
         *whole, last = again  # the last line may be torn
         if whole == follows[: len(whole)] and follows[len(whole)].startswith(last):
-            return "\n".join(lines[:i])
+            return "\n".join([*lines[:i], ""] if at_line_start else lines[:i])
     return text
 
 

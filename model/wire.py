@@ -268,6 +268,7 @@ def _read_request(data: object, where: str) -> EditRequest:
         region=_read_region(fields, text.count("\n") + 1),
         context_tokens=fields.integer("context_tokens", 1, MAX_CONTEXT_TOKENS, None),
         max_tokens=fields.integer("max_tokens", 1, default=default.max_tokens),
+        min_tokens=fields.integer("min_tokens", 0, default=default.min_tokens),
         max_lines=fields.integer("max_lines", 1, default=None),
         quality=fields.one_of("quality", ("low", "medium", "high"), default.quality),
         temperature=fields.number("temperature", 0, 2, default.temperature),

@@ -109,6 +109,7 @@ def request_for(
         text=text,
         cursor=cursor_at(text, place),
         max_tokens=max_tokens,
+        min_tokens=1,  # somebody asked for this gap to be filled
         max_lines=max_lines,
         quality=quality,
         temperature=temperature,

@@ -605,6 +605,17 @@ def test_judged_answers_end_at_the_token_and_line_limits() -> None:
     assert (tokens.text, tokens.finish) == ("ab\nc", "length")
 
 
+@pytest.mark.parametrize("plan", [PLAIN, AUTOREGRESSIVE, LEFTMOST_FIRST])
+def test_an_answer_that_may_not_be_empty_begins_with_the_next_best_token(plan: Plan) -> None:
+    """END is likelier at first; what is written instead keeps its own small probability."""
+    judge = Judge("", p=0.6, rival=0.3)
+    first = Script(ids(""), lambda p, w: 0.6, rivals={0: ids("?")[0]}, prompt_tokens=len(PROMPT))
+    limits = Limits(max_tokens=30, min_tokens=1)
+    draft, _, _ = judged(first, judge, plan, limits)
+    assert draft.text == "?"
+    assert draft.confidence.first < 0.35
+
+
 def test_judged_candidates_differ_in_their_first_token_and_share_its_pass() -> None:
     config = small_config(8, verifier="ar")
     judge = Judge("abc", p=0.5, rival=0.4)

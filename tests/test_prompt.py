@@ -265,3 +265,19 @@ def test_weights_of_another_prompt_format_are_refused() -> None:
 )
 def test_a_tail_that_repeats_what_follows_is_cut(text: str, after: str, kept: str) -> None:
     assert cut_overlap(text, after) == kept
+
+
+def test_the_line_before_which_the_cursor_stands_is_not_written_again() -> None:
+    text, after = "    total += 1\n    return total\n\ndef more():\n", "    return total\n"
+    assert cut_overlap(text, after, at_line_start=True) == "    total += 1\n"
+    assert cut_overlap(text, after) == text
+    document = "x = 1\n    return total\n"
+    request = replace(infill(document, 6), path="a.py")
+    prompt = render(request, TOKENIZER, CONFIG, 512)
+    assert read_answer(prompt, request, text, True) == (6, 6, "    total += 1\n")
+
+
+def test_a_blank_line_is_filled_without_a_second_line_end() -> None:
+    request = infill("x = 1\n\nreturn total\n", 6)
+    prompt = render(request, TOKENIZER, CONFIG, 512)
+    assert read_answer(prompt, request, "y = 2\nreturn total", True) == (6, 6, "y = 2")

@@ -78,6 +78,7 @@ def read_sampling(
         text="",
         cursor=0,
         max_tokens=max_tokens,
+        min_tokens=fields.integer("min_tokens", 0, max_tokens, 0),  # as vLLM has it
         temperature=temperature,
         top_p=top_p,
         seed=None if seed is None else seed % 2**53,
