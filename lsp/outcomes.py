@@ -19,8 +19,10 @@ Outcome = Literal["accepted", "rejected", "ignored", "replaced", "cancelled"]
 #: than that, the fingers were already on their way and say nothing about it.
 READ_S = 0.75
 
-#: How many of the last suggestions a late report can still name.
+#: How many of the last suggestions a late report can still name, and how many characters their
+#: documents may have together.
 _REMEMBERED = 50
+_REMEMBERED_CHARACTERS = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +180,11 @@ class Outcomes:
 
     def _settle(self, settled: Settled) -> None:
         self._ended[settled.suggestion.id] = settled
-        while len(self._ended) > _REMEMBERED:
-            self._ended.popitem(last=False)
+        total = sum(len(each.suggestion.text) for each in self._ended.values())
+        while len(self._ended) > 1 and (
+            len(self._ended) > _REMEMBERED or total > _REMEMBERED_CHARACTERS
+        ):
+            total -= len(self._ended.popitem(last=False)[1].suggestion.text)
         self.listener(settled)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import queue
 import subprocess
@@ -226,6 +227,9 @@ def main() -> int:
 
     script = json.loads(sys.argv[1])
     log = Path(script["log"])
+    if "outcomes" in script:
+        logging.basicConfig(filename=script["outcomes"], format="%(message)s")
+        logging.getLogger("redraft.lsp.app").setLevel(logging.DEBUG)
 
     def answer(entry: Any) -> Any:
         if isinstance(entry, str):
