@@ -213,7 +213,7 @@ def recent_edit(
 
 def last_burst(edit: RecentEdit, most: int = 8) -> RecentEdit:
     """A long edit as it ended: its last ``most`` lines, behind the ones written before them."""
-    lines = edit.diff.splitlines(keepends=True)
+    lines = [f"{line}\n" for line in edit.diff.split("\n")[:-1]]  # other breaks are text
     new = [i for i, line in enumerate(lines) if line.startswith("+")]
     gone = [i for i, line in enumerate(lines) if line.startswith("-")]
     if len(new) <= most and len(gone) <= most:

@@ -160,6 +160,14 @@ def test_a_long_edit_is_remembered_by_its_last_lines() -> None:
     assert last_burst(short) == short
 
 
+def test_a_form_feed_is_no_line_end_in_a_long_edit() -> None:
+    new = tuple(f"x\f{i}\u2028y" for i in range(4))
+    edit = last_burst(recent_edit("a.py", ["a", "b", "c"], 3, 3, new), most=2)
+    assert [line for line in edit.diff.split("\n") if line.startswith("+")] == [
+        f"+{line}" for line in new[2:]
+    ]
+
+
 @given(st.integers(0, 500))
 def test_a_moment_and_its_target_lie_on_the_way_to_the_commit(seed: int) -> None:
     new = [*changed(3, 20)[:30], *(f"added_{i} = {i}" for i in range(9)), *changed(35)[30:]]

@@ -143,7 +143,7 @@ def guess_cursor(region: str, edits: tuple[RecentEdit, ...]) -> int:
     lines = region.split("\n")
     at = len(lines) // 2
     if edits:
-        written = [line[1:] for line in edits[-1].diff.splitlines() if line.startswith("+")]
+        written = [line[1:] for line in edits[-1].diff.split("\n") if line.startswith("+")]
         if written and written[-1].strip():
             at = next((i for i, line in enumerate(lines) if line.rstrip("\r") == written[-1]), at)
     return sum(len(line) + 1 for line in lines[:at]) + len(lines[at].rstrip("\r"))
