@@ -21,6 +21,7 @@ from .tables import Metric, Table, overall, parted
 
 METRICS = (
     Metric("exact", "share", "exact"),
+    Metric("right place", "share", "place"),
     Metric("shown", "share", "shown"),
     Metric("exact, of those shown", "share", "exact_shown"),
     Metric("right place, of those shown", "share", "place_shown"),
@@ -33,7 +34,7 @@ METRICS = (
     Metric("total ms", "mean", "total_ms", digits=0),
 )
 #: Fields shown for each part.
-BY_PART = ("exact", "shown", "place_shown", "quiet", "tokens")
+BY_PART = ("exact", "place", "shown", "place_shown", "quiet", "tokens")
 PARTS: tuple[tuple[str, Callable[[Episode], str]], ...] = (
     ("by where the next edit is", lambda each: str(each["kind"])),
     ("by language", lambda each: str(each["language"])),
@@ -49,6 +50,7 @@ def request_for(step: Step, max_tokens: int, seed: int) -> EditRequest:
         language=step.language,
         edits=step.edits,
         max_tokens=max_tokens,
+        min_tokens=1,  # "no edit" is decided by how sure the likeliest edit is
         seed=seed,
     )
 
@@ -61,26 +63,33 @@ def foresee(
     seed: int,
     run: RunFile,
     progress: Progress = lambda done, total: None,
+    least: float = 0.0,
 ) -> list[Episode]:
-    """Ask at every step that ``run`` does not hold yet; episodes in the steps' order."""
+    """Ask at every step that ``run`` does not hold yet; episodes in the steps' order.
+
+    Args:
+        least: an edit less sure than this is not shown.
+    """
     for done, step in enumerate(steps, 1):
         if step.id not in run.episodes:
             request = request_for(step, max_tokens, seed)
-            run.add(episode(step, answer(model, request, time.perf_counter, plan=plan)))
+            run.add(episode(step, answer(model, request, time.perf_counter, plan=plan), least))
         progress(done, len(steps))
     return [run.episodes[step.id] for step in steps]
 
 
-def episode(step: Step, said: Prediction) -> Episode:
-    """What came of one step. Fields that do not apply are None."""
+def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
+    """What came of one step. Fields that do not apply are None; ``exact`` and ``place`` are of the
+    likeliest edit, shown or not."""
     first = said.candidates[0] if said.candidates else None
-    shown = first is not None
+    shown = first is not None and first.confidence.mean >= least
     found = step.text
     if first is not None:
         found = step.text[: first.start] + first.text + step.text[first.end :]
     to_do = step.kind != "nothing left"
     exact = found == step.wanted
-    overlaps = overlap(changed_lines(step.text, found), changed_lines(step.text, step.wanted))
+    wanted_lines = changed_lines(step.text, step.wanted)
+    overlaps = first is not None and overlap(changed_lines(step.text, found), wanted_lines)
     return {
         "id": step.id,
         "group": step.group,
@@ -89,6 +98,7 @@ def episode(step: Step, said: Prediction) -> Episode:
         "expected": change_of(step.text, step.wanted),
         "found": change_of(step.text, found),
         "exact": exact if to_do else None,
+        "place": overlaps if to_do else None,
         "shown": shown if to_do else None,
         "exact_shown": exact if to_do and shown else None,
         "place_shown": overlaps if to_do and shown else None,

@@ -127,7 +127,7 @@ def _write(
         plan=plan or plan_for(request.quality, request.temperature, request.top_p),
         limits=Limits(
             max_tokens=request.max_tokens,
-            min_tokens=request.min_tokens if infill else 0,
+            min_tokens=request.min_tokens,
             max_lines=request.max_lines if infill else None,
             stop=request.stop if infill else (),
             forced=prompt.forced,

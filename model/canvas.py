@@ -392,7 +392,9 @@ class Answer:
         out: CanvasOutput | CausalOutput,
     ) -> Guess:
         plan = self.brief.plan
-        probabilities = self._distribution(position, out, allowed, not self._too_short(position))
+        probabilities = self._distribution(position, out, allowed)
+        if self._too_short(position):  # what is written instead keeps its own probability
+            probabilities[self.brief.config.end_token] = 0.0
         if not probabilities.any():  # nowhere to go on: whoever reads the answer judges it
             return Guess(self.brief.config.end_token, 0.0)
         if plan.temperature > 0:

@@ -52,7 +52,7 @@ class EditRequest:
     region: tuple[int, int] | None = None  # next edit: 0-based lines [first, last) it may replace
     context_tokens: int | None = None  # prompt budget; None: what this machine prefills in time
     max_tokens: int = 64  # of the answer
-    min_tokens: int = 0  # infill: written before END may come; 1 for a gap that is not empty
+    min_tokens: int = 0  # written before END may come; 1: an answer in any case, however unsure
     max_lines: int | None = None  # cut an infill after so many lines; None: no limit
     quality: Quality = "medium"
     temperature: float = 0.0  # 0: always the most likely token

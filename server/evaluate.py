@@ -176,6 +176,9 @@ def edits(
     change: Change = None,
     context: Context = SERVED,
     max_tokens: MaxTokens = 128,
+    least: Annotated[
+        float, typer.Option(min=0, max=1, help="An edit less sure than this is not shown.")
+    ] = 0.0,
     out: Out = None,
     resume: Resume = False,
     json_file: Json = None,
@@ -196,12 +199,12 @@ def edits(
         settings = {
             "benchmark": "edits", "source": commits.name, "sample": fingerprint(steps),
             **_about(subject), "plan": plan, "threshold": threshold, "set": change or [],
-            "context": context, "max_tokens": max_tokens, "seed": seed,
+            "context": context, "max_tokens": max_tokens, "least": least, "seed": seed,
         }  # fmt: skip
         with _run(out, settings, resume) as run:
             asked = in_turn(steps, limit, seed)
             with _progress("foreseeing edits") as progress:
-                episodes = foresee(judged, asked, chosen, max_tokens, seed, run, progress)
+                episodes = foresee(judged, asked, chosen, max_tokens, seed, run, progress, least)
             show_tables(run, list(tables(episodes, seed)), json_file)
 
 
