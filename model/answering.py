@@ -207,6 +207,9 @@ def warm_up(backend: Backend) -> None:
         window[0] = tokens[-1]
         for logits in (False, True):
             sequence.denoise(window, logits=logits)
+            if config.verifier == "ar":
+                sequence.verify(tokens[-4:], logits=logits)
+                sequence.truncate(CHUNK - 8)
         sequence.denoise_packed(np.stack([window, window]))
     finally:
         backend.release(sequence)
