@@ -216,7 +216,9 @@ class Answer:
 
     def state(self) -> CanvasState:
         """The answer as people may see it: without the forced beginning and without END."""
-        visible: list[int | None] = [*self._settled, *self._tokens[: self._horizon()]]
+        open_ = self._tokens[: self._horizon()] if self.finish is None else self.prefix()
+        end = self.brief.config.end_token
+        visible = [token for token in [*self._settled, *open_] if token != end]
         cut, _ = self._cut(self._bytes(self._written()))
         if cut is not None:
             visible = [*self._written()]

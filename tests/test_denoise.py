@@ -499,6 +499,17 @@ def test_a_good_draft_is_taken_whole_and_one_token_more_written() -> None:
     assert sequence.tokens == [*PROMPT, *ids("abcdefg")]
 
 
+def test_the_last_state_of_a_judged_answer_is_its_text_and_no_more() -> None:
+    config = small_config(8, verifier="ar")
+    backend = FakeBackend(Script(ids("abc"), prompt_tokens=len(PROMPT)), config, Judge("abc"))
+    sequence = backend.new_sequence(100)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    states: list[CanvasState] = []
+    brief = Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
+    denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0), states.append)
+    assert states[-1].pieces == ("a", "b", "c")
+
+
 def test_the_first_wrong_token_of_a_draft_is_corrected_and_the_rest_drafted_again() -> None:
     def slips(position: int, window: Sequence[int]) -> int | None:
         return ids("?")[0] if position == 3 and window[0] == PROMPT[-1] else None
