@@ -430,9 +430,9 @@ def test_rejections_lengthen_the_debounce_of_both() -> None:
 
 def test_below_the_threshold_says_both_numbers() -> None:
     decision = edited().edit("print(area(r))", "print(area(r, 3))", confidence=0.31)
-    assert reason(decision) == "below threshold 0.31 < 0.55"
+    assert reason(decision) == "below threshold 0.31 < 0.90"
     low = edited(eagerness="low").edit("print(area(r))", "print(area(r, 3))", confidence=0.6)
-    assert reason(low) == "below threshold 0.60 < 0.75"
+    assert reason(low) == "below threshold 0.60 < 0.95"
 
 
 def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:
