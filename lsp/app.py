@@ -34,6 +34,7 @@ from .quirks import RedraftProtocol
 from .session import Session
 from .settings import LspSettings, updated
 from .status import ModelWatch, StatusLine
+from .surroundings import Surroundings
 from .transport import (
     FileSink,
     Frames,
@@ -45,6 +46,8 @@ from .transport import (
 )
 
 logger = logging.getLogger(__name__)
+
+_STOP_S = 1.0  # for the index to end; a file takes it a few milliseconds, git at worst longer
 
 
 class RedraftServer(LanguageServer):
@@ -64,12 +67,20 @@ class RedraftServer(LanguageServer):
         self.predictor = predictor
         self.clock = clock
         self.documents = Documents()
-        self.session = Session(settings, clock, _log_outcome)
+        self.folders: list[str] = []
+        self.surroundings = Surroundings(
+            self.documents.all,
+            lambda: self.folders,
+            lambda: self.session.settings,
+            clock,
+            edits=lambda: self.session.history.edits(),
+            budget=lambda: self.watch.context_tokens,
+        )
+        self.session = Session(settings, clock, _log_outcome, self.surroundings)
         self.line = StatusLine(self.protocol.notify)
         self.watch = ModelWatch(
             predictor, self.line, self.protocol.notify, self.protocol.send_request_async
         )
-        self.folders: list[str] = []
         self.ahead: dict[str, Ahead] = {}  # by document: what is asked before it is needed
         self.pulls_settings = False  # does the client answer workspace/configuration?
         self.registers_settings = False  # and tell of changes only if asked to?
@@ -105,24 +116,30 @@ class RedraftServer(LanguageServer):
     def close_document(self, uri: str) -> None:
         self.documents.close(uri)
         self.session.closed(uri)
+        self.surroundings.closed(uri)
         stop_ahead(self, uri)
         for key in [key for key in self._lanes if key[0] == uri]:
             self._lanes.pop(key).stop()
 
     def configure(self, sent: Any) -> None:
         """Take settings over and tell the log, never a popup, what is wrong with them."""
+        secret = self.session.settings.secret_globs
         self.session.settings, problems = updated(self.session.settings, sent)
+        if self.session.settings.secret_globs != secret:
+            self.surroundings.exclusions_changed()
         for problem in problems:
             message = {"type": types.MessageType.Warning.value, "message": f"Redraft: {problem}"}
             self.protocol.notify("window/logMessage", message)
 
     async def leave(self) -> None:
         """The connection is over: stop everything that was done for it."""
+        self.surroundings.stop()
         for uri in self.documents.uris():
             self.close_document(uri)
         for sending in self._requests:
             sending.cancel()
         await self.watch.stop()
+        await asyncio.to_thread(self.surroundings.stop, _STOP_S)
 
 
 def create_server(

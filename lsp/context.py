@@ -137,6 +137,10 @@ class Context:
         self._states.pop(uri, None)
         self._trees.pop(uri, None)
 
+    def forget(self) -> None:
+        """Choose anew everywhere: what may be shown is no longer the same."""
+        self._states.clear()
+
     # --- the one entry point -----------------------------------------------------------------
 
     def gather(self, view: View) -> Gathered:
@@ -174,13 +178,14 @@ class Context:
     def _note(self, view: View, page: Page, *, typing: bool) -> None:
         """Tell the index what the editor has open, and remember where the user is."""
         self._indexer.typing()
-        for path in self._indexer.open_paths() - {each.path for each in view.opened}:
+        allowed = [each for each in view.opened if not self._refuse(each.path)]
+        for path in self._indexer.open_paths() - {each.path for each in allowed}:
             self._indexer.closed(path)
             self._views.pop(path, None)
-        for each in view.opened:
+        for each in allowed:
             # The document in hand changes with every key and is in the prompt itself: what it
             # defines may be found a little late.
-            if not (typing and each.path == view.path) and not self._refuse(each.path):
+            if not (typing and each.path == view.path):
                 self._indexer.opened(each.path, each.language, each.revision, each.text)
         self._views[view.path] = Viewed(view.path, page.line, view.now_s)
         self._views.move_to_end(view.path)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from ..model.errors import InvalidRequest
+from ..model.syntax import common_head, common_tail
 from .translate import (
     Position,
     Range,
@@ -240,36 +241,12 @@ def _difference(first: int, old: list[str], new: list[str]) -> Splice:
     removed, added = old[start : len(old) - end], new[start : len(new) - end]
     before = "".join(f"{line}\n" for line in removed)
     after = "".join(f"{line}\n" for line in added)
-    head = shared_head(before, after)
+    head = common_head(before, after)
     before, after = before[head:], after[head:]
-    tail = shared_tail(before, after)
+    tail = common_tail(before, after, min(len(before), len(after)))
     before, after = before[: len(before) - tail], after[: len(after) - tail]
     extent = Extent(len(before) + len(after), max(before.count("\n"), after.count("\n")))
     return Splice(first + start, tuple(removed), tuple(added), extent)
-
-
-def shared_head(one: str, other: str) -> int:
-    """How many characters two texts begin with in common, by bisection: a line may have 5 MB."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def shared_tail(one: str, other: str) -> int:
-    """How many characters two texts end with in common."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 class Documents:
@@ -283,6 +260,9 @@ class Documents:
 
     def uris(self) -> list[str]:
         return list(self._open)
+
+    def all(self) -> list[Document]:
+        return list(self._open.values())
 
     def open(self, uri: str, text: str, version: int | None, language: str) -> Document:
         """Open a document, or open it anew where the client lost count."""

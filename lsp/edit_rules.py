@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..model.syntax import count_errors, language_of, parse
+from ..model.syntax import common_head, common_tail, count_errors, language_of, parse
 from . import rules
-from .documents import shared_head, shared_tail
 from .spans import Span
 from .suggestions import Suggestion
 
@@ -112,9 +111,9 @@ def _characters(span: Span, text: str) -> tuple[int, str, str]:
         start = text.find("\n", start) + 1
     old = "".join(f"{line}\n" for line in span.old)
     new = "".join(f"{line}\n" for line in span.new)
-    head = shared_head(old, new)
+    head = common_head(old, new)
     old, new = old[head:], new[head:]
-    tail = shared_tail(old, new)
+    tail = common_tail(old, new, min(len(old), len(new)))
     return start + head, old[: len(old) - tail], new[: len(new) - tail]
 
 

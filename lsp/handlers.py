@@ -8,6 +8,7 @@ cancel.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from .app import RedraftServer
 
 logger = logging.getLogger(__name__)
+
+_SETTINGS_S = 5.0  # for the client to say what must not be read, before any file is
 
 _ALL_FILES = types.FileOperationRegistrationOptions(
     filters=[
@@ -64,7 +67,7 @@ def _capabilities(notebooks: bool, completion_items: bool) -> types.ServerCapabi
         # Always this one: some clients offer another first and then count in this one.
         position_encoding=types.PositionEncodingKind.Utf16,
         text_document_sync=types.TextDocumentSyncOptions(
-            open_close=True, change=types.TextDocumentSyncKind.Incremental
+            open_close=True, change=types.TextDocumentSyncKind.Incremental, save=True
         ),
         notebook_document_sync=all_notebooks if notebooks else None,
         inline_completion_provider=types.InlineCompletionOptions(),
@@ -86,7 +89,10 @@ async def _initialized(ls: RedraftServer, params: Any) -> None:
         method = types.WORKSPACE_DID_CHANGE_CONFIGURATION
         wanted = {"id": method, "method": method, "registerOptions": {"section": "redraft"}}
         ls.request_later(types.CLIENT_REGISTER_CAPABILITY, {"registrations": [wanted]})
-    await _pull_settings(ls)
+    pulling = asyncio.ensure_future(_pull_settings(ls))
+    await asyncio.wait({pulling}, timeout=_SETTINGS_S)
+    ls.surroundings.start()
+    await pulling
 
 
 async def _configuration_changed(ls: RedraftServer, params: Any) -> None:
@@ -114,6 +120,7 @@ def _folders_changed(ls: RedraftServer, params: Any) -> None:
     gone = set(messages.folders(at(params, "event", "removed")))
     came = messages.folders(at(params, "event", "added"))
     ls.folders = [folder for folder in ls.folders if folder not in gone] + list(came)
+    ls.surroundings.folders_changed()
 
 
 # --- documents -----------------------------------------------------------------------
@@ -171,6 +178,12 @@ def _files_renamed(ls: RedraftServer, params: Any) -> None:
     for old, new in messages.renamed_files(params):
         language = getattr(ls.documents.get(old), "language", "")
         ls.session.renamed(old, new, shown_path(new, ls.folders, language))
+    ls.surroundings.files_changed()
+
+
+def _files_changed(ls: RedraftServer, params: Any) -> None:
+    """A document was saved, or something else changed files: the index looks for itself."""
+    ls.surroundings.files_changed()
 
 
 def _notebook_opened(ls: RedraftServer, params: Any) -> None:
@@ -193,14 +206,21 @@ def _notebook_closed(ls: RedraftServer, params: Any) -> None:
         ls.close_document(uri)
 
 
+def _shutdown(ls: RedraftServer, params: Any) -> None:
+    ls.surroundings.stop()  # nothing more can be asked
+
+
 HANDLERS: dict[str, Callable[..., Any]] = {
     types.INITIALIZE: _initialize,
     types.INITIALIZED: _initialized,
+    types.SHUTDOWN: _shutdown,
     types.WORKSPACE_DID_CHANGE_CONFIGURATION: _configuration_changed,
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: _folders_changed,
     types.WORKSPACE_DID_RENAME_FILES: _files_renamed,
+    types.WORKSPACE_DID_CHANGE_WATCHED_FILES: _files_changed,
     types.TEXT_DOCUMENT_DID_OPEN: _opened,
     types.TEXT_DOCUMENT_DID_CHANGE: _changed,
+    types.TEXT_DOCUMENT_DID_SAVE: _files_changed,
     types.TEXT_DOCUMENT_DID_CLOSE: _closed,
     types.NOTEBOOK_DOCUMENT_DID_OPEN: _notebook_opened,
     types.NOTEBOOK_DOCUMENT_DID_CHANGE: _notebook_changed,

@@ -69,7 +69,7 @@ class Indexer:
     # --- called from any thread; all of these return at once ---------------------------------
 
     def start(self) -> None:
-        if self._thread is None:
+        if self._thread is None and not self._stopping.is_set():
             # By default a thread that wants the interpreter waits 5 ms for it. The editor's shall
             # not: it costs the one in the background a few percent.
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))

@@ -13,12 +13,16 @@ from typing import Any
 
 from ..model.errors import InvalidRequest
 from .documents import Change
+from .pieces import Diagnostic
 from .translate import Position, Range
 
 INVOKED = 1
 
 #: Positions beyond this are clamped: "the end" is often sent as the largest integer there is.
 _LARGEST = 2**31 - 1
+
+#: Diagnostics read of one message; few of them are ever shown to the model.
+_MOST_DIAGNOSTICS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ class Asked:
     selection: Range | None = None  # the user's
     cursors: int = 1
     in_snippet: bool = False  # the user fills in the fields of a snippet
+    diagnostics: tuple[Diagnostic, ...] | None = None  # of the document; None: it does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,8 @@ def inline_completion(params: Any) -> InlineCompletionAsked:
 def next_edit(params: Any) -> Asked:
     """``textDocument/copilotInlineEdit``, ``redraft/nextEdit``, and what all such questions share.
 
-    ``selection``, ``cursors`` and ``inSnippet`` are our own; clients that know them say more.
+    ``selection``, ``cursors`` and ``inSnippet`` are our own; clients that know them say more. Some
+    send ``diagnostics`` along.
     """
     item = _object(_field(params, "textDocument", ""), "textDocument")
     selection, cursors = params.get("selection"), params.get("cursors")
@@ -116,12 +122,25 @@ def next_edit(params: Any) -> Asked:
         selection=None if selection is None else _range(selection, "selection"),
         cursors=1 if cursors is None else _whole_number(cursors, "cursors"),
         in_snippet=bool(params.get("inSnippet")),
+        diagnostics=_diagnostics(params.get("diagnostics")),
     )
 
 
 def _context(params: Any) -> dict[str, Any]:
     # Some clients send no context, or trigger kind 0: both mean that nobody asked by hand.
     return _object(params.get("context") or {}, "context")
+
+
+def _diagnostics(value: Any) -> tuple[Diagnostic, ...] | None:
+    """A list of them; entries that make no sense are passed over, as they are of little weight."""
+    if not isinstance(value, list):
+        return None
+    found = []
+    for entry in value[:_MOST_DIAGNOSTICS]:
+        line, message = _integer(at(entry, "range", "start", "line")), at(entry, "message")
+        if line is not None and line >= 0 and isinstance(message, str):
+            found.append(Diagnostic(line, message, _integer(at(entry, "severity")) or 1))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +151,11 @@ class CodeActionAsked:
 
 def code_action(params: Any) -> CodeActionAsked:
     range_ = _range(_field(params, "range", ""), "range")
-    asked = next_edit({**params, "position": params["range"]["start"], "selection": None})
-    only = _context(params).get("only")
+    context = _context(params)
+    told = context.get("diagnostics")
+    start = params["range"]["start"]
+    asked = next_edit({**params, "position": start, "selection": None, "diagnostics": told})
+    only = context.get("only")
     kinds = () if only is None else tuple(str(k) for k in _list(only, "context.only"))
     return CodeActionAsked(replace(asked, selection=range_), kinds)
 

@@ -13,11 +13,8 @@ from typing import Protocol
 from ..model.crop import narrow
 from ..model.prompt import window
 from ..model.records import EditRequest, RelatedFile, Task
-from . import rules
+from . import region, rules
 from .settings import LspSettings
-
-#: Tokens of the region, by estimate, its line numbers included.
-REGION_TOKENS = 350
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +56,8 @@ class PlainContext:
         """As training rows have it: the prompt's own window, or as much of it around the cursor as
         is not too long."""
         lines, at = query.text.split("\n"), query.line
-        region = narrow(lines, window(at, len(lines)), at, at + 1, REGION_TOKENS)
-        return region or (at, at + 1)
+        found = narrow(lines, window(at, len(lines)), at, at + 1, region.TOKENS)
+        return found or (at, at + 1)
 
     def related(self, query: Query, task: Task) -> tuple[RelatedFile, ...]:
         return ()

@@ -94,6 +94,7 @@ class ModelWatch:
         self._request = request
         self._task: asyncio.Task[None] | None = None
         self.waiting: tuple[str, Kind] | None = None  # why there is no model, while there is none
+        self.context_tokens: int | None = None  # of a prompt, as the model told last
         self.shows_progress = False  # does the client support window/workDoneProgress/create?
 
     def start(self) -> None:
@@ -112,6 +113,7 @@ class ModelWatch:
         try:
             while True:
                 status = await self._look()
+                self.context_tokens = status.context_tokens or self.context_tokens
                 told = describe(status)
                 self.waiting = None if status.state == "ready" else told
                 self._line.tell(*told)

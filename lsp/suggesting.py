@@ -245,6 +245,8 @@ def _document(ls: RedraftServer, asked: Asked) -> Document:
 
 
 def _query(ls: RedraftServer, document: Document, asked: Asked) -> Query:
+    if asked.diagnostics is not None:
+        ls.surroundings.diagnosed(asked.uri, asked.diagnostics)
     selected = 0
     if asked.selection is not None:
         start, end = (document.index(at) for at in _ends(asked.selection))

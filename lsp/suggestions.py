@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..model.records import Task
-from .documents import shared_head, shared_tail
+from ..model.syntax import common_head, common_tail
 
 #: How the document got to where a suggestion still holds.
 Way = Literal["typed", "moved"]
@@ -53,9 +53,9 @@ class Suggestion:
     def least(self) -> Suggestion:
         """The same without characters that stay at either end."""
         old, new = self.text[self.start : self.end], self.replacement
-        head = shared_head(old, new)
+        head = common_head(old, new)
         old, new = old[head:], new[head:]
-        tail = shared_tail(old, new)
+        tail = common_tail(old, new, min(len(old), len(new)))
         start, end = self.start + head, self.end - tail
         return replace(self, start=start, end=end, replacement=new[: len(new) - tail])
 
@@ -113,8 +113,8 @@ class Suggestion:
         ):
             rest = replace(least, text=text, end=least.start + len(typed))
             return rest.least(), "typed"
-        head = shared_head(self.text, text)
-        tail = min(shared_tail(self.text, text), min(len(self.text), len(text)) - head)
+        head = common_head(self.text, text)
+        tail = common_tail(self.text, text, min(len(self.text), len(text)) - head)
         behind = len(self.text) - tail
         if "\n" in self.text[least.end : head]:
             return replace(least, text=text), "moved"
@@ -131,5 +131,5 @@ def _on_the_way(now: str, old: str, new: str) -> bool:
     of the old removed from either end?"""
     if old.startswith(now):
         return True
-    written = shared_head(now, new)
+    written = common_head(now, new)
     return any(old.endswith(now[at:]) for at in range(written, -1, -1))

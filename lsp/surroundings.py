@@ -8,6 +8,7 @@ messages or asyncio.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from ..model.records import RecentEdit, RelatedFile, Task
 from . import rules
@@ -60,13 +61,20 @@ class Surroundings:
         self.folders_changed()
         self._indexer.start()
 
-    def stop(self) -> None:
-        self._indexer.stop(0.0)
+    def stop(self, wait_s: float = 0.0) -> None:
+        """End the work in the background, for good; wait so long for it to end."""
+        self._indexer.stop(wait_s)
 
     def folders_changed(self) -> None:
         self._paths.clear()
         folders = [folder_of(uri) for uri in self._folders()]
-        self._indexer.watch([folder for folder in folders if folder is not None])
+        self._indexer.watch([each for each in folders if each is not None and _is_project(each)])
+
+    def exclusions_changed(self) -> None:
+        """Other files than before must not be read."""
+        self._last = None
+        self._context.forget()
+        self._indexer.look_again()
 
     def files_changed(self) -> None:
         """Something was saved, or changed on the disk."""
@@ -130,6 +138,16 @@ class Surroundings:
 
     def _refuse(self, path: str) -> str:
         return rules.refuse_file(path, self._settings())
+
+
+def _is_project(folder: Path) -> bool:
+    """Some clients name the disk or the home folder where a file belongs to no project: reading all
+    of that would help nobody."""
+    try:
+        home = Path.home()
+    except RuntimeError:  # there is none
+        home = None
+    return folder not in (folder.parent, home)
 
 
 def _same(one: View, other: View) -> bool:

@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from posixpath import splitext
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from pathspec import GitIgnoreSpec
-
 from ..model.syntax import language_of
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 MOST_FILES = 20_000  # of a workspace; what is nearest to the open files comes first
 MOST_LISTED = 300_000  # names looked at in a folder without git
@@ -209,7 +211,7 @@ def _by_walk(folder: Path) -> list[str]:
     return names
 
 
-_Ignored = tuple[tuple[str, GitIgnoreSpec], ...]  # folder with its "/", and what it ignores
+_Ignored = tuple[tuple[str, "GitIgnoreSpec"], ...]  # folder with its "/", and what it ignores
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
@@ -221,6 +223,8 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _ignore_file(file: Path) -> GitIgnoreSpec | None:
+    from pathspec import GitIgnoreSpec  # 40 ms that a server in a repository never needs
+
     try:
         lines = file.read_text("utf-8", "replace").splitlines()
         return GitIgnoreSpec.from_lines(lines)

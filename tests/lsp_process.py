@@ -251,6 +251,8 @@ def main() -> int:
             more: dict[str, Any] = {}
             if request.task != "infill":
                 more |= {"task": request.task, "region": request.region}
+            if request.related:
+                more["related"] = [[each.path, each.text] for each in request.related]
             if request.edits:
                 more["edits"] = [[edit.path, edit.diff] for edit in request.edits]
             note("asked", request.cursor, **more)

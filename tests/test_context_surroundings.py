@@ -124,3 +124,21 @@ def test_cells_of_a_notebook_are_not_taken_for_one_file(desk: Desk) -> None:
     ]
     desk.related(main, AT)
     assert desk.surroundings._indexer.open_paths() == {"shop/main.py"}
+
+
+@pytest.mark.parametrize("which", ["home", "disk"])
+def test_neither_the_home_folder_nor_a_whole_disk_is_read(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    (desk.folder / "cart.py").write_text(CART)
+    watched: list[list[Path]] = []
+    monkeypatch.setattr(desk.surroundings._indexer, "watch", watched.append)
+    desk.surroundings.folders_changed()
+    if which == "home":
+        for name in ("HOME", "USERPROFILE"):
+            monkeypatch.setenv(name, str(desk.folder))
+    else:
+        desk.folder = Path(desk.folder.anchor)
+    desk.surroundings._folders = lambda: [desk.folder.as_uri()]
+    desk.surroundings.folders_changed()
+    assert [len(folders) for folders in watched] == [1, 0]

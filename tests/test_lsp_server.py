@@ -117,7 +117,7 @@ def test_trap_1_inline_completion_is_advertised(tmp_path: Path) -> None:
     with lsp_process(tmp_path) as client:
         capabilities = client.initialize()["capabilities"]
         assert capabilities["inlineCompletionProvider"] == {}
-        assert capabilities["textDocumentSync"] == {"openClose": True, "change": 2}
+        assert capabilities["textDocumentSync"] == {"openClose": True, "change": 2, "save": True}
 
 
 def test_trap_2_the_version_in_the_request_is_kept_and_a_stale_one_refused(tmp_path: Path) -> None:

@@ -388,7 +388,7 @@ def test_settings_are_fetched_when_the_connection_begins(tmp_path: Path) -> None
         client.insert(0, 10, ", pi", 1)
         assert client.edits(0, 14, 1) == []
         client.status("next_edits")
-        settings = {"redraft": {"nextEdits": True, "eagerness": "low"}}
+        settings = {"redraft": {"nextEdits": True, "eagerness": "high"}}
         client.notify("workspace/didChangeConfiguration", {"settings": settings})
         assert len(client.edits(0, 14, 1)) == 1
         assert client.popups() == []

@@ -1,0 +1,237 @@
+"""What of the workspace reaches the model through the language server, over real stdio."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import READY, FakePredictor
+from lsp_process import LspProcess, lsp_process
+from redraft.lsp import handlers
+from redraft.lsp.app import create_server
+from redraft.lsp.context import BUDGET, Context
+from redraft.lsp.indexer import Indexer, fill
+from redraft.server import context as command
+from redraft.server.complete import Place
+from test_context import CART, MAIN
+
+SHOP = MAIN.replace(
+    "    cart = Cart(customer)\n",
+    "    cart = Cart(customer)\n    vault = Vault(cart)\n    ledger = Ledger(vault)\n",
+)
+AT = SHOP[: SHOP.index("    ledger")].count("\n")
+FILES = {
+    ".gitignore": "scratch/\n",
+    "shop/main.py": SHOP,
+    "shop/cart.py": CART,
+    "shop/secrets.py": "class Vault:\n    combination = 4711\n",
+    "scratch/ledger.py": "class Ledger:\n    pages = 12\n",
+}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "space"
+    (folder / ".git").mkdir(parents=True)
+    for path, text in FILES.items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+class Editor:
+    """Somebody who writes in ``shop/main.py`` of a workspace."""
+
+    def __init__(self, client: LspProcess, folder: Path, **options: Any) -> None:
+        self.client = client
+        self.uri = (folder / "shop" / "main.py").as_uri()
+        self.version = 0
+        client.initialize(rootUri=folder.as_uri(), initializationOptions=options)
+        self.open()
+
+    def open(self) -> None:
+        self.client.open(SHOP, uri=self.uri, version=self.version)
+
+    def related(self) -> dict[str, str]:
+        """Type something, now in one line and now in another, and see what goes with it."""
+        self.version += 1
+        self.client.insert(AT + self.version % 2, 0, " ", self.version, uri=self.uri)
+        return self.asked(AT + self.version % 2)
+
+    def asked(self, line: int) -> dict[str, str]:
+        self.client.complete(line, 0, uri=self.uri)
+        return dict(self.client.asked()[-1].get("related", ()))
+
+    def until(self, *paths: str) -> dict[str, str]:
+        """Go on until these and no others are shown to the model."""
+        end = time.monotonic() + 60
+        while set(found := self.related()) != set(paths):
+            assert time.monotonic() < end, f"{sorted(found)} in place of {paths}"
+            time.sleep(0.05)
+        return found
+
+
+def test_definitions_elsewhere_in_the_workspace_reach_the_model(
+    workspace: Path, tmp_path: Path
+) -> None:
+    (workspace / "zoo").mkdir()  # read last: what is ignored or secret would be there by then
+    (workspace / "zoo" / "vault.py").write_text("class Vault:\n    lions = 3\n")
+    with lsp_process(tmp_path) as client:
+        editor = Editor(client, workspace)
+        found = editor.until("shop/cart.py", "zoo/vault.py")
+        assert "class Cart:" in found["shop/cart.py"]
+        assert client.end() == 0
+    told = client.log.read_text()
+    assert "lions = 3" in told
+    assert "4711" not in told
+    assert "pages = 12" not in told
+
+
+def test_what_is_ignored_or_secret_is_left_out_for_that_reason_alone(
+    workspace: Path, tmp_path: Path
+) -> None:
+    (workspace / ".gitignore").unlink()
+    with lsp_process(tmp_path) as client:
+        editor = Editor(client, workspace, secretGlobs=["*.pem"])
+        editor.until("shop/cart.py", "shop/secrets.py", "scratch/ledger.py")
+
+
+def test_what_becomes_secret_is_taken_out_at_once(workspace: Path, tmp_path: Path) -> None:
+    with lsp_process(tmp_path) as client:
+        editor = Editor(client, workspace, secretGlobs=["*.pem"])
+        editor.until("shop/cart.py", "shop/secrets.py")
+        settings = {"secretGlobs": ["secrets.*"]}
+        client.notify("workspace/didChangeConfiguration", {"settings": {"redraft": settings}})
+        assert set(editor.related()) == {"shop/cart.py"}
+
+
+def test_a_file_that_was_saved_is_read_again(workspace: Path, tmp_path: Path) -> None:
+    with lsp_process(tmp_path) as client:
+        editor = Editor(client, workspace)
+        editor.until("shop/cart.py")
+        (workspace / "shop" / "ledger.py").write_text("class Ledger:\n    pages = 12\n")
+        client.notify("textDocument/didSave", {"textDocument": {"uri": editor.uri}})
+        editor.until("shop/cart.py", "shop/ledger.py")
+
+
+def test_another_folder_of_the_workspace_is_read_too(workspace: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "ledger.py").write_text("class Ledger:\n    pages = 12\n")
+    with lsp_process(tmp_path) as client:
+        editor = Editor(client, workspace)
+        editor.until("shop/cart.py")
+        event = {"added": [{"uri": other.as_uri(), "name": "other"}], "removed": []}
+        client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+        editor.until("shop/cart.py", "ledger.py")
+
+
+def test_the_command_shows_what_the_server_chooses(workspace: Path, tmp_path: Path) -> None:
+    file = workspace / "shop" / "main.py"
+    root = command.workspace_of(file)
+    indexer = Indexer(command._refuse)
+    fill(indexer.index, [root], command._refuse, lambda done, total: None)
+    view = command._view(Place(file, AT + 1, 1), "shop/main.py", BUDGET)
+    request = command.request_for(view, Context(indexer, command._refuse).gather(view), "next_edit")
+    with lsp_process(tmp_path) as client:
+        editor = Editor(client, workspace)
+        editor.until("shop/cart.py")
+        document = {"textDocument": {"uri": editor.uri}}
+        client.notify("textDocument/didClose", document)  # and with it what was chosen for it
+        editor.open()
+        params = {**document, "position": {"line": AT, "character": 0}}
+        client.request("redraft/nextEdit", {**params, "context": {"triggerKind": 1}})
+        asked = client.asked()[-1]
+    assert asked["region"] == list(request.region or ())
+    assert asked["related"] == [[each.path, each.text] for each in request.related]
+
+
+def test_diagnostics_go_with_the_question_for_the_next_edit(
+    workspace: Path, tmp_path: Path
+) -> None:
+    def told(line: Any, message: Any) -> dict[str, Any]:
+        place = {"line": line, "character": 0}
+        return {"range": {"start": place, "end": place}, "message": message, "severity": 1}
+
+    with lsp_process(tmp_path) as client:
+        editor = Editor(client, workspace)
+        nonsense = ["", None, {}, told("1", "no line"), told(-1, "before"), told(AT, ["no text"])]
+        params = {
+            "textDocument": {"uri": editor.uri, "version": 0},
+            "position": {"line": AT - 2, "character": 0},
+            "diagnostics": [*nonsense, told(AT, "Ledger is not defined")],
+            "context": {"triggerKind": 1},
+        }
+        client.request("textDocument/copilotInlineEdit", params)
+        related = client.asked()[-1]["related"]
+        row = "Ledger is not defined: ledger = Ledger(vault)"
+        assert ["shop/main.py", row] in related
+
+
+def threads() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "redraft-index"]
+
+
+@pytest.mark.parametrize("ending", ["shutdown", "leave"])
+def test_the_index_ends_with_the_connection(workspace: Path, ending: str) -> None:
+    async def life() -> None:
+        server = create_server(FakePredictor())
+        server.folders = [workspace.as_uri()]
+        before = set(threads())
+        server.surroundings.start()
+        (thread,) = set(threads()) - before
+        if ending == "shutdown":
+            server.protocol.fm.features["shutdown"](None)
+            await asyncio.to_thread(thread.join, 60)
+        else:
+            await server.leave()
+        assert not thread.is_alive()
+        server.surroundings.start()  # settings that come too late
+        assert set(threads()) == before
+        await server.leave()
+
+    asyncio.run(life())
+
+
+def test_the_budget_is_the_models_once_it_told(workspace: Path) -> None:
+    async def life() -> None:
+        server = create_server(FakePredictor(statuses=[READY]))
+        assert server.watch.context_tokens is None
+        server.watch.start()
+        while server.watch.context_tokens is None:
+            await asyncio.sleep(0)
+        assert server.watch.context_tokens == READY.context_tokens
+        await server.leave()
+
+    asyncio.run(life())
+
+
+def test_nothing_is_read_before_the_client_told_what_is_secret(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def life() -> None:
+        server = create_server(FakePredictor())
+        server.folders, server.pulls_settings = [workspace.as_uri()], True
+        told = asyncio.get_running_loop().create_future()
+        asked = asyncio.Event()
+
+        async def ask(method: str, params: Any) -> Any:
+            asked.set()
+            return await told
+
+        monkeypatch.setattr(server.protocol, "send_request_async", ask)
+        before = set(threads())
+        starting = asyncio.ensure_future(handlers.HANDLERS["initialized"](server, {}))
+        await asked.wait()
+        assert set(threads()) == before
+        told.set_result([{"secretGlobs": ["cart.*"]}])
+        await starting
+        assert len(set(threads()) - before) == 1
+        assert server.session.settings.secret_globs == ("cart.*",)
+        await server.leave()
+
+    asyncio.run(life())
