@@ -15,7 +15,7 @@ from redraft.model.answering import Model, answer
 from redraft.model.plan import Plan
 from redraft.model.records import EditRequest, Prediction
 
-from .runs import Episode, Progress, RunFile
+from .runs import Episode, Progress, RunFile, said_of
 from .steps import Step
 from .tables import Metric, Table, overall, parted
 
@@ -104,15 +104,7 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
         "place_shown": overlaps if to_do and shown else None,
         "quiet": None if to_do else not shown,
         "right_quiet": None if shown else not to_do,
-        "ended": first.finish == "end" if first is not None else None,
-        "confidence": first.confidence.mean if first is not None else None,
-        "reason": said.reason,
-        "tokens": said.stats.canvas_tokens,
-        "steps": said.stats.denoise_steps,
-        "prompt_tokens": said.stats.prompt_tokens,
-        "cut": said.stats.cut,
-        "denoise_ms": round(said.stats.denoise_ms, 1),
-        "total_ms": round(said.stats.total_ms, 1),
+        **said_of(said),
     }
 
 

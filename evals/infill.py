@@ -17,7 +17,7 @@ from redraft.model.plan import Plan
 from redraft.model.records import EditRequest, Prediction
 
 from .gaps import Problem
-from .runs import Episode, Progress, RunFile
+from .runs import Episode, Progress, RunFile, said_of
 from .sandbox import Verdict, run_program
 from .scoring import exact, first_line_exact, length_class, similarity
 from .tables import Metric, Table, overall, parted
@@ -131,15 +131,7 @@ def episode(
         "first_line": first_line_exact(completion, problem.middle),
         "similarity": round(similarity(completion, problem.middle), 4),
         "shown": first is not None,
-        "ended": first.finish == "end" if first is not None else None,
-        "confidence": first.confidence.mean if first is not None else None,
-        "reason": said.reason,
-        "tokens": said.stats.canvas_tokens,
-        "steps": said.stats.denoise_steps,
-        "prompt_tokens": said.stats.prompt_tokens,
-        "cut": said.stats.cut,
-        "denoise_ms": round(said.stats.denoise_ms, 1),
-        "total_ms": round(said.stats.total_ms, 1),
+        **said_of(said),
     }
 
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from redraft.model.errors import SettingsError
+from redraft.model.records import Prediction
 
 Episode = dict[str, Any]  # at least "id" and "group"
 Progress = Callable[[int, int], None]  # done, total
@@ -49,6 +50,22 @@ class RunFile:
     ) -> None:
         if self.file is not None:
             self.file.close()
+
+
+def said_of(said: Prediction) -> Episode:
+    """What every benchmark keeps of an answer: the likeliest candidate's end, and what it cost."""
+    first, stats = (said.candidates[0] if said.candidates else None), said.stats
+    return {
+        "ended": first.finish == "end" if first is not None else None,
+        "confidence": first.confidence.mean if first is not None else None,
+        "reason": said.reason,
+        "tokens": stats.canvas_tokens,
+        "steps": stats.denoise_steps,
+        "prompt_tokens": stats.prompt_tokens,
+        "cut": stats.cut,
+        "denoise_ms": round(stats.denoise_ms, 1),
+        "total_ms": round(stats.total_ms, 1),
+    }
 
 
 def open_run(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backend import CanvasOutput, CausalOutput, IntArray
-from .drafting import MATCHES, Pace, continuation
+from .drafting import Pace, continuation
 from .drawing import confidence, decode, goes_round, pieces, sample, softmax
 from .plan import Brief, Draft
 from .records import CanvasState, Finish
@@ -178,9 +178,8 @@ class Answer:
         source = self.brief.source
         if not self.brief.plan.copies or self._guarded or not self._copy_pace.due:
             return False
-        written = np.concatenate([source[-MATCHES[0] :], np.asarray(self._settled, np.int64)])
         whole = np.concatenate([source, np.asarray(self._settled, np.int64)])
-        draft = continuation(whole, written, self.brief.config.special_tokens)
+        draft = continuation(whole, whole, self.brief.config.special_tokens)
         for position, token in enumerate(draft[: self._room()]):
             self._set(position, token, 0.0)
         self._copied = bool(draft)

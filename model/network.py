@@ -11,7 +11,7 @@ with a bidirectional canvas as in Set Block Decoding (2509.04185) and TiDAR (251
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -282,11 +282,6 @@ class Network(nn.Module):
                 continue
             parameter.data.copy_(torch.from_numpy(np.ascontiguousarray(weights[key])))
 
-    def adapter(self) -> dict[str, Tensor]:
-        """The trained part: lora_a, lora_b and the mask's embedding, by name."""
-        wanted = ("lora_a", "lora_b", "mask_embedding")
-        return {n: p for n, p in self.named_parameters() if n.endswith(wanted)}
-
 
 def canvas_mask(starts: Tensor, past: int, width: int) -> Tensor:
     """Who sees whom: bool [batch, 1, C*B, past + C*B]; True may look.
@@ -309,8 +304,3 @@ def whole_mask(config: ModelConfig, positions: Tensor) -> Tensor | None:
     block = config.block if config.attention == "block" else len(positions)
     own = positions // block
     return (own[None] <= own[:, None])[None, None]
-
-
-def trainable(network: Network) -> Iterable[nn.Parameter]:
-    """The parameters an optimiser should see."""
-    return (p for p in network.parameters() if p.requires_grad)

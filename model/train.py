@@ -38,7 +38,7 @@ from .appraisal import Extent, appraise
 from .batches import Batch, Batches, Laying, stream
 from .config import ModelConfig
 from .errors import SettingsError
-from .network import Network, trainable
+from .network import Network
 from .noise import NOISE, Noise
 from .shards import Rows, read_shards
 
@@ -460,8 +460,7 @@ def _is_matrix(name: str) -> bool:
 
 def _trained(network: Network) -> dict[str, torch.nn.Parameter]:
     """The parameters that train, by name."""
-    chosen = {id(parameter) for parameter in trainable(network)}
-    return {n: p for n, p in network.named_parameters() if id(p) in chosen}
+    return {n: p for n, p in network.named_parameters() if p.requires_grad}
 
 
 def _shippable(

@@ -190,7 +190,7 @@ def test_an_adapter_everywhere_learns_from_the_causal_loss_too(
 
 def test_a_judged_adapter_has_its_control_beside_it(packed: Path) -> None:
     network = Network(MODEL, rank=4)
-    adapter = {n: t.detach().numpy() for n, t in network.adapter().items()}
+    adapter = {n: p.detach().numpy() for n, p in network.named_parameters() if p.requires_grad}
     figures = judge(QUICK, MODEL, random_weights(), adapter, read_shards(packed, MODEL), "cpu")
     for task in ("infill", "edit"):
         assert figures[f"{task}_control_tokens_per_step"] <= 1.0
