@@ -85,6 +85,7 @@ class RedraftServer(LanguageServer):
         self.pulls_settings = False  # does the client answer workspace/configuration?
         self.registers_settings = False  # and tell of changes only if asked to?
         self.versions_edits = False  # does it check the version of a document it is to edit?
+        self.waking: asyncio.TimerHandle | None = None  # the end of a pause the user asked for
         self._lanes: dict[tuple[str, Task], Lane] = {}
         self._requests: set[asyncio.Task[Any]] = set()  # to the client, answers of no interest
 
@@ -134,6 +135,8 @@ class RedraftServer(LanguageServer):
     async def leave(self) -> None:
         """The connection is over: stop everything that was done for it."""
         self.surroundings.stop()
+        if self.waking is not None:
+            self.waking.cancel()
         for uri in self.documents.uris():
             self.close_document(uri)
         for sending in self._requests:

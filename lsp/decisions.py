@@ -5,6 +5,7 @@ Pure; knows nothing of LSP or asyncio.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
@@ -55,6 +56,11 @@ class Abstain:
 Decision = Show | Ask | Abstain
 
 
+def snoozing(left_s: float) -> str:
+    """What is said while the user wants to be left alone."""
+    return f"snoozed for another {math.ceil(left_s / 60)} min"
+
+
 @dataclass(slots=True)
 class Desk:
     """What both kinds of suggestion share: one user, one screen, one model."""
@@ -68,17 +74,23 @@ class Desk:
     results: Results = field(default_factory=Results)
     rejections: Rejections = field(default_factory=Rejections)
     focused: bool = True
+    snoozed_until_s: float = -math.inf  # by the clock; the user wants to be left alone
     _latency_ms: dict[Task, float] = field(default_factory=dict)  # running means
     _ids: count[int] = field(default_factory=lambda: count(1))
 
     def new_id(self) -> str:
         return f"redraft-{next(self._ids)}"
 
+    def snoozed_s(self) -> float:
+        return max(0.0, self.snoozed_until_s - self.clock())
+
     def refusal(self, query: Query) -> Abstain | None:
         """Why nothing is ever offered here."""
         settings = self.settings
         if not settings.enabled:
             return Abstain("switched off by the setting enabled", off=True)
+        if self.snoozed_s() and not query.invoked:
+            return Abstain(snoozing(self.snoozed_s()), off=True)
         if query.language and query.language in settings.disabled_languages:
             return Abstain(f"switched off for {query.language}", off=True)
         if query.out_of_step:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from ..model.errors import InvalidRequest
-from . import messages
+from . import commands, messages
 from .asking import stop_ahead
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ACCEPT_COMMAND = "redraft.accept"
 REJECT_COMMAND = "redraft.reject"
 IGNORE_COMMAND = "redraft.ignore"
-COMMANDS = (ACCEPT_COMMAND, REJECT_COMMAND, IGNORE_COMMAND)
+COMMANDS = (ACCEPT_COMMAND, REJECT_COMMAND, IGNORE_COMMAND, *commands.COMMANDS)
 
 #: What clients written for another server send. Understood, but not announced: where that server
 #: runs too, two of a name would clash.
@@ -46,7 +46,7 @@ def _accepted_part(ls: RedraftServer, params: Any) -> None:
         ls.session.accepted_part(messages.suggestion_id(params))
 
 
-def _execute_command(ls: RedraftServer, params: Any) -> None:
+async def _execute_command(ls: RedraftServer, params: Any) -> Any:
     """A request for most clients, a notification for one: both end here."""
     name, argument = messages.command(params)
     known = _ALIASES.get(name, name)
@@ -56,8 +56,13 @@ def _execute_command(ls: RedraftServer, params: Any) -> None:
         _rejected(ls, argument)
     elif known == IGNORE_COMMAND:
         ls.session.ignored(argument)
+    elif known == commands.SNOOZE_COMMAND:
+        return commands.snooze(ls, argument)
+    elif known == commands.STATUS_COMMAND:
+        return await commands.status(ls)
     else:
         raise InvalidRequest(f"unknown command {name!r}; the server has {', '.join(COMMANDS)}")
+    return None
 
 
 def _rejected(ls: RedraftServer, id_: str) -> None:

@@ -88,6 +88,14 @@ class Session:
         """The user looks at a document, or at something else."""
         self._desk.focused = focused
 
+    def snooze(self, seconds: float) -> None:
+        """Offer nothing by itself for so long; 0: go on."""
+        self._desk.snoozed_until_s = self._desk.clock() + seconds
+
+    def snoozed_s(self) -> float:
+        """Seconds until suggestions come by themselves again."""
+        return self._desk.snoozed_s()
+
     def shown(self, id_: str) -> None:
         self._outcomes.report_shown(id_, self._desk.clock())
 

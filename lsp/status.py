@@ -41,6 +41,10 @@ class StatusLine:
         """What was last told."""
         return str(self._told["message"]) if self._told else ""
 
+    def state(self) -> dict[str, Any]:
+        """``{busy, kind, message}`` as last told."""
+        return dict(self._told or {"busy": False, "kind": "Normal", "message": ""})
+
     def tell(self, message: str, kind: Kind = "Normal") -> None:
         state = {"busy": self._thinking > 0, "kind": kind, "message": message}
         if state != self._told:
@@ -112,7 +116,7 @@ class ModelWatch:
         progress = _Progress(self._notify, self._request, self.shows_progress)
         try:
             while True:
-                status = await self._look()
+                status = await self.look()
                 self.context_tokens = status.context_tokens or self.context_tokens
                 told = describe(status)
                 self.waiting = None if status.state == "ready" else told
@@ -129,7 +133,8 @@ class ModelWatch:
             self.waiting = None
             progress.end("done")
 
-    async def _look(self) -> ModelStatus:
+    async def look(self) -> ModelStatus:
+        """How the model is doing now; what stands in the way of asking is its status too."""
         try:
             return await self._predictor.status()
         except RedraftError as error:

@@ -1,0 +1,66 @@
+"""Commands that a person gives by hand: to be left alone for a while, and to hear how things stand.
+
+Reached by ``workspace/executeCommand``, as what clients report is (:mod:`.reports`). Knows nothing
+of suggestions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from ..model.errors import InvalidRequest
+from .decisions import snoozing
+
+if TYPE_CHECKING:
+    from .app import RedraftServer
+
+SNOOZE_COMMAND = "redraft.snooze"
+STATUS_COMMAND = "redraft.status"
+COMMANDS = (SNOOZE_COMMAND, STATUS_COMMAND)
+
+_LONGEST_MIN = 24 * 60.0  # who wants to be left alone for longer switches it off
+
+
+def snooze(ls: RedraftServer, minutes: str) -> dict[str, Any]:
+    """``redraft.snooze [minutes]``: offer nothing by itself for so long; 0 ends it.
+
+    Raises:
+        InvalidRequest: that is no number of minutes.
+    """
+    try:
+        length = float(minutes)
+    except ValueError:
+        length = -1.0
+    if not 0 <= length <= _LONGEST_MIN:
+        raise InvalidRequest(
+            f"{SNOOZE_COMMAND} takes minutes from 0 to {_LONGEST_MIN:g}, got {minutes!r}"
+        )
+    if ls.waking is not None:
+        ls.waking.cancel()
+        ls.waking = None
+    ls.session.snooze(60 * length)
+    if length:
+        ls.line.tell(snoozing(60 * length), "Inactive")
+        ls.waking = asyncio.get_running_loop().call_later(60 * length, ls.line.tell, "idle")
+    else:
+        ls.line.tell("idle")
+    return {"snoozedS": round(ls.session.snoozed_s())}
+
+
+async def status(ls: RedraftServer) -> dict[str, Any]:
+    """``redraft.status``: the status line, the model and the settings in effect."""
+    model = await ls.watch.look()
+    return {
+        **ls.line.state(),
+        "version": ls.version,
+        "model": {
+            "state": model.state,
+            "name": model.model,
+            "provider": model.provider,
+            "message": model.message,
+            "contextTokens": model.context_tokens,
+        },
+        "snoozedS": round(ls.session.snoozed_s()),
+        "settings": ls.session.settings.model_dump(mode="json", by_alias=True),
+    }
