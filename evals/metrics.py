@@ -1,0 +1,242 @@
+"""What a suggestion was worth, given the text before it and the text that came of it.
+
+Pure functions over texts. *base* is the document when the suggestion was made, *candidate* the
+document with the suggestion accepted, *final* what the user made of it. Knows nothing of recordings,
+of models, or of which spans a user typed: callers give it texts that hold no others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from redraft.model.syntax import common_head, common_tail, count_errors, parse
+
+#: Worth of a suggestion that is accepted, and cost of one that is shown and is not. They say the
+#: same as "show at p >= 25 %".
+ACCEPTED, NOT_ACCEPTED = 0.75, -0.25
+
+_ORDERS = range(1, 7)  # of n-grams
+_BETA_SQUARED = 4.0  # recall counts twice as much as precision
+_TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
+_LARGEST = 16_000_000  # cells of a table of common subsequences; what differs more is not aligned
+
+
+# --- delta chrF ----------------------------------------------------------------------------------
+
+
+def delta_chrf(base: str, expected: Iterable[str], actual: str) -> float:
+    """How near the change from ``base`` to ``actual`` is to one that was expected: 0 … 100.
+
+    White space is dropped. For n = 1 … 6 the character n-grams that came and those that went are
+    counted apart; what both changes have in common is right. Precision and recall, 1 where there
+    is nothing to do, are averaged over n; F with beta = 2. Of several expected texts the best.
+    """
+    was, now = _dense(base), _dense(actual)
+    return max(_delta_chrf(was, _dense(wanted), now) for wanted in expected)
+
+
+def _dense(text: str) -> str:
+    return "".join(text.split())
+
+
+def _delta_chrf(base: str, wanted: str, actual: str) -> float:
+    base, wanted, actual = _trimmed(base, wanted, actual)
+    precision = recall = 0.0
+    for n in _ORDERS:
+        was = _ngrams(base, n)
+        one, other = _came_and_went(was, wanted, n), _came_and_went(was, actual, n)
+        right = sum((one & other).values())
+        found, needed = sum(other.values()), sum(one.values())
+        precision += right / found if found else 1.0
+        recall += right / needed if needed else 1.0
+    precision, recall = precision / len(_ORDERS), recall / len(_ORDERS)
+    below = _BETA_SQUARED * precision + recall
+    return 100.0 * (1 + _BETA_SQUARED) * precision * recall / below if below else 0.0
+
+
+def _trimmed(*texts: str) -> tuple[str, ...]:
+    """Without what all have in common at both ends, but for what n-grams of a change reach into:
+    their counts differ as before."""
+    reach = max(_ORDERS) - 1
+    first, rest = texts[0], texts[1:]
+    head = max(0, min(common_head(first, each) for each in rest) - reach)
+    short = min(map(len, texts)) - head
+    tail = max(0, min(common_tail(first, each, short) for each in rest) - reach)
+    return tuple(each[head : len(each) - tail] for each in texts)
+
+
+def _ngrams(text: str, n: int) -> Counter[str]:
+    return Counter(text[at : at + n] for at in range(len(text) - n + 1))
+
+
+def _came_and_went(was: Counter[str], text: str, n: int) -> Counter[tuple[bool, str]]:
+    """N-grams that came (True) and that went (False), each as often as it did."""
+    now = _ngrams(text, n)
+    came = {(True, gram): times for gram, times in (now - was).items()}
+    went = {(False, gram): times for gram, times in (was - now).items()}
+    return Counter(came | went)
+
+
+# --- kept and recalled ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Characters of a suggestion that stayed, and how many there were to be had.
+
+    Characters written and characters deleted count alike.
+    """
+
+    right: int  # written by the suggestion and still there, or rightly deleted by it
+    suggested: int  # written and deleted by the suggestion
+    done: int  # written and deleted from base to final
+
+    @property
+    def kept_rate(self) -> float | None:
+        """None: it changed nothing."""
+        return self.right / self.suggested if self.suggested else None
+
+    @property
+    def recall_rate(self) -> float | None:
+        """None: nothing was done."""
+        return self.right / self.done if self.done else None
+
+
+def kept(base: str, candidate: str, final: str) -> Kept | None:
+    """What of a suggestion is in the final text, by words; None: too much differs to tell."""
+    base, candidate, final = _trimmed_lines(base, candidate, final)
+    was, offered, became = (_TOKEN.findall(text) for text in (base, candidate, final))
+    largest = max(len(was) * len(offered), len(was) * len(became), len(offered) * len(became))
+    if largest > _LARGEST:
+        return None
+    stays, in_offered = common_tokens(was, offered)
+    lasts, in_became = common_tokens(was, became)
+    new_offered = [token for token, old in zip(offered, in_offered, strict=True) if not old]
+    new_became = [token for token, old in zip(became, in_became, strict=True) if not old]
+    both = common_tokens(new_offered, new_became)[0]
+    written = sum(len(token) for token, same in zip(new_offered, both, strict=True) if same)
+    gone = [len(token) for token, stay in zip(was, stays, strict=True) if not stay]
+    went = [len(token) for token, last in zip(was, lasts, strict=True) if not last]
+    deleted = sum(
+        len(token)
+        for token, stay, last in zip(was, stays, lasts, strict=True)
+        if not stay and not last
+    )
+    return Kept(
+        right=written + deleted,
+        suggested=sum(map(len, new_offered)) + sum(gone),
+        done=sum(map(len, new_became)) + sum(went),
+    )
+
+
+def common_tokens(
+    one: Sequence[str], other: Sequence[str]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of ``one`` [n] and of ``other`` [m] belong to their longest common subsequence."""
+    in_one, in_other = np.zeros(len(one), np.bool_), np.zeros(len(other), np.bool_)
+    numbers = {token: number for number, token in enumerate({*one, *other})}
+    a = np.asarray([numbers[token] for token in one], np.int64)
+    b = np.asarray([numbers[token] for token in other], np.int64)
+    longest = np.zeros((len(a) + 1, len(b) + 1), np.int32)  # [n + 1, m + 1]
+    for i, token in enumerate(a):
+        with_it = longest[i, :-1] + (b == token)
+        np.maximum.accumulate(np.maximum(longest[i, 1:], with_it), out=longest[i + 1, 1:])
+    i, j = len(a), len(b)
+    while i and j:
+        if a[i - 1] == b[j - 1]:
+            i, j = i - 1, j - 1
+            in_one[i] = in_other[j] = True
+        elif longest[i - 1, j] >= longest[i, j - 1]:
+            i -= 1
+        else:
+            j -= 1
+    return in_one, in_other
+
+
+def _trimmed_lines(*texts: str) -> tuple[str, ...]:
+    """Without the whole lines that all have in common at both ends."""
+    first, rest = texts[0], texts[1:]
+    head = first.rfind("\n", 0, min(common_head(first, each) for each in rest)) + 1
+    short = min(map(len, texts)) - head
+    tail = min(common_tail(first, each, short) for each in rest)
+    newline = first.find("\n", len(first) - tail)
+    tail = len(first) - newline if newline >= 0 else 0
+    return tuple(each[head : len(each) - tail] for each in texts)
+
+
+# --- reversal ------------------------------------------------------------------------------------
+
+
+def reversal_ratio(before: str, base: str, candidate: str) -> float | None:
+    """Of the characters a suggestion changes, the share that undoes the user's last edit.
+
+    Args:
+        before: the document before that edit, which made ``base`` of it.
+
+    Returns:
+        None where the suggestion changes nothing.
+    """
+    done, wanted = _change(before, base), _change(base, candidate)
+    deleted, written = wanted.end - wanted.start, len(wanted.new)
+    if not deleted + written:
+        return None
+    low, high = done.start, done.start + len(done.new)  # what the user wrote, within base
+    if wanted.end < low or high < wanted.start:
+        return 0.0
+    undone = max(0, min(high, wanted.end) - max(low, wanted.start))
+    put_back = common_tokens(list(wanted.new), list(before[done.start : done.end]))[0]
+    return (undone + int(put_back.sum())) / (deleted + written)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    start: int  # index into the old text
+    end: int
+    new: str
+
+
+def _change(old: str, new: str) -> _Change:
+    """The one replacement that makes ``new`` of ``old``, without what stays at its ends."""
+    head = common_head(old, new)
+    tail = common_tail(old, new, min(len(old), len(new)) - head)
+    return _Change(head, len(old) - tail, new[head : len(new) - tail])
+
+
+# --- the rest ------------------------------------------------------------------------------------
+
+
+def errors_added(base: str, candidate: str, language: str) -> int | None:
+    """Syntax errors that a suggestion adds, negative where it mends some; None: no grammar."""
+    before, after = parse(base, language), parse(candidate, language)
+    return None if before is None or after is None else count_errors(after) - count_errors(before)
+
+
+def keystrokes(text: str) -> int:
+    """Keys it takes to type ``text``: a line break brings its indentation along."""
+    return len(re.sub(r"\n[ \t]*", "\n", text))
+
+
+def keystrokes_saved(deleted: str, written: str, jumps: bool) -> int:
+    """What accepting spares: the keys to write it and one to delete what is marked, less Tab, less
+    another where the edit is so far away that the first only jumps there."""
+    return keystrokes(written) + bool(deleted) - 1 - jumps
+
+
+def utility(accepted: bool) -> float:
+    """Worth of having shown a suggestion."""
+    return ACCEPTED if accepted else NOT_ACCEPTED
+
+
+def harmonic_mean(one: float, other: float) -> float:
+    return 2 * one * other / (one + other) if one + other else 0.0
+
+
+def show_quiet_score(delta: float, show_rate: float, quiet_rate: float) -> float:
+    """One number for what is shown, how often it is where something is to be done, and how often
+    nothing is where nothing is: 0 … 1. ``delta`` is a delta chrF."""
+    return delta / 100 * harmonic_mean(show_rate, quiet_rate)

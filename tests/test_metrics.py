@@ -1,0 +1,190 @@
+"""What suggestions are worth: worked examples of every figure."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from redraft.evals import metrics
+from redraft.evals.metrics import (
+    Kept,
+    delta_chrf,
+    errors_added,
+    harmonic_mean,
+    kept,
+    keystrokes_saved,
+    reversal_ratio,
+    show_quiet_score,
+    utility,
+)
+
+# --- delta chrF ----------------------------------------------------------------------------------
+
+
+def test_delta_chrf_of_the_expected_change_is_100() -> None:
+    assert delta_chrf("f(a)", ["f(a, b)"], "f(a, b)") == 100.0
+    assert delta_chrf("f(a)", ["f(a)"], "f(a)") == 100.0
+
+
+def test_delta_chrf_drops_white_space() -> None:
+    assert delta_chrf("f(a)", ["f(a, b)"], "f( a,\n b )") == 100.0
+
+
+def test_delta_chrf_of_another_character() -> None:
+    # O = ab, E = abc, A = abd.
+    # n = 1: dE = +c, dA = +d: nothing right, P = R = 0. n = 2: +bc, +bd: 0. n = 3: +abc, +abd: 0.
+    # n = 4, 5, 6: no text has so many characters, nothing to do: P = R = 1.
+    # P = R = 3/6 = 0.5; F = 5 * 0.5 * 0.5 / (4 * 0.5 + 0.5) = 0.5.
+    assert delta_chrf("ab", ["abc"], "abd") == pytest.approx(50.0)
+
+
+def test_delta_chrf_of_half_of_what_was_wanted() -> None:
+    # O = a, E = abc, A = ab.
+    # n = 1: dE = +b +c, dA = +b: TP 1, FP 0, FN 1: P = 1, R = 1/2.
+    # n = 2: dE = +ab +bc, dA = +ab: P = 1, R = 1/2.
+    # n = 3: dE = +abc, dA = nothing: P = 1 (nothing found), R = 0.
+    # n = 4, 5, 6: nothing to do: P = R = 1.
+    # P = 1; R = (1/2 + 1/2 + 0 + 3) / 6 = 2/3; F = 5 * 2/3 / (4 + 2/3) = 5/7.
+    assert delta_chrf("a", ["abc"], "ab") == pytest.approx(100 * 5 / 7)
+
+
+def test_delta_chrf_counts_what_goes_as_well_as_what_comes() -> None:
+    # O = abc, E = abd, A = ab.
+    # n = 1: dE = -c +d, dA = -c: TP 1 (the deletion), FP 0, FN 1: P = 1, R = 1/2.
+    # n = 2: dE = -bc +bd, dA = -bc: P = 1, R = 1/2.  n = 3: dE = -abc +abd, dA = -abc: the same.
+    # n = 4, 5, 6: nothing to do. P = 1; R = (3 * 1/2 + 3) / 6 = 3/4; F = 5 * 3/4 / (4 + 3/4).
+    assert delta_chrf("abc", ["abd"], "ab") == pytest.approx(100 * 3.75 / 4.75)
+
+
+def test_delta_chrf_of_too_much_costs_precision() -> None:
+    # O = a, E = ab, A = abb.
+    # n = 1: dE = +b, dA = +b +b: TP 1, FP 1: P = 1/2, R = 1.
+    # n = 2: dE = +ab, dA = +ab +bb: P = 1/2, R = 1.  n = 3: dA = +abb: P = 0, R = 1 (none wanted).
+    # n = 4, 5, 6: 1, 1. P = (1/2 + 1/2 + 0 + 3) / 6 = 2/3; R = 1; F = 5 * 2/3 / (4 * 2/3 + 1).
+    assert delta_chrf("a", ["ab"], "abb") == pytest.approx(100 * (10 / 3) / (11 / 3))
+
+
+def test_delta_chrf_takes_the_best_of_several_expected_texts() -> None:
+    assert delta_chrf("ab", ["xyz", "abc"], "abc") == 100.0
+
+
+_TEXT = st.text("ab(", max_size=24)
+
+
+@given(_TEXT, _TEXT, _TEXT, _TEXT, _TEXT)
+@settings(max_examples=60, deadline=None)
+def test_delta_chrf_is_the_same_without_what_all_texts_share(
+    head: str, base: str, wanted: str, found: str, tail: str
+) -> None:
+    texts = [head + middle + tail for middle in (base, wanted, found)]
+    assert delta_chrf(texts[0], [texts[1]], texts[2]) == pytest.approx(_plainly(*texts))
+
+
+def _plainly(base: str, wanted: str, found: str) -> float:
+    """The definition word by word: signed counts of all n-grams of the whole texts."""
+    precision = recall = 0.0
+    for n in range(1, 7):
+        counts = [[t[i : i + n] for i in range(len(t) - n + 1)] for t in (base, wanted, found)]
+        right = too_much = too_little = 0
+        for gram in {gram for each in counts for gram in each}:
+            was, want, got = (each.count(gram) for each in counts)
+            for sign in (1, -1):
+                expected, actual = max(0, sign * (want - was)), max(0, sign * (got - was))
+                right += min(expected, actual)
+                too_much += max(0, actual - expected)
+                too_little += max(0, expected - actual)
+        precision += right / (right + too_much) if right + too_much else 1.0
+        recall += right / (right + too_little) if right + too_little else 1.0
+    p, r = precision / 6, recall / 6
+    return 100 * 5 * p * r / (4 * p + r) if p + r else 0.0
+
+
+# --- kept and recalled ---------------------------------------------------------------------------
+
+
+def test_a_suggestion_that_stays_whole_is_kept_whole() -> None:
+    # Written: ", b" = 3 characters, all there in the end; that is all that was done.
+    assert kept("f(a)\n", "f(a, b)\n", "f(a, b)\n") == Kept(right=3, suggested=3, done=3)
+
+
+def test_a_suggestion_of_which_half_stays() -> None:
+    # Written: "foo", "(", "bar", ")" = 8 characters. The user kept foo( ) = 5 and wrote "x" = 1.
+    found = kept("", "foo(bar)", "foo(x)")
+    assert found == Kept(right=5, suggested=8, done=6)
+    assert found.kept_rate == pytest.approx(5 / 8)
+    assert found.recall_rate == pytest.approx(5 / 6)
+
+
+def test_deleting_what_the_user_deletes_counts() -> None:
+    # Both delete "old" (3); the suggestion writes "new" (3), the user "other" (5).
+    assert kept("old\n", "new\n", "other\n") == Kept(right=3, suggested=6, done=8)
+
+
+def test_what_stood_there_before_is_not_kept_by_the_suggestion() -> None:
+    # "x" is written once more than before; what the user has in the end is the first one alone.
+    assert kept("x\n", "x\nx\n", "x\n") == Kept(right=0, suggested=2, done=0)
+
+
+def test_nothing_suggested_and_nothing_done_have_no_rates() -> None:
+    nothing = kept("a", "a", "a")
+    assert nothing == Kept(0, 0, 0)
+    assert nothing.kept_rate is None
+    assert nothing.recall_rate is None
+
+
+def test_texts_that_differ_beyond_all_measure_are_not_compared() -> None:
+    many = " ".join(map(str, range(4_000)))
+    assert kept("", many, many[::-1]) is None
+
+
+# --- reversal ------------------------------------------------------------------------------------
+
+
+def test_putting_back_what_was_just_changed_is_a_reversal() -> None:
+    assert reversal_ratio("f(old)", "f(new)", "f(old)") == 1.0
+
+
+def test_deleting_half_of_what_was_typed_and_writing_as_much_elsewhere() -> None:
+    # The user wrote "cd". The suggestion makes "x" of "d": one of its two characters undoes.
+    assert reversal_ratio("ab", "abcd", "abcx") == 0.5
+
+
+def test_an_edit_elsewhere_undoes_nothing() -> None:
+    assert reversal_ratio("a\nb\nc", "ax\nb\nc", "ax\nb\ncx") == 0.0
+
+
+def test_going_on_from_the_last_edit_undoes_nothing() -> None:
+    assert reversal_ratio("f(", "f(a", "f(a, b") == 0.0
+
+
+def test_no_change_has_no_reversal_ratio() -> None:
+    assert reversal_ratio("a", "b", "b") is None
+
+
+# --- the rest ------------------------------------------------------------------------------------
+
+
+def test_syntax_errors_are_counted_against_the_text_before() -> None:
+    assert errors_added("x = 1\n", "x = (1\n", "python") == 1
+    assert errors_added("x = (1\n", "x = (1)\n", "python") == -1
+    assert errors_added("x", "y", "klingon") is None
+
+
+def test_keystrokes_saved_count_a_line_break_with_its_indentation_once() -> None:
+    assert keystrokes_saved("", "if x:\n        return", jumps=False) == 12 - 1
+    assert keystrokes_saved("old", "new", jumps=True) == 3 + 1 - 2
+
+
+def test_utility_is_worth_showing_from_one_in_four_on() -> None:
+    assert utility(True) + 3 * utility(False) == 0.0
+
+
+def test_scores_of_showing_and_of_staying_quiet() -> None:
+    assert harmonic_mean(0.5, 1.0) == pytest.approx(2 / 3)
+    assert harmonic_mean(0.0, 0.0) == 0.0
+    assert show_quiet_score(60.0, 0.5, 1.0) == pytest.approx(0.4)
+
+
+def test_common_tokens_are_the_longest_common_subsequence() -> None:
+    one, other = metrics.common_tokens(list("abcbdab"), list("bdcaba"))
+    assert one.sum() == other.sum() == 4  # the textbook's example
