@@ -1,0 +1,233 @@
+"""The documents of a recording, rebuilt event by event, and who wrote what in them.
+
+Texts are kept as UTF-16, in which the format's offsets are exact, halves of surrogate pairs
+included. Knows nothing of files, of time, or of the session.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..lsp.documents import Change, split_lines
+from ..lsp.recorder_entries import Source
+from ..lsp.translate import Position, Range, index_at, units
+from ..model.errors import InvalidRequest
+from .stream_format import (
+    Changed,
+    Closed,
+    Encountered,
+    Event,
+    Opened,
+    RestoreContent,
+    SetContent,
+    StoreContent,
+    TextEdit,
+)
+
+_UTF16 = "utf-16-le"
+_KEEP = "surrogatepass"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Text[start:end] and how it came there."""
+
+    start: int  # index into the text
+    end: int  # index into the text, exclusive
+    source: Source
+
+
+@dataclass(slots=True)
+class _Run:
+    """So many UTF-16 code units of one origin; None: there from the beginning."""
+
+    length: int
+    source: Source | None
+
+
+@dataclass(slots=True)
+class _Document:
+    path: str
+    data: bytes = b""  # UTF-16: offsets of the format are exact in it, halves of pairs included
+    text: str | None = ""  # the same decoded; None: not yet
+    version: int | None = None
+    is_open: bool = False
+    is_known: bool = False  # its text was told
+    runs: list[_Run] = field(default_factory=list)
+
+
+class Documents:
+    """The documents of a stream as they are after the events applied so far."""
+
+    def __init__(self) -> None:
+        self._documents: dict[int, _Document] = {}
+        self._stored: dict[str, bytes] = {}
+
+    @property
+    def ids(self) -> list[int]:
+        """Of the documents whose text is known."""
+        return [id_ for id_, document in self._documents.items() if document.is_known]
+
+    def text(self, document: int) -> str:
+        """As the editor has it, with its own line ends."""
+        found = self._find(document)
+        if found.text is None:
+            found.text = found.data.decode(_UTF16, _KEEP)
+        return found.text
+
+    def path(self, document: int) -> str:
+        return self._find(document).path
+
+    def version(self, document: int) -> int | None:
+        return self._find(document).version
+
+    def is_open(self, document: int) -> bool:
+        return self._find(document).is_open
+
+    def index(self, document: int, offset: int) -> int:
+        """The index into :meth:`text` of an offset in UTF-16 code units."""
+        return index_at(self.text(document), offset)
+
+    def line(self, document: int, offset: int) -> int:
+        """The 0-based line of an offset in UTF-16 code units."""
+        return self.text(document).count("\n", 0, self.index(document, offset))
+
+    def with_path(self, path: str) -> list[int]:
+        """The documents of that path, oldest first."""
+        return [id_ for id_, document in self._documents.items() if document.path == path]
+
+    def apply(self, event: Event) -> None:
+        """Let an event happen.
+
+        Raises:
+            InvalidRequest: it changes a document that was never shown, or beyond its end.
+        """
+        match event:
+            case Encountered():
+                self._documents[event.document] = _Document(event.path)
+            case SetContent():
+                self._set(event.document, event.version, event.text.encode(_UTF16, _KEEP))
+            case StoreContent():
+                self._stored[event.content_id] = self._find(event.document).data
+            case RestoreContent():
+                self._set(event.document, event.version, self._restored(event))
+            case Opened():
+                self._find(event.document).is_open = True
+            case Closed():
+                self._find(event.document).is_open = False
+            case Changed():
+                self._change(event)
+
+    def spans(self, document: int) -> tuple[Span, ...]:
+        """What was put into the text since it was first seen, in order."""
+        text, at, spans = self.text(document), 0, []
+        for run in self._find(document).runs:
+            if run.source is not None:
+                start, end = index_at(text, at), index_at(text, at + run.length)
+                spans.append(Span(start, end, run.source))
+            at += run.length
+        return tuple(span for span in spans if span.start < span.end)
+
+    def _find(self, document: int) -> _Document:
+        found = self._documents.get(document)
+        if found is None:
+            raise InvalidRequest(f"document {document} is used before the recording introduces it")
+        return found
+
+    def _set(self, document: int, version: int | None, data: bytes) -> None:
+        found = self._find(document)
+        found.data, found.text, found.version = data, None, version
+        found.is_known = True
+        found.runs = [_Run(len(data) // 2, None)]
+
+    def _restored(self, event: RestoreContent) -> bytes:
+        data = self._stored.get(event.content_id)
+        if data is None:
+            raise InvalidRequest(
+                f"the text {event.content_id!r} of document {event.document} was never stored"
+            )
+        return data
+
+    def _change(self, event: Changed) -> None:
+        found = self._find(event.document)
+        check_edits(event, len(found.data) // 2)
+        for edit in reversed(event.edits):
+            put = edit.text.encode(_UTF16, _KEEP)
+            found.data = found.data[: 2 * edit.start] + put + found.data[2 * edit.end :]
+            _splice(found.runs, edit.start, edit.end, _Run(len(put) // 2, event.source))
+        found.text, found.version = None, event.version
+
+
+def check_edits(event: Changed, length: int) -> None:
+    """Refuse edits that overlap or lie beyond a text of ``length`` code units."""
+    end = 0
+    for edit in event.edits:
+        if not end <= edit.start <= edit.end <= length:
+            raise InvalidRequest(
+                f"the change at {event.time_ms} ms replaces [{edit.start}, {edit.end}) of document "
+                f"{event.document}, which has {length} code units"
+                + (f", and edits up to {end} came before" if end else "")
+            )
+        end = edit.end
+
+
+def _splice(runs: list[_Run], start: int, end: int, new: _Run) -> None:
+    """Put a run in place of the units [start, end)."""
+    kept: list[_Run] = []
+    at, placed = 0, False
+    for run in runs:
+        head = max(0, min(run.length, start - at))
+        tail = max(0, min(run.length, at + run.length - end))
+        if head:
+            _append(kept, _Run(head, run.source))
+        if not placed and at + run.length >= start:
+            _append(kept, new)
+            placed = True
+        if tail and at + run.length > end:
+            _append(kept, _Run(tail, run.source))
+        at += run.length
+    if not placed:
+        _append(kept, new)
+    runs[:] = kept
+
+
+def _append(runs: list[_Run], run: _Run) -> None:
+    if not run.length:
+        return
+    if runs and runs[-1].source == run.source:
+        runs[-1] = _Run(runs[-1].length + run.length, run.source)
+    else:
+        runs.append(run)
+
+
+def typed_spans(documents: Documents, document: int) -> tuple[Span, ...]:
+    """What of the text the user typed, key by key: the only ground truth there is. Pastes, accepted
+    suggestions, undone and foreign text are not in it."""
+    return tuple(span for span in documents.spans(document) if span.source == "user")
+
+
+def content_changes(text: str, edits: Sequence[TextEdit]) -> tuple[Change, ...]:
+    """Edits of ``text`` as a language client would send them: the last place first, so that each
+    holds in what the one before it left."""
+    starts = _line_starts(text)
+    return tuple(
+        Change(edit.text, Range(_position(starts, edit.start), _position(starts, edit.end)))
+        for edit in reversed(edits)
+    )
+
+
+def _line_starts(text: str) -> list[int]:
+    """Where each line begins, in code units."""
+    lines, ends = split_lines(text)
+    starts, at = [], 0
+    for line, line_end in zip(lines, ends, strict=True):
+        starts.append(at)
+        at += units(line) + len(line_end)
+    return starts
+
+
+def _position(starts: Sequence[int], offset: int) -> Position:
+    line = bisect_right(starts, offset) - 1
+    return Position(line, offset - starts[line])
