@@ -106,6 +106,16 @@ class Answer:
         self._set(0, token, probability, fixed=True)
         self._conclude(checked_clean=False)
 
+    def open_with(self, tokens: Seq[int], probabilities: Seq[float], steps: int) -> None:
+        """Begin with ``tokens`` that somebody else chose in ``steps`` passes; the next canvas comes
+        behind them."""
+        self.steps += steps
+        self._settled += tokens
+        self._settled_p += probabilities
+        self.last_token = tokens[-1]
+        self._clear()
+        self.finish = self._finish()
+
     def first_choices(
         self, out: CanvasOutput | CausalOutput, count: int
     ) -> list[tuple[int, float]]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def denoise(
         Cancelled: ``cancelled`` said so.
     """
     answer = Answer(brief, last_token, rng)
-    run = _Run(sequence, cancelled, on_step)
+    run = Run(sequence, cancelled, on_step)
     run.finish(answer)
     return Denoised((answer.draft(),), run.passes, run.prefilled)
 
@@ -113,7 +114,7 @@ def denoise_packed(
     share packed passes; a row that needs more goes on alone. ``on_step`` follows the first row.
     The sequence is left as it came.
     """
-    run = _Run(sequence, cancelled, on_step)
+    run = Run(sequence, cancelled, on_step)
     base = len(sequence.tokens)
     if brief.judged:
         rows = run.write_rows(brief, last_token, rng, count)
@@ -133,13 +134,13 @@ def denoise_packed(
     return _ranked(rows, run)
 
 
-def _ranked(rows: list[Answer], run: _Run) -> Denoised:
+def _ranked(rows: list[Answer], run: Run) -> Denoised:
     drafts = {row.draft().token_ids: row.draft() for row in reversed(rows)}
     ranked = sorted(drafts.values(), key=lambda draft: -draft.confidence.mean)
     return Denoised(tuple(ranked), run.passes, run.prefilled)
 
 
-class _Run:
+class Run:
     """Passes over one sequence, counted."""
 
     def __init__(
@@ -213,6 +214,18 @@ class _Run:
             row.settle(1)
             self.finish(row)
         return [*rows, *alternatives]
+
+    def hold(self, base: int, tokens: list[int]) -> None:
+        """Have the sequence hold ``tokens`` behind its first ``base``, computing no more than
+        is not there already."""
+        there = self.sequence.tokens[base : base + len(tokens)]
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(there, tokens, strict=False)))
+        self.sequence.truncate(base + common)
+        if common < len(tokens):
+            if self.cancelled():
+                raise Cancelled
+            self.sequence.prefill(np.asarray(tokens[common:], dtype=np.int64))
+            self.prefilled += len(tokens) - common
 
     def step(self, rows: list[Answer], logits: bool = False) -> list[CanvasOutput]:
         """One denoise step for all ``rows``."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .plan import Plan
-from .records import Confidence
+from .records import LEAST_LOG, Confidence
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -42,8 +42,13 @@ def confidence(probabilities: Seq[float]) -> Confidence:
         return Confidence(mean=0.0, minimum=0.0, first=0.0)
     clipped = np.clip(np.asarray(probabilities, dtype=np.float64), 0.0, 1.0)
     with np.errstate(divide="ignore"):
-        mean = float(np.exp(np.mean(np.log(clipped))))
-    return Confidence(mean=mean, minimum=float(clipped.min()), first=float(clipped[0]))
+        logs = np.log(clipped)
+    return Confidence(
+        mean=float(np.exp(logs.mean())),
+        minimum=float(clipped.min()),
+        first=float(clipped[0]),
+        total=max(float(logs.sum()), LEAST_LOG),
+    )
 
 
 def decode(data: bytes) -> str:

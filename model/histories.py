@@ -293,8 +293,9 @@ def begin_typing(
 
 
 def cursor_line_of(hunk: Hunk, last_edit: int | None, total: int, rng: random.Random) -> int:
-    """Where the person is: at the last edit when it is near, else around the target."""
-    if last_edit is not None and abs(last_edit - hunk.first) <= 14 and rng.random() < 0.6:
+    """Where the person is: at the last edit when it is near, else around the target. A cursor that
+    stood at the target as a rule would teach that nothing is to be done elsewhere."""
+    if last_edit is not None and abs(last_edit - hunk.first) <= 24 and rng.random() < 0.85:
         return min(last_edit, total - 1)
     around = hunk.first + round(rng.gauss(0, 4))
     return min(max(around, 0), total - 1)

@@ -22,13 +22,14 @@ from .histories import (
 from .records import RecentEdit
 
 _FAR = 40  # lines between the cursor and an edit that its region does not reach
+_ALL_DONE = 0.15  # of the moments of a change that repeats itself
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A document in the middle of a commit, and the edit to predict."""
 
-    kind: Literal["edit", "typing", "none"]
+    kind: Literal["edit", "repeat", "typing", "none"]
     lines: list[str]
     edits: tuple[RecentEdit, ...]
     target: Hunk | None  # None: nothing is left to do here
@@ -52,7 +53,7 @@ def draw_moment(change: Change, typing: float, rng: random.Random) -> Moment:
         started = begin_typing(state, hunk, rng.randrange(1_000))
         if started:
             return Moment("typing", started[0], edits, *started[1:])
-    block = begin_block(hunk, rng) if len(hunk.new) > 6 or rng.random() < 0.2 else None
+    block = begin_block(hunk, rng) if rng.random() < (0.7 if len(hunk.new) > 6 else 0.1) else None
     if block:
         written, rest = block
         state, more, _ = apply_history(change.path, state, [written], 1)
@@ -61,6 +62,23 @@ def draw_moment(change: Change, typing: float, rng: random.Random) -> Moment:
     here = end_of_edits(change.old, hunks[:at])
     line = cursor_line_of(hunk, here[0] if here else None, len(state), rng)
     return Moment("edit", state, edits, hunk, _cursor(state, line, here, rng))
+
+
+def draw_repeat(change: Change, rng: random.Random) -> Moment:
+    """Some hunks of a change that repeats itself are done: the next one, or nothing after the
+    last."""
+    hunks = change.hunks
+    at = rng.randint(1, len(hunks) - 1)
+    if rng.random() < _ALL_DONE:
+        at = len(hunks)
+    state, edits, hunk = apply_history(change.path, change.old, hunks, at)
+    here = end_of_edits(change.old, hunks[:at])
+    assert here is not None  # at least one hunk is applied
+    if at == len(hunks):
+        return Moment("none", state, edits, None, here)
+    if abs(here[0] - hunk.first) > _FAR:
+        here = _cursor(state, cursor_line_of(hunk, None, len(state), rng), None, rng)
+    return Moment("repeat", state, edits, hunk, here)
 
 
 def nothing_left(change: Change, rng: random.Random) -> Moment:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .backend import IntArray
 from .config import ModelConfig
-from .records import Confidence, Finish
+from .records import Confidence, Finish, Source
 
 
 class Constraint(Protocol):
@@ -82,6 +82,7 @@ class Draft:
     steps: int  # denoise steps this answer took part in
     repaired: int  # tokens placed and then replaced, by the canvas or by the causal pass
     finish: Finish
+    source: Source = "model"
 
     @property
     def ended(self) -> bool:

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from .config import ModelConfig
 from .errors import RedraftError
 from .plan import Constraint
+from .ranges import next_chars
 from .records import EditRequest, RecentEdit, RelatedFile
 from .tokens import EDIT, FILE, HISTORY, PREFIX, REGION, SUFFIX, Tokenizer, unfinished_word
 
@@ -399,41 +400,25 @@ class ValidRange:
     """The answer begins with a range of lines within the region, or is END at once."""
 
     def __init__(self, count: int, tokenizer: Tokenizer, end_token: int) -> None:
-        self._count = count
+        self.count = count
         self._end = end_token
         self._size = len(tokenizer.vocab_bytes)
         self._index = _vocab_index(tokenizer)
+
+    @property
+    def chars(self) -> dict[str, int]:
+        """The token of each character that a range is made of."""
+        return {char: self._index.exactly(char.encode())[0] for char in "0123456789-\n"}
 
     def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
         if b"\n" in written:
             return None
         mask = np.zeros(self._size, dtype=np.bool_)
-        for char in self.next_chars(written.decode("ascii", "replace")):
+        for char in next_chars(written.decode("ascii", "replace"), self.count):
             mask[self._index.exactly(char.encode())] = True
         if not written:
             mask[self._end] = True
         return mask
-
-    def next_chars(self, written: str) -> set[str]:
-        """Characters that keep ``written`` the beginning of a valid range line."""
-        first, dash, last = written.partition("-")
-        if not dash:
-            found = _next_digits(first, 1, self._count + 1)
-            return found | {"-"} if first else found
-        low = int(first) - 1
-        found = _next_digits(last, low, self._count)
-        complete = last and str(int(last)) == last and low <= int(last) <= self._count
-        return found | {"\n"} if complete else found
-
-
-def _next_digits(written: str, low: int, high: int) -> set[str]:
-    """Digits that may follow ``written`` as the beginning of a number in low … high."""
-    place = len(written)
-    return {
-        text[place]
-        for text in map(str, range(low, high + 1))
-        if len(text) > place and text.startswith(written)
-    }
 
 
 class _VocabIndex:

@@ -14,9 +14,13 @@ from typing import Literal, Protocol
 Task = Literal["infill", "next_edit"]
 Quality = Literal["low", "medium", "high"]
 Finish = Literal["end", "length", "stop"]
+#: Who thought of a candidate: the model, a recent edit that is repeated, or both alike.
+Source = Literal["model", "repeat", "both"]
 
 #: The largest context the engine accepts, in tokens.
 MAX_CONTEXT_TOKENS = 32_768
+#: Natural logarithm in place of that of a probability of 0: JSON knows no infinity.
+LEAST_LOG = -1e4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +68,15 @@ class EditRequest:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure the denoiser was of a candidate's tokens, each as a probability in 0 … 1."""
+    """How sure the model was of a candidate's tokens: probabilities in 0 … 1, and for the gate
+    natural logarithms of probabilities, LEAST_LOG … 0."""
 
     mean: float  # geometric mean over the tokens, END included
     minimum: float
     first: float  # of the first token
+    total: float = 0.0  # log: of the whole answer, END included
+    place: float | None = None  # log: next edit: of its range of lines, whatever is written there
+    nothing: float | None = None  # log: next edit: of no edit at all, at the same moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,7 @@ class Candidate:
     tokens: int  # tokens the denoiser placed, END included
     steps: int  # denoise steps (forward passes over the canvas)
     finish: Finish
+    source: Source = "model"
 
 
 @dataclass(frozen=True, slots=True)

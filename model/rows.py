@@ -25,13 +25,14 @@ from .histories import (
     region_of,
 )
 from .middles import Middle, MiddleKind, Source, choose_middle, draw_kind
-from .moments import Moment, draw_moment, nothing_left
+from .moments import Moment, draw_moment, draw_repeat, nothing_left
 from .neighbours import Neighbours, changed_with
 from .prompt import encode_edit, render, window
 from .records import EditRequest, RecentEdit, RelatedFile, Task
+from .renames import repeated_change
 from .tokens import PREFIX, Tokenizer
 
-Kind = MiddleKind | Literal["edit", "typing", "none"]
+Kind = MiddleKind | Literal["edit", "repeat", "typing", "none"]
 _TRIES = 3
 _SPARE = 4  # times its wanted length: the room a prompt is rendered with, so that nothing is cut
 
@@ -40,7 +41,7 @@ _SPARE = 4  # times its wanted length: the room a prompt is rendered with, so th
 class Recipe:
     """What rows are made of; shares lie in 0 … 1."""
 
-    edit_share: float = 0.45  # of all rows ask for the next edit, the rest for an infill
+    edit_share: float = 0.48  # of all rows ask for the next edit, the rest for an infill
     max_answer: int = 64  # tokens; longer targets are skipped
     budgets: tuple[int, ...] = (256, 384, 512, 768, 1_024)  # prompt budgets in tokens, drawn by
     budget_weights: tuple[float, ...] = (20, 35, 25, 15, 5)
@@ -49,8 +50,9 @@ class Recipe:
     edits_room: float = 0.35  # share of the budget that the recent edits take at most
     related: float = 0.4  # rows with excerpts of other files, where there are any
     nothing_left: float = 0.1  # next-edit rows whose answer is END at once
-    reveal: float = 0.5  # next-edit rows whose prompt states the range
-    typing: float = 0.2  # next-edit rows cut in the middle of a line being typed
+    repeats: float = 0.15  # rows of files that ask for a made-up change's next place instead
+    reveal: float = 0.3  # next-edit rows whose prompt states the range
+    typing: float = 0.12  # next-edit rows cut in the middle of a line being typed
     serving_window: float = 0.5  # next-edit rows with the region that serving takes by default
 
     def budget(self, rng: random.Random) -> int:
@@ -190,6 +192,23 @@ def edit_row(
     return None
 
 
+def repeat_row(
+    source: Source, kit: Kit, rng: random.Random, related: tuple[RelatedFile, ...] = ()
+) -> Row | None:
+    """A next-edit row from a file: one change is made here and there, the next place is asked."""
+    for _ in range(_TRIES):
+        change = repeated_change(source.path, source.lines, rng)
+        if change is None:
+            continue
+        moment = draw_repeat(change, rng)
+        row = _render_edit(
+            source.path, moment, moment.edits[-rng.randint(1, 5) :], related, kit, rng
+        )
+        if row:
+            return row
+    return None
+
+
 def _edits_of(before: Sequence[Change], rng: random.Random) -> tuple[RecentEdit, ...]:
     """The last edits in the file that was edited before this one."""
     if not before:
@@ -278,11 +297,17 @@ def rows_of(
 def _rows_of_file(
     record: dict[str, Any], kit: Kit, rng: random.Random, times: int, neighbours: Neighbours | None
 ) -> Iterator[Row]:
-    """From a line of ``*-files.jsonl``: ``{repo, path, language, text}``."""
+    """From a line of ``*-files.jsonl``, ``{repo, path, language, text}``.
+
+    Infill rows, and next-edit rows of changes made up in it.
+    """
     source = Source(record["path"], record["text"].replace("\r\n", "\n"))
     for _ in range(times):
-        near = neighbours if neighbours and rng.random() < kit.recipe.related else ()
-        row = infill_row(source, kit, rng, related=near)
+        if rng.random() < kit.recipe.repeats:
+            row = repeat_row(source, kit, rng)
+        else:
+            near = neighbours if neighbours and rng.random() < kit.recipe.related else ()
+            row = infill_row(source, kit, rng, related=near)
         if row:
             yield row
 

@@ -10,10 +10,11 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Collection
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast, get_args
 
 from .errors import EngineGone, InvalidRequest, Overloaded, RedraftError
 from .records import (
+    LEAST_LOG,
     MAX_CONTEXT_TOKENS,
     Candidate,
     CanvasState,
@@ -23,6 +24,7 @@ from .records import (
     Prediction,
     RecentEdit,
     RelatedFile,
+    Source,
     Stats,
 )
 
@@ -349,14 +351,19 @@ def _read_candidate(data: object, where: str) -> Candidate:
         tokens=fields.integer("tokens", 0),
         steps=fields.integer("steps", 0),
         finish=fields.one_of("finish", ("end", "length", "stop")),
+        source=fields.one_of("source", get_args(Source), "model"),
     )
 
 
 def _read_confidence(data: object, where: str) -> Confidence:
     # A hair above 1 is float32 rounding of a softmax, not a fault.
     fields = Fields(data, where)
-    mean, minimum, first = (fields.number(key, 0, 1.001) for key in _names(Confidence))
-    return Confidence(mean, minimum, first)
+    mean, minimum, first = (fields.number(key, 0, 1.001) for key in ("mean", "minimum", "first"))
+    total = fields.number("total", LEAST_LOG, 0.01, 0.0)
+    place, nothing = (
+        fields.number(key, LEAST_LOG, 0.01, None) for key in ("place", "nothing")
+    )
+    return Confidence(mean, minimum, first, total, place, nothing)
 
 
 def _read_stats(data: object, where: str) -> Stats:
