@@ -6,24 +6,13 @@ camelCase or snake_case, at the top or under the key ``redraft``. Knows nothing 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from ..model.gate import Eagerness, threshold
 from ..model.records import MAX_CONTEXT_TOKENS, Quality
-
-Eagerness = Literal["low", "medium", "high"]
-
-#: A suggestion whose mean token probability is below this is not shown; "high" shows all. Of gaps
-#: in held-out commits redraft-135m 0.2.0 filled exactly 10 of 16 at 0.9 and above, 6 of 36 from 0.8
-#: to 0.9, 3 of 112 from 0.6 to 0.8, 3 of 72 below. The gate's calibration replaces these.
-THRESHOLDS: dict[Eagerness, float] = {"low": 0.90, "medium": 0.80, "high": 0.0}
-
-#: The same for next edits, by the same kind of probability. They stand in the way of what is there
-#: already, so they have to be surer: of 39 edits in held-out commits, none at 0.9 or above, 0.2.0
-#: foresaw none exactly.
-EDIT_THRESHOLDS: dict[Eagerness, float] = {"low": 0.95, "medium": 0.90, "high": 0.0}
 
 #: Files whose text must never reach a model, whatever the user set elsewhere, and lock files, where
 #: a suggestion is never wanted. Matched against the name and the path, in lower case.
@@ -73,7 +62,7 @@ class LspSettings(BaseModel):
     #: ms between the last keystroke and the question to the model, before it adapts to what the
     #: user accepts. 100 ms is below what people notice and above the gap inside a burst of keys.
     delay_ms: float = Field(default=100.0, ge=0, le=10_000)
-    #: How readily suggestions are shown; see THRESHOLDS and EDIT_THRESHOLDS.
+    #: How readily suggestions are shown; see model/gate.py.
     eagerness: Eagerness = "medium"
     #: Predict the next edit, for clients that ask for it. Ghost text does not depend on it.
     next_edits: bool = True
@@ -102,11 +91,11 @@ class LspSettings(BaseModel):
 
     @property
     def threshold(self) -> float:
-        return THRESHOLDS[self.eagerness]
+        return threshold("infill", self.eagerness)
 
     @property
     def edit_threshold(self) -> float:
-        return EDIT_THRESHOLDS[self.eagerness]
+        return threshold("next_edit", self.eagerness)
 
 
 def updated(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, ...]]:

@@ -337,13 +337,23 @@ def serve(
     variant: Variant = None,
     provider: Provider = None,
     threads: Threads = None,
+    eagerness: Annotated[
+        str | None,
+        typer.Option(help="How readily next edits are given: low, medium or high (all)."),
+    ] = None,
 ) -> None:
     """Answer completions over HTTP (OpenAI's and Mercury's formats). The key: REDRAFT_API_KEY."""
     from .serve import run_server
 
     _log_to_stderr()
     settings = _settings(
-        host=host, port=port, model=model, variant=variant, provider=provider, threads=threads
+        host=host,
+        port=port,
+        model=model,
+        variant=variant,
+        provider=provider,
+        threads=threads,
+        eagerness=eagerness,
     )
     asyncio.run(run_server(settings))
 

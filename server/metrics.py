@@ -65,6 +65,16 @@ class Metrics:
             registry=self.registry,
         )
 
+        self._abstentions = Counter(
+            "redraft_abstentions",
+            "Answers of the completion routes that suggest nothing, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
+
+    def abstained(self, reason: str) -> None:
+        self._abstentions.labels(reason).inc()
+
     def observe(self, task: str, prediction: Prediction) -> None:
         stats = prediction.stats
         self._answers.labels(task, "candidates" if prediction.candidates else "nothing").inc()

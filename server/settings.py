@@ -17,6 +17,7 @@ from typing import Any, Literal
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from redraft.model.errors import SettingsError
+from redraft.model.gate import Eagerness
 
 ENV_PREFIX = "REDRAFT_"
 
@@ -80,6 +81,13 @@ class Settings(BaseModel):
         4,
         ge=1,
         description="most stop strings of a completion request, as in OpenAI's API",
+    )
+    eagerness: Eagerness = Field(
+        "medium",
+        description=(
+            "how readily next edits are given to clients that do not say so themselves: low, "
+            "medium or high, which gives all"
+        ),
     )
     shutdown_s: float = Field(
         3.0,

@@ -27,6 +27,7 @@ class EditPredictor(ScriptedPredictor):
 
     edit: LineEdit | None = None
     finish: str = "end"
+    confidence: float = 0.9  # mean over the tokens
 
     def _prediction(self, request: EditRequest) -> Prediction:
         if request.task == "infill":
@@ -39,7 +40,7 @@ class EditPredictor(ScriptedPredictor):
         top = request.region[0]
         body = "".join(f"{line}\n" for line in lines)
         span = replace_lines(request.text, top + first - 1, top + last, body)
-        candidate = Candidate(*span, Confidence(0.9, 0.5, 0.8), 5, 3, self.finish)  # type: ignore[arg-type]
+        candidate = Candidate(*span, Confidence(self.confidence, 0.5, 0.8), 5, 3, self.finish)  # type: ignore[arg-type]
         return Prediction("p-1", "fake-1m int8", (candidate,), "", stats)
 
 

@@ -128,7 +128,7 @@ def test_no_edit_is_exactly_none_with_the_reason_beside_it() -> None:
     body = ask(content, EditPredictor(edit=None))
     assert body["choices"][0]["message"]["content"] == "None"
     assert body["choices"][0]["finish_reason"] == "stop"
-    assert body["redraft"] == {"reason": "nothing to change"}
+    assert body["redraft"] == {"reason": "nothing to change", "abstained": "nothing"}
 
 
 def test_an_edit_that_changes_nothing_is_none() -> None:

@@ -114,7 +114,7 @@ def test_no_edit_is_empty_text_with_the_reason_beside_it() -> None:
         "logprobs": None,
         "finish_reason": "stop",
     }
-    assert body["redraft"] == {"reason": "nothing to change"}
+    assert body["redraft"] == {"reason": "nothing to change", "abstained": "nothing"}
     assert body["id"]
     assert body["usage"]["total_tokens"] == 40
 

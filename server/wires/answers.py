@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
+from redraft.model.gate import sureness, unsure
 from redraft.model.prompt import InvalidAnswer, Prompt, read_answer
 from redraft.model.records import (
     Candidate,
@@ -30,6 +31,10 @@ NO_PATH = "untitled"
 NO_CHANGE = "The model would change nothing here."
 LONG_LINE = "The line at the cursor is too long to be predicted on."
 
+#: Why nothing is suggested, as it is counted: the prompt cannot be read · the line at the cursor is
+#: too long · the model had nothing to say · it was not sure enough.
+Abstention = Literal["unreadable", "long_line", "nothing", "below_threshold"]
+
 
 class Answer(NamedTuple):
     """One choice."""
@@ -37,6 +42,7 @@ class Answer(NamedTuple):
     text: str
     finish: str  # "stop" or "length"
     reason: str = ""  # why nothing is suggested, for people
+    abstained: Abstention | None = None  # the same for machines; None: something is suggested
 
 
 class Question(Protocol):
@@ -54,10 +60,16 @@ class Question(Protocol):
         ...
 
 
-def question(meant: Middle | Rewrite | Unknown, template: EditRequest) -> Question:
-    """What to ask for ``meant``, with the sampling fields of ``template``."""
+def question(
+    meant: Middle | Rewrite | Unknown, template: EditRequest, threshold: float = 0.0
+) -> Question:
+    """What to ask for ``meant``, with the sampling fields of ``template``.
+
+    Args:
+        threshold: of a region's rewriting, confidence from which it is given.
+    """
     if isinstance(meant, Rewrite):
-        return Rewriting(meant, edit_request(meant.excerpt, template))
+        return Rewriting(meant, edit_request(meant.excerpt, template), threshold)
     if isinstance(meant, Unknown):
         return Unanswered(meant.reason)
     before, after = unix(meant.before), unix(meant.after)
@@ -81,7 +93,7 @@ class Unanswered:
         return None
 
     def answers(self, prediction: Prediction | None) -> list[Answer]:
-        return [Answer("", "stop", self.reason)]
+        return [Answer("", "stop", self.reason, "unreadable")]
 
     def state(self, state: CanvasState) -> str | None:
         return None
@@ -96,7 +108,7 @@ class Infilling:
 
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         if prediction is None or not prediction.candidates:
-            return [Answer("", "stop", prediction.reason if prediction else "")]
+            return [Answer("", "stop", prediction.reason if prediction else "", "nothing")]
         return [
             Answer(self._outside(candidate.text), FINISH_REASONS[candidate.finish])
             for candidate in prediction.candidates
@@ -119,13 +131,27 @@ class Rewriting:
 
     meant: Rewrite
     request: EditRequest | None
+    threshold: float  # confidence of a candidate that is given
 
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         if prediction is None:
-            return [Answer(self._written(None), "stop", LONG_LINE)]
-        regions = [rewrite(self.meant.excerpt, one) for one in prediction.candidates]
-        found = [Answer(self._written(region), "stop") for region in regions if region is not None]
-        return found or [Answer(self._written(None), "stop", prediction.reason or NO_CHANGE)]
+            return [self._none(LONG_LINE, "long_line")]
+        found, too_unsure = [], ""
+        for candidate in prediction.candidates:
+            region = rewrite(self.meant.excerpt, candidate)
+            objection = unsure(sureness(candidate), self.threshold)
+            if region is not None and not objection:
+                found.append(Answer(self._written(region), "stop"))
+            elif region is not None:
+                too_unsure = too_unsure or objection
+        if found:
+            return found
+        if too_unsure:
+            return [self._none(f"{too_unsure} (see 'eagerness')", "below_threshold")]
+        return [self._none(prediction.reason or NO_CHANGE, "nothing")]
+
+    def _none(self, reason: str, abstained: Abstention) -> Answer:
+        return Answer(self._written(None), "stop", reason, abstained)
 
     def state(self, state: CanvasState) -> str | None:
         if self.request is None or self.request.region is None:

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from redraft.model.errors import InvalidRequest, UnknownModel
+from redraft.model.gate import EAGERNESS, threshold
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.wire import Fields, Json, check_text
 
+from ..service import Service
 from ..settings import Settings
-from .answers import NO_PATH, Question, question
+from .answers import NO_PATH, Answer, Question, question
 from .markers import Middle, Rewrite, Unknown
 from .regions import MAX_EDIT_TOKENS, unix
 
@@ -49,7 +51,7 @@ def read_ask(fields: Fields, meant: Middle | Rewrite | Unknown, settings: Settin
         candidates=fields.integer("n", 1, settings.max_candidates, 1),
     )
     return Ask(
-        question=question(meant, template),
+        question=question(meant, template, read_threshold(fields, settings)),
         model=fields.text("model", None),
         stream=fields.flag("stream", False),
         include_usage=options.flag("include_usage", False),
@@ -85,6 +87,13 @@ def read_sampling(
         stop=stop,
         candidates=candidates,
     )
+
+
+def read_threshold(fields: Fields, settings: Settings) -> float:
+    """How sure an edit must be to be given: as the request's ``eagerness`` says, ours in addition
+    to every format, or else the server's."""
+    eagerness = fields.one_of("eagerness", EAGERNESS, settings.eagerness)
+    return threshold("next_edit", eagerness)
 
 
 def read_stop(fields: Fields, most: int) -> tuple[str, ...]:
@@ -146,9 +155,20 @@ class Head:
         }
 
 
-def why(reason: str) -> Json:
-    """Why an answer suggests nothing, for people; clients pass over fields they do not know."""
-    return {"redraft": {"reason": reason}} if reason else {}
+def answered(service: Service, asked: Question, prediction: Prediction | None) -> list[Answer]:
+    """The choices of an answer, best first, counted where nothing is suggested."""
+    answers = asked.answers(prediction)
+    if answers[0].abstained is not None:
+        service.metrics.abstained(answers[0].abstained)
+    return answers
+
+
+def why(answer: Answer) -> Json:
+    """Why an answer suggests nothing, for people and for machines; clients pass over fields they do
+    not know."""
+    if answer.abstained is None:
+        return {}
+    return {"redraft": {"reason": answer.reason, "abstained": answer.abstained}}
 
 
 def usage(prediction: Prediction | None) -> Json:

@@ -16,7 +16,7 @@ from redraft.model.wire import Fields, Json, check_text, json_type
 from ..exchange import EVENT_STREAM, SERVICE, Stream, json_response, read_json
 from ..service import Service
 from .answers import Answer
-from .completion import Ask, Head, check_model, model_names, read_ask, usage, why
+from .completion import Ask, Head, answered, check_model, model_names, read_ask, usage, why
 from .feedback import LEDGER
 from .markers import Middle, Rewrite, Unknown
 from .mercury_prompt import NO_EDIT, read_mercury
@@ -117,10 +117,10 @@ async def _respond(
     request = ask.question.request
     prediction = await service.predict(request) if request else None
     http.app[LEDGER].given(head.id)
-    answers = ask.question.answers(prediction)
+    answers = answered(service, ask.question, prediction)
     choices = [form.choice(i, form.text(one), one.finish) for i, one in enumerate(answers)]
     body = {**head.body(choices, form.whole), "usage": usage(prediction)}
-    return json_response({**body, **why(answers[0].reason)})
+    return json_response({**body, **why(answers[0])})
 
 
 async def _stream(
@@ -130,10 +130,10 @@ async def _stream(
 
     async def finish(prediction: Prediction | None) -> None:
         http.app[LEDGER].given(head.id)
-        answers = ask.question.answers(prediction)
+        answers = answered(service, ask.question, prediction)
         choices = [form.piece(i, form.text(one), one.finish) for i, one in enumerate(answers)]
         body = {**head.body(choices, form.chunk), "usage": usage(prediction)}
-        await stream.send({**body, **why(answers[0].reason)})
+        await stream.send({**body, **why(answers[0])})
         await stream.send("[DONE]")
 
     async def on_event(event: CanvasState | Prediction) -> None:

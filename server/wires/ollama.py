@@ -15,7 +15,15 @@ from redraft.model.wire import Fields, Json
 from ..exchange import LINES, SERVICE, Stream, json_response, read_json
 from ..service import Service
 from .answers import Question, question
-from .completion import default_tokens, model_names, read_sampling, read_stop, why
+from .completion import (
+    answered,
+    default_tokens,
+    model_names,
+    read_sampling,
+    read_stop,
+    read_threshold,
+    why,
+)
 from .markers import Middle, Rewrite, Unknown, recognise
 
 #: Stop strings a request may carry: clients of many models list the ends of all of them.
@@ -42,11 +50,11 @@ async def generate(http: web.Request) -> web.StreamResponse:
         stop=read_stop(options, MAX_STOPS),
     )
     name = fields.text("model", "") or model_names(await service.status())[0]
-    asked = question(meant, template)
+    asked = question(meant, template, read_threshold(fields, service.settings))
     if fields.flag("stream", True):  # as in Ollama
         return await _stream(http, service, asked, name)
     prediction = await service.predict(asked.request) if asked.request else None
-    return json_response(_last(name, asked, prediction))
+    return json_response(_last(service, name, asked, prediction))
 
 
 def _meaning(fields: Fields) -> Middle | Rewrite | Unknown:
@@ -63,7 +71,7 @@ async def _stream(
     stream = Stream(http, LINES)
 
     async def finish(prediction: Prediction | None) -> None:
-        await stream.send(_last(name, asked, prediction))
+        await stream.send(_last(service, name, asked, prediction))
 
     async def on_event(event: CanvasState | Prediction) -> None:
         if isinstance(event, Prediction):
@@ -75,8 +83,8 @@ async def _stream(
     return await stream.follow(service, asked.request, on_event)
 
 
-def _last(name: str, asked: Question, prediction: Prediction | None) -> Json:
-    answer = asked.answers(prediction)[0]
+def _last(service: Service, name: str, asked: Question, prediction: Prediction | None) -> Json:
+    answer = answered(service, asked, prediction)[0]
     body: Json = {
         "model": name,
         "created_at": _now(),
@@ -94,7 +102,7 @@ def _last(name: str, asked: Question, prediction: Prediction | None) -> Json:
             "eval_count": stats.canvas_tokens,
             "eval_duration": round(stats.denoise_ms * NS_PER_MS),
         }
-    return {**body, **why(answer.reason)}
+    return {**body, **why(answer)}
 
 
 @routes.get("/api/tags")

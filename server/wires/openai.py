@@ -14,7 +14,7 @@ from redraft.model.wire import Fields, Json, check_text, json_type
 
 from ..exchange import EVENT_STREAM, SERVICE, Stream, json_response, read_json
 from ..service import Service
-from .completion import Ask, Head, check_model, model_names, read_ask, usage, why
+from .completion import Ask, Head, answered, check_model, model_names, read_ask, usage, why
 from .feedback import LEDGER
 from .markers import Middle, Rewrite, Unknown, recognise
 
@@ -36,10 +36,10 @@ async def complete(http: web.Request) -> web.StreamResponse:
         return await _stream(http, service, ask, head)
     request = ask.question.request
     prediction = await service.predict(request) if request else None
-    answers = ask.question.answers(prediction)
+    answers = answered(service, ask.question, prediction)
     http.app[LEDGER].given(head.id)
     choices = [_choice(index, one.text, one.finish) for index, one in enumerate(answers)]
-    body = {**head.body(choices), "usage": usage(prediction), **why(answers[0].reason)}
+    body = {**head.body(choices), "usage": usage(prediction), **why(answers[0])}
     return json_response(body)
 
 
@@ -97,9 +97,9 @@ async def _stream(http: web.Request, service: Service, ask: Ask, head: Head) -> 
 
     async def finish(prediction: Prediction | None) -> None:
         http.app[LEDGER].given(head.id)
-        for index, one in enumerate(ask.question.answers(prediction)):
+        for index, one in enumerate(answered(service, ask.question, prediction)):
             choices = [_choice(index, one.text, one.finish)]
-            await stream.send({**chunk(choices), **why(one.reason)})
+            await stream.send({**chunk(choices), **why(one)})
         if ask.include_usage:
             await stream.send(chunk([], usage(prediction)))
         await stream.send("[DONE]")

@@ -1,0 +1,164 @@
+"""Edits over HTTP pass the same gate as in the language server: eagerness, thresholds, reasons."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from fakes_edit import (
+    EditPredictor,
+    mercury_applied,
+    mercury_as_cursortab,
+    mercury_body,
+    post,
+    sweep_as_zed,
+    zeta1_applied,
+    zeta1_as_zed,
+    zeta2_as_zed,
+    zeta21_applied,
+    zeta21_as_zed,
+)
+from fakes_http import served
+from redraft.lsp.settings import LspSettings
+from redraft.model.gate import EAGERNESS, EDIT_THRESHOLDS, Eagerness
+from redraft.model.records import Candidate, EditRequest, Prediction
+from redraft.server.settings import Settings, load_settings
+
+EDIT = "/v1/edit/completions"
+MERCURY = mercury_body(mercury_as_cursortab([], ["a<|cursor|>", "b"], []))
+
+
+def unsure(confidence: float = 0.31) -> EditPredictor:
+    return EditPredictor(edit=(1, 1, ["changed"]), confidence=confidence)
+
+
+def content(body: Any) -> str:
+    text: str = body["choices"][0]["message"]["content"]
+    return text
+
+
+def test_an_unsure_edit_is_none_and_says_both_numbers() -> None:
+    _, body = post(EDIT, MERCURY, unsure())
+    assert content(body) == "None"
+    assert body["redraft"] == {
+        "reason": "below threshold 0.31 < 0.90 (see 'eagerness')",
+        "abstained": "below_threshold",
+    }
+
+
+def test_a_sure_edit_is_given_without_a_reason() -> None:
+    _, body = post(EDIT, MERCURY, unsure(0.95))
+    assert mercury_applied(content(body)) == "changed\nb"
+    assert "redraft" not in body
+
+
+@pytest.mark.parametrize(
+    ("route", "prompt", "nothing"),
+    [
+        ("/v1/completions", zeta2_as_zed("", "a\nb", "\n", 0), ""),
+        ("/v1/completions", sweep_as_zed("a\nb\n"), ""),
+        ("/api/generate", zeta2_as_zed("", "a\nb", "\n", 0), ""),
+    ],
+)
+def test_every_format_abstains_in_its_own_way(route: str, prompt: str, nothing: str) -> None:
+    body = {"prompt": prompt, "stream": False}
+    _, answer = post(route, body, unsure())
+    text = answer["response"] if route == "/api/generate" else answer["choices"][0]["text"]
+    assert text == nothing
+    assert answer["redraft"]["abstained"] == "below_threshold"
+    _, answer = post(route, {**body, "eagerness": "high"}, unsure())
+    text = answer["response"] if route == "/api/generate" else answer["choices"][0]["text"]
+    assert "changed" in text
+
+
+def test_zeta_formats_that_must_write_something_write_the_region_as_it_was() -> None:
+    _, first = post(
+        "/v1/completions", {"prompt": zeta21_as_zed("", ["a\n", "b"], "\n", 0)}, unsure()
+    )
+    assert zeta21_applied(["a\n", "b"], first["choices"][0]["text"]) == "a\nb"
+    _, second = post("/v1/completions", {"prompt": zeta1_as_zed("", "a\nb", "\n", 0)}, unsure())
+    assert zeta1_applied(second["choices"][0]["text"]) == "a\nb"
+
+
+@pytest.mark.parametrize("eagerness", EAGERNESS)
+def test_both_front_ends_have_the_same_thresholds(eagerness: Eagerness) -> None:
+    least = EDIT_THRESHOLDS[eagerness]
+    assert LspSettings(eagerness=eagerness).edit_threshold == least
+    settings = Settings(eagerness=eagerness, shutdown_s=0.1)
+    _, body = post(EDIT, MERCURY, unsure(least), settings)
+    assert content(body) != "None"
+    if least:
+        _, body = post(EDIT, MERCURY, unsure(least - 0.01), settings)
+        assert content(body) == "None"
+
+
+def test_both_front_ends_have_the_same_default() -> None:
+    assert Settings().eagerness == LspSettings().eagerness
+
+
+def test_the_requests_eagerness_counts_more_than_the_servers() -> None:
+    low = Settings(eagerness="low", shutdown_s=0.1)
+    _, body = post(EDIT, {**MERCURY, "eagerness": "medium"}, unsure(0.92), low)
+    assert content(body) != "None"
+    _, body = post(EDIT, MERCURY, unsure(0.92), low)
+    assert content(body) == "None"
+
+
+def test_the_environment_sets_the_eagerness() -> None:
+    assert load_settings(environment={"REDRAFT_EAGERNESS": "low"}).eagerness == "low"
+
+
+def test_an_eagerness_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    status, body = post(EDIT, {**MERCURY, "eagerness": "greedy"}, unsure())
+    assert status == 400
+    assert "'low', 'medium', 'high'" in body["error"]["message"]
+
+
+class Two(EditPredictor):
+    """Two candidates, of which the second is the surer."""
+
+    def _prediction(self, request: EditRequest) -> Prediction:
+        candidates: list[Candidate] = []
+        for confidence, text in ((0.5, "first"), (0.97, "second")):
+            self.edit, self.confidence = (1, 1, [text]), confidence
+            candidates += super()._prediction(request).candidates
+        return Prediction("p-1", "fake-1m int8", tuple(candidates))
+
+
+def test_only_the_candidates_that_are_sure_enough_are_choices() -> None:
+    _, body = post(EDIT, {**MERCURY, "n": 2}, Two())
+    [choice] = body["choices"]
+    assert mercury_applied(choice["message"]["content"]) == "second\nb"
+
+
+def test_a_stream_ends_with_none_and_the_reason() -> None:
+    async def run() -> str:
+        async with (
+            served(unsure()) as (_, client),
+            client.post(EDIT, json={**MERCURY, "stream": True}) as answer,
+        ):
+            return await answer.text()
+
+    text = asyncio.run(run())
+    assert '"content": "None"' in text
+    assert "below_threshold" in text
+
+
+def test_infill_is_not_gated() -> None:
+    _, body = post("/v1/fim/completions", {"prompt": "x = ", "suffix": "\n"}, EditPredictor())
+    assert body["choices"][0]["text"] == "return a + b"
+
+
+def test_abstentions_are_counted_by_reason() -> None:
+    async def run() -> str:
+        async with served(unsure()) as (_, client):
+            for body in (MERCURY, MERCURY, {**MERCURY, "eagerness": "high"}):
+                await (await client.post(EDIT, json=body)).read()
+            long_line = mercury_body(mercury_as_cursortab([], ["x" * 5_000 + "<|cursor|>"], []))
+            await (await client.post(EDIT, json=long_line)).read()
+            return await (await client.get("/metrics")).text()
+
+    lines = asyncio.run(run()).split("\n")
+    assert 'redraft_abstentions_total{reason="below_threshold"} 2.0' in lines
+    assert 'redraft_abstentions_total{reason="long_line"} 1.0' in lines
