@@ -16,6 +16,7 @@ from redraft.model.plan import Plan
 from redraft.model.records import EditRequest, Prediction
 
 from .runs import Episode, Progress, RunFile, said_of
+from .scenes import scene_of
 from .steps import Step
 from .tables import Metric, Table, overall, parted
 
@@ -104,6 +105,7 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
         "place_shown": overlaps if to_do and shown else None,
         "quiet": None if to_do else not shown,
         "right_quiet": None if shown else not to_do,
+        "scene": scene_of(step.path, step.text, found, step.wanted),
         **said_of(said),
     }
 

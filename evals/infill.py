@@ -19,6 +19,7 @@ from redraft.model.records import EditRequest, Prediction
 from .gaps import Problem
 from .runs import Episode, Progress, RunFile, said_of
 from .sandbox import Verdict, run_program
+from .scenes import scene_of
 from .scoring import exact, first_line_exact, length_class, similarity
 from .tables import Metric, Table, overall, parted
 
@@ -131,6 +132,12 @@ def episode(
         "first_line": first_line_exact(completion, problem.middle),
         "similarity": round(similarity(completion, problem.middle), 4),
         "shown": first is not None,
+        "scene": scene_of(
+            problem.path,
+            problem.prefix + problem.suffix,
+            problem.prefix + completion + problem.suffix,
+            problem.prefix + problem.middle + problem.suffix,
+        ),
         **said_of(said),
     }
 

@@ -6,6 +6,9 @@ measures nothing itself.
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -346,7 +349,13 @@ def _run(out: Path | None, settings: dict[str, Any], resume: bool) -> RunFile:
     from redraft.evals.latency import machine
     from redraft.evals.runs import open_run
 
-    return open_run(out, settings, machine(), resume)
+    return open_run(out, settings, machine() | {"command": _command()}, resume)
+
+
+def _command() -> str:
+    """What was typed, without the folders of this machine."""
+    typed = [Path(each).name if os.sep in each else each for each in sys.argv[1:]]
+    return shlex.join(["redraft", *typed])
 
 
 @contextmanager
