@@ -56,7 +56,11 @@ class RedraftServer(LanguageServer):
     protocol: RedraftProtocol
 
     def __init__(
-        self, predictor: Predictor, settings: LspSettings, clock: Callable[[], float]
+        self,
+        predictor: Predictor,
+        settings: LspSettings,
+        clock: Callable[[], float],
+        background: bool = True,
     ) -> None:
         super().__init__(
             "redraft",
@@ -75,6 +79,7 @@ class RedraftServer(LanguageServer):
             clock,
             edits=lambda: self.session.history.edits(),
             budget=lambda: self.watch.context_tokens,
+            background=background,
         )
         self.session = Session(settings, clock, _log_outcome, self.surroundings)
         self.line = StatusLine(self.protocol.notify)
@@ -150,9 +155,14 @@ def create_server(
     *,
     clock: Callable[[], float] = time.monotonic,
     settings: LspSettings | None = None,
+    background: bool = True,
 ) -> RedraftServer:
-    """A server for one client. The predictor may be shared and is not closed by it."""
-    server = RedraftServer(predictor, settings or LspSettings(), clock)
+    """A server for one client. The predictor may be shared and is not closed by it.
+
+    Args:
+        background: index the workspace in a thread; a replay, which turns its own clock, does not.
+    """
+    server = RedraftServer(predictor, settings or LspSettings(), clock, background)
     for method, handler in HANDLERS.items():
         server.feature(method)(handler)
     return server

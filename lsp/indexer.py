@@ -40,6 +40,7 @@ class Indexer:
     Args:
         refuse: why the file at a path must not be read, "" if it may be.
         text_bytes: of compressed texts to keep.
+        background: work in a thread of its own; else only where :meth:`catch_up` is called.
     """
 
     def __init__(
@@ -47,10 +48,12 @@ class Indexer:
         refuse: Refuse,
         clock: Callable[[], float] = time.monotonic,
         text_bytes: int = TEXT_BYTES,
+        background: bool = True,
     ) -> None:
         self.index = Index(text_bytes)
         self._refuse = refuse
         self._clock = clock
+        self._background = background
         self._folders: tuple[Path, ...] = ()
         self._opened: dict[str, tuple[int, str, str]] = {}  # path: revision, language, text
         self._revisions: dict[str, int] = {}  # of open documents, as the index has them
@@ -69,7 +72,7 @@ class Indexer:
     # --- called from any thread; all of these return at once ---------------------------------
 
     def start(self) -> None:
-        if self._thread is None and not self._stopping.is_set():
+        if self._background and self._thread is None and not self._stopping.is_set():
             # By default a thread that wants the interpreter waits 5 ms for it. The editor's shall
             # not: it costs the one in the background a few percent.
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
@@ -131,6 +134,12 @@ class Indexer:
         with self._lock:
             self._jobs.append(job)
         self._wake.set()
+
+    def catch_up(self) -> None:
+        """Do all that waits, here and now: for replays, whose clock stands still meanwhile."""
+        assert not self._background  # two threads would fill one index
+        self._wake.clear()
+        self._work()
 
     @property
     def is_idle(self) -> bool:
@@ -217,13 +226,15 @@ class Indexer:
 
     def _rest(self) -> None:
         """Sleep for as long as was worked since the last time."""
+        if not self._background:
+            return
         worked = time.thread_time() - self._worked_until
         time.sleep(max(_SHORTEST_REST_S, worked))
         self._worked_until = time.thread_time()
 
     def _breathe(self) -> None:
         self._rest()
-        if self._clock() - self._typed_at < _TYPING_S:
+        if self._background and self._clock() - self._typed_at < _TYPING_S:
             self._stopping.wait(_BREATHER_S)
 
 

@@ -35,7 +35,7 @@ ACTION_KIND = "refactor.rewrite.redraft"
 async def _inline_completion(ls: RedraftServer, params: Any) -> dict[str, Any]:
     """``textDocument/inlineCompletion``: what to show at the cursor, if anything."""
     asked = messages.inline_completion(params)
-    document, decision = await _ghost(ls, asked, asked.selected)
+    document, decision = await ghost(ls, asked, asked.selected)
     show = _answer(ls, document, decision)
     return {"items": [_inline_item(document, asked, show)] if show else []}
 
@@ -43,7 +43,7 @@ async def _inline_completion(ls: RedraftServer, params: Any) -> dict[str, Any]:
 async def _get_completions(ls: RedraftServer, params: Any) -> dict[str, Any]:
     """``getCompletions``: the same for one client of old."""
     asked = messages.get_completions(params)
-    document, decision = await _ghost(ls, asked)
+    document, decision = await ghost(ls, asked)
     show = _answer(ls, document, decision)
     if show is None:
         return {"completions": []}
@@ -61,11 +61,12 @@ async def _get_completions(ls: RedraftServer, params: Any) -> dict[str, Any]:
     return {"completions": [completion]}
 
 
-async def _ghost(
+async def ghost(
     ls: RedraftServer, asked: Asked, selected: messages.SelectedCompletion | None = None
 ) -> tuple[Document, Show | Abstain]:
+    """What to show at the cursor, however the client asked. Replays ask here, too."""
     document = _document(ls, asked)
-    query = _query(ls, document, asked)
+    query = query_for(ls, document, asked)
     if selected is not None:
         query = _as_if_chosen(query, document, selected)
     decision = ls.session.consider(query)
@@ -101,7 +102,7 @@ def _inline_item(document: Document, asked: InlineCompletionAsked, show: Show) -
 async def _copilot_inline_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
     """``textDocument/copilotInlineEdit``: the next edit for clients written for another server."""
     asked = messages.next_edit(params)
-    document, decision = await _edit(ls, asked)
+    document, decision = await foresee(ls, asked)
     show = _answer(ls, document, decision, "next edit shown")
     return {"edits": [_inline_edit(document, asked, show)] if show else []}
 
@@ -109,7 +110,7 @@ async def _copilot_inline_edit(ls: RedraftServer, params: Any) -> dict[str, Any]
 async def _next_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
     """``redraft/nextEdit``: the same for our own clients, with all that there is to say."""
     asked = messages.next_edit(params)
-    document, decision = await _edit(ls, asked)
+    document, decision = await foresee(ls, asked)
     show = _answer(ls, document, decision, "next edit shown")
     if show is None:
         reason = decision.reason or ls.line.message
@@ -129,9 +130,10 @@ async def _next_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
     }
 
 
-async def _edit(ls: RedraftServer, asked: Asked) -> tuple[Document, Show | Abstain]:
+async def foresee(ls: RedraftServer, asked: Asked) -> tuple[Document, Show | Abstain]:
+    """The next edit to show, however the client asked. Replays ask here, too."""
     document = _document(ls, asked)
-    query = _query(ls, document, asked)
+    query = query_for(ls, document, asked)
     decision = ls.session.consider_edit(query)
     if isinstance(decision, Ask):
         decision = await ask(ls, decision)
@@ -174,7 +176,7 @@ async def _code_action(ls: RedraftServer, params: Any) -> list[dict[str, Any]]:
     if not asked.invoked:
         shown = ls.session.shown_edit(document.uri, document.text)
         return [_action(ls, document, shown)] if shown else []
-    document, decision = await _edit(ls, asked)
+    document, decision = await foresee(ls, asked)
     show = _answer(ls, document, decision, "next edit offered as a code action")
     return [_action(ls, document, show.suggestion)] if show else []
 
@@ -203,7 +205,7 @@ async def _completion(ls: RedraftServer, params: Any) -> dict[str, Any]:
         return {"isIncomplete": False, "items": []}
     # Its trigger kind 1 means typing as well as a gesture.
     asked = replace(messages.next_edit(params), invoked=False)
-    document, decision = await _ghost(ls, asked)
+    document, decision = await ghost(ls, asked)
     show = _answer(ls, document, decision)
     items = [_menu_item(document, asked, show)] if show else []
     return {"isIncomplete": True, "items": items}
@@ -244,7 +246,8 @@ def _document(ls: RedraftServer, asked: Asked) -> Document:
     return document
 
 
-def _query(ls: RedraftServer, document: Document, asked: Asked) -> Query:
+def query_for(ls: RedraftServer, document: Document, asked: Asked) -> Query:
+    """What a client asks, in the session's terms."""
     if asked.diagnostics is not None:
         ls.surroundings.diagnosed(asked.uri, asked.diagnostics)
     selected = 0

@@ -31,6 +31,7 @@ class Surroundings:
         settings: as they are now; what they exclude is never read.
         edits: the user's newest, oldest first.
         budget: tokens of a prompt; None while the model has not told.
+        background: index in a thread of its own; else only where :meth:`catch_up` is called.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Surroundings:
         clock: Callable[[], float],
         edits: Callable[[], tuple[RecentEdit, ...]] = tuple,
         budget: Callable[[], int | None] = lambda: None,
+        background: bool = True,
     ) -> None:
         self._documents = documents
         self._folders = folders
@@ -48,7 +50,7 @@ class Surroundings:
         self._clock = clock
         self._edits = edits
         self._budget = budget
-        self._indexer = Indexer(self._refuse, clock)
+        self._indexer = Indexer(self._refuse, clock, background=background)
         self._context = Context(self._indexer, self._refuse)
         self._diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
         self._paths: dict[str, str] = {}
@@ -64,6 +66,10 @@ class Surroundings:
     def stop(self, wait_s: float = 0.0) -> None:
         """End the work in the background, for good; wait so long for it to end."""
         self._indexer.stop(wait_s)
+
+    def catch_up(self) -> None:
+        """Let the index take in at once what is new."""
+        self._indexer.catch_up()
 
     def folders_changed(self) -> None:
         self._paths.clear()
