@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from .config import ModelConfig
 from .errors import SettingsError
-from .noise import NOISE, Canvas, Noise, canvases_of, causal_weights
+from .noise import NOISE, Canvas, Noise, canvases_of, causal_weights, unshifted
 from .shards import Rows
 
 #: Rows of one pool are sorted by length, so that a batch is padded little.
@@ -137,12 +137,12 @@ def lay_batch(
         answer = len(tokens) - prompt
         padded = np.concatenate([tokens, np.full(2 * width + 1, model.end_token)])
         if laying.canvases:
-            laid.append(
-                canvases_of(
-                    padded, prompt, answer, plain, laying.canvases, width, model.mask_token, rng,
-                    noise,
-                )
-            )  # fmt: skip
+            canvases = canvases_of(
+                padded, prompt, answer, plain, laying.canvases, width, model.mask_token, rng, noise
+            )
+            if not model.logit_shift:
+                canvases = [unshifted(canvas, model.mask_token) for canvas in canvases]
+            laid.append(canvases)
         texts.append(padded[: len(tokens) + 1])
         causal.append(
             causal_weights(prompt, answer, plain, laying.code_tokens, laying.code_weight, rng)

@@ -8,7 +8,7 @@ the code. Mask ratios follow the project's recipe: mostly everything hidden, as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,6 +190,14 @@ def canvases_of(
         mask = full_mask(width) if rng.random() < 0.4 else random_mask(width, 0.3, rng)
         laid.append(lay_canvas(tokens, at, 0, 0, mask, mask_token, plain=True))
     return laid
+
+
+def unshifted(canvas: Canvas, mask_token: int) -> Canvas:
+    """The same for a network whose input i predicts itself, not i + 1: the window holds the canvas
+    alone, without the context's last token. What the last input showed is not known: it is hidden.
+    """
+    window = np.append(canvas.window[1:], mask_token)
+    return replace(canvas, window=window, start=canvas.start + 1)
 
 
 # --- wrong tokens, to be repaired -------------------------------------------------------------

@@ -60,6 +60,7 @@ class TrainConfig:
     clip: float = 1.0  # gradient norm
     average: float = 0.99  # decay of the weights' moving average, per step
     width: int = 0  # of a canvas; 0: as the model has it
+    shift: bool = True  # input i of a canvas predicts i + 1; False is for comparisons, not served
     canvases: int = 5  # per row; 0: the causal loss alone, to make the base ready for infill
     batch_tokens: int = 3_000  # context tokens of a batch, padding included
     accumulate: int = 1  # batches per step
@@ -177,7 +178,8 @@ def run(
     """
     out.mkdir(parents=True, exist_ok=True)
     world = _World.join(_pick_device(device))
-    model = replace(model, canvas_width=config.width or model.canvas_width)
+    width = config.width or model.canvas_width
+    model = replace(model, canvas_width=width, logit_shift=config.shift)
     torch.manual_seed(config.seed)
     network = _build(config, model, base, start, world.device)
     trained = _trained(network)

@@ -236,11 +236,15 @@ def ship(
     if not description.is_file():
         raise SettingsError(f"No {description}. Run this in a checkout, or give --to.")
     found = load_adapter(adapter)
+    if found.metadata.get("logit_shift", "1") != "1":
+        raise SettingsError(f"{adapter} was trained without the shift: Redraft does not serve it.")
     facts = json.loads(description.read_text(encoding="utf-8"))
     target = to / facts["adapter"]["file"]
     shutil.copyfile(adapter, target)
     facts["version"] = version
     facts["adapter"]["sha256"] = hashlib.sha256(target.read_bytes()).hexdigest()
+    width = found.metadata.get("canvas", facts["config"]["canvas_width"])
+    facts["config"]["canvas_width"] = int(width)
     facts["config"]["adapter"] = found.metadata.get("adapter", facts["config"]["adapter"])
     facts["config"]["verifier"] = found.metadata.get("verifier", facts["config"]["verifier"])
     description.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

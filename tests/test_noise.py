@@ -23,6 +23,7 @@ from redraft.model.noise import (
     settle_end,
     sharpening,
     sloped_mask,
+    unshifted,
 )
 
 MASK, END, EXPAND, DELETE = 16, 0, 14, 15
@@ -55,6 +56,15 @@ def test_a_later_canvas_opens_with_the_last_token_of_the_one_before() -> None:
     canvas = lay_canvas(ROW, 3, 3, 2, full_mask(2), MASK)
     assert canvas.window.tolist() == [8, MASK]
     assert canvas.target.tolist() == [9, END]
+
+
+def test_without_the_shift_each_input_is_asked_for_itself() -> None:
+    hidden = np.array([False, True, False, True])
+    canvas = unshifted(lay_canvas(ROW, 3, 3, 0, hidden, MASK), MASK)
+    assert canvas.start == 3
+    assert canvas.window.tolist() == [7, MASK, 9, MASK]
+    assert canvas.target.tolist() == [7, 8, 9, END]
+    assert canvas.weight.tolist() == [0, 1, 0, 1]
 
 
 def test_the_last_position_is_always_predicted_because_it_is_never_shown() -> None:
