@@ -7,7 +7,7 @@ wanted and what the clock reads.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,10 @@ from .denoise import (
     denoise_packed,
     plan_for,
 )
-from .prompt import InvalidAnswer, Prompt, read_answer, render
+from .editing import Effort, Field, Proposal, effort_for, write_edits
+from .prompt import InvalidAnswer, Prompt, ValidRange, read_answer, render
 from .records import Candidate, EditRequest, Prediction, Stats, StepCallback
+from .repeats import find_repeats
 from .tokens import Tokenizer
 
 Clock = Callable[[], float]  # seconds, monotonic
@@ -136,9 +138,35 @@ def _write(
         source=_source(model, prompt, request),
     )
     last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
+    if not infill and brief.judged and brief.plan.temperature == 0:
+        effort = effort_for(request.quality, request.candidates)
+        field = _field(model, prompt, request, effort)
+        return write_edits(sequence, last, brief, field, effort, rng, on_step, cancelled)
     if request.candidates == 1:
         return denoise(sequence, last, brief, rng, on_step, cancelled)
     return denoise_packed(sequence, last, brief, rng, request.candidates, on_step, cancelled)
+
+
+def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
+    """The region's lines, and what recent edits did that could be done to them too."""
+    (top, bottom), lines = prompt.region, request.text.split("\n")
+    at = request.text.count("\n", 0, request.cursor)
+    repeats = find_repeats(request.edits, lines, top, bottom, at)[: effort.drafts]
+    assert isinstance(prompt.constraint, ValidRange)
+
+    def tokens_of(new: Iterable[str]) -> tuple[int, ...]:
+        return tuple(model.tokenizer.encode("".join(f"{line}\n" for line in new)))
+
+    return Field(
+        count=bottom - top,
+        cursor=at - top + 1,
+        chars=prompt.constraint.chars,
+        lines=lambda first, last: tokens_of(lines[top + first - 1 : top + last]),
+        proposals=tuple(
+            Proposal(each.first - top + 1, each.last - top, tokens_of(each.lines))
+            for each in repeats
+        ),
+    )
 
 
 def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
@@ -165,7 +193,7 @@ def read_candidates(
             reason = reason or _nothing(request, draft, draft.text[len(prompt.forced) :])
         elif change not in found:
             found[change] = _candidate(change, draft)
-    return tuple(found.values()), "" if found else reason
+    return tuple(found.values())[: request.candidates], "" if found else reason
 
 
 def _nothing(request: EditRequest, draft: Draft, written: str) -> str:
@@ -190,6 +218,7 @@ def _candidate(change: tuple[int, int, str], draft: Draft) -> Candidate:
         tokens=len(draft.token_ids),
         steps=draft.steps,
         finish=draft.finish,
+        source=draft.source,
     )
 
 

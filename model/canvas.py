@@ -116,6 +116,11 @@ class Answer:
         self._clear()
         self.finish = self._finish()
 
+    @property
+    def total(self) -> float:
+        """Log-probability of what earlier canvases settled."""
+        return sum(math.log(max(p, 1e-30)) for p in self._settled_p)
+
     def first_choices(
         self, out: CanvasOutput | CausalOutput, count: int
     ) -> list[tuple[int, float]]:

@@ -219,7 +219,9 @@ class Run:
         """Have the sequence hold ``tokens`` behind its first ``base``, computing no more than
         is not there already."""
         there = self.sequence.tokens[base : base + len(tokens)]
-        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(there, tokens, strict=False)))
+        common = sum(
+            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(there, tokens, strict=False))
+        )
         self.sequence.truncate(base + common)
         if common < len(tokens):
             if self.cancelled():

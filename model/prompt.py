@@ -410,11 +410,15 @@ class ValidRange:
         """The token of each character that a range is made of."""
         return {char: self._index.exactly(char.encode())[0] for char in "0123456789-\n"}
 
+    def next_chars(self, written: str) -> set[str]:
+        """Characters that keep ``written`` the beginning of a valid range line."""
+        return next_chars(written, self.count)
+
     def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
         if b"\n" in written:
             return None
         mask = np.zeros(self._size, dtype=np.bool_)
-        for char in next_chars(written.decode("ascii", "replace"), self.count):
+        for char in self.next_chars(written.decode("ascii", "replace")):
             mask[self._index.exactly(char.encode())] = True
         if not written:
             mask[self._end] = True

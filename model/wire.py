@@ -360,9 +360,7 @@ def _read_confidence(data: object, where: str) -> Confidence:
     fields = Fields(data, where)
     mean, minimum, first = (fields.number(key, 0, 1.001) for key in ("mean", "minimum", "first"))
     total = fields.number("total", LEAST_LOG, 0.01, 0.0)
-    place, nothing = (
-        fields.number(key, LEAST_LOG, 0.01, None) for key in ("place", "nothing")
-    )
+    place, nothing = (fields.number(key, LEAST_LOG, 0.01, None) for key in ("place", "nothing"))
     return Confidence(mean, minimum, first, total, place, nothing)
 
 
