@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -23,6 +23,7 @@ from .translate import (
     cut,
     index_at,
     join,
+    units,
     whole,
     without_surrogates,
 )
@@ -88,6 +89,7 @@ class Document:
         self.language = language
         self.revision = next(_revisions)
         self.out_of_step = ""
+        self.watcher: Callable[[Change], None] | None = None  # hears of a change before it is made
         self._text: str | None = None
         self._line_end = ""  # "": to be counted
         self._lines, self._ends = split_lines(whole(text))
@@ -115,6 +117,10 @@ class Document:
     @property
     def line_count(self) -> int:
         return len(self._lines)
+
+    def units_of(self, line: int) -> int:
+        """The length of a line with its end, in UTF-16 code units."""
+        return units(self._lines[line]) + len(self._ends[line])
 
     @property
     def line_end(self) -> str:
@@ -157,6 +163,8 @@ class Document:
         self._note_version(version)
         splices = []
         for change in changes:
+            if self.watcher is not None:
+                self.watcher(change)
             try:
                 splices.append(self._apply_one(change))
             except InvalidRequest as error:

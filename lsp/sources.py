@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..model.syntax import common_head, common_tail
 from .documents import Splice
-from .history import Happening
+from .history import BULK_CHARACTERS, BULK_LINES, Happening
 from .recorder_entries import Source
 
 #: So many visible characters put in at once were not typed: a paste, an entry of a completion menu.
@@ -29,28 +29,45 @@ def source_of(happening: Happening, splices: Sequence[Splice], focused: bool = T
         return "suggestion"
     if happening == "undo":
         return "undo"
-    if not splices or _only_blanks_differ(splices):
-        return "format" if happening != "edit" or not splices else "user"
+    if not splices:
+        return "format"  # of line ends
     if happening == "edit":
         return "paste" if _put_in(splices) >= PASTED_CHARACTERS else "user"
-    if len(splices) == 1 and focused and not "".join(splices[0].removed).strip():
-        return "paste"  # in one place, and nothing had to go for it
-    return "external"
+    if _only_blanks_differ(splices):
+        return "format"
+    return "paste" if focused and _is_one_insertion(splices) else "external"
 
 
 def _only_blanks_differ(splices: Sequence[Splice]) -> bool:
-    removed = "".join("".join(splice.removed) for splice in splices)
-    added = "".join("".join(splice.added) for splice in splices)
-    return "".join(removed.split()) == "".join(added.split())
+    """Was more than one line laid out anew, and nothing else done?"""
+    if sum(max(len(splice.removed), len(splice.added)) for splice in splices) < 2:
+        return False
+    return all(
+        _visible(splice.removed) == _visible(splice.added) and splice.removed and splice.added
+        for splice in splices
+    )
+
+
+def _visible(lines: Sequence[str]) -> str:
+    return "".join("".join(lines).split())
+
+
+def _is_one_insertion(splices: Sequence[Splice]) -> bool:
+    """A bulk change by itself, at one place, for which nothing had to go? Many small ones in a row
+    are an agent that writes."""
+    extent = splices[0].extent
+    large = extent.characters >= BULK_CHARACTERS or extent.lines >= BULK_LINES
+    return len(splices) == 1 and large and _inserted(splices[0])[0] == ""
 
 
 def _put_in(splices: Sequence[Splice]) -> int:
     """Visible characters of the longest insertion."""
-    return max(_inserted(splice) for splice in splices)
+    return max(len("".join(_inserted(splice)[1].split())) for splice in splices)
 
 
-def _inserted(splice: Splice) -> int:
+def _inserted(splice: Splice) -> tuple[str, str]:
+    """What went and what came, without what stays at either end."""
     old, new = "\n".join(splice.removed), "\n".join(splice.added)
     head = common_head(old, new)
     tail = common_tail(old[head:], new[head:], min(len(old), len(new)) - head)
-    return len("".join(new[head : len(new) - tail].split()))
+    return old[head : len(old) - tail], new[head : len(new) - tail]
