@@ -138,13 +138,23 @@ def _text(content: str, style: str) -> Any:
 
 
 @models.command("list")
-def model_list() -> None:
+def model_list(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
     """The models that can be used, and which of their variants are ready."""
     from redraft.model.weights import list_models, ready_variants
     from rich.table import Table
 
     from .console import out
 
+    if as_json:
+        fields = ("name", "version", "license", "summary")
+        models = [
+            {name: getattr(m, name) for name in fields} | {"ready": list(ready_variants(m))}
+            for m in list_models()
+        ]
+        out.print_json(data=models)
+        return
     table = Table(box=None, padding=(0, 3, 0, 0))
     for heading in ("model", "version", "ready", "license", "what it is"):
         table.add_column(heading, overflow="fold")
