@@ -123,7 +123,7 @@ def definitions(syntax: Syntax) -> list[Definition]:
         node, depth, inside, begins = waiting.pop()
         kind = _kind_of(node)
         if kind is not None:
-            found += _defined(node, kind, inside, begins)
+            found += _defined(syntax, node, kind, inside, begins)
         if depth < _DEEPEST and _holds_more(node, kind):
             begins = _line(node) if node.type in _WRAPPERS and begins is None else None
             inside = inside or (kind == "type" and node.type != "module")
@@ -174,17 +174,20 @@ def _holds_more(node: Node, kind: Kind | None) -> bool:
     return kind is None and node.type in _HOLDERS
 
 
-def _defined(node: Node, kind: Kind, inside: bool, begins: int | None) -> list[Definition]:
+def _defined(
+    syntax: Syntax, node: Node, kind: Kind, inside: bool, begins: int | None
+) -> list[Definition]:
     """What one node defines: mostly one name, in style sheets one for each selector. Of the values
     within a type only constants count: its fields are shown with it, and their names are common.
     """
     first = _line(node) if begins is None else begins
     last = node.end_point.row + (node.end_point.column > 0)
     if node.type == "rule_set":
-        selectors = _text(node.named_child(0))
-        names = list(dict.fromkeys(_STYLE.findall(selectors)))
+        selectors = node.named_child(0)
+        written = syntax.text_of(selectors) if selectors is not None else ""
+        names = list(dict.fromkeys(_STYLE.findall(written)))
     else:
-        name = _name(node)
+        name = _name(syntax, node)
         names = [name] if name else []
     if kind == "value" and _holds_function(node):
         kind = "function"
@@ -195,7 +198,7 @@ def _defined(node: Node, kind: Kind, inside: bool, begins: int | None) -> list[D
     return [Definition(name, kind, first, max(last, first + 1)) for name in names]
 
 
-def _name(node: Node) -> str:
+def _name(syntax: Syntax, node: Node) -> str:
     """The name a node defines; "" where it defines none, as a destructuring pattern."""
     for field in _NAME_FIELDS:
         named = node.child_by_field_name(field)
@@ -209,7 +212,7 @@ def _name(node: Node) -> str:
         named = inner  # C: from pointers, arrays and parameters to the name itself
     if named.type.endswith("_pattern") or named.end_byte - named.start_byte > _LONGEST_NAME:
         return ""
-    words = _WORD.findall(_text(named).removeprefix("#"))
+    words = _WORD.findall(syntax.text_of(named).removeprefix("#"))
     return words[-1] if words else ""
 
 
@@ -255,7 +258,3 @@ def _lines_of(text: str, places: list[int]) -> list[int]:
 
 def _line(node: Node) -> int:
     return node.start_point.row
-
-
-def _text(node: Node | None) -> str:
-    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""

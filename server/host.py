@@ -27,13 +27,10 @@ from redraft.model.records import Predictor
 
 from .app import create_app
 from .listen import listening, until_told_to_stop
-from .rendezvous import RELEASE, Endpoint, Rendezvous
+from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous
 from .settings import Settings
 
 log = logging.getLogger(__name__)
-
-#: What makes the engine, as ``module:callable``; the callable takes :class:`Settings`.
-DEFAULT_ENGINE = "redraft.server.engines:open_engine"
 
 #: Seconds to wait for the lock: a client that looks whether it is taken holds it for an instant.
 LOCK_PATIENCE_S = 1.0

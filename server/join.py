@@ -24,8 +24,7 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCall
 from redraft.model.remote import RemotePredictor
 from redraft.model.wire import WIRE_VERSION
 
-from .host import DEFAULT_ENGINE
-from .rendezvous import RELEASE, Endpoint, Rendezvous
+from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous
 from .settings import Settings
 
 log = logging.getLogger(__name__)
