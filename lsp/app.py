@@ -30,7 +30,10 @@ from .documents import Documents
 from .handlers import HANDLERS
 from .lanes import Lane
 from .outcomes import Settled
+from .paths import shown_path
 from .quirks import RedraftProtocol
+from .recording import Recorder, Workplace
+from .recording_folder import Recordings
 from .session import Session
 from .settings import LspSettings, updated
 from .status import ModelWatch, StatusLine
@@ -61,6 +64,7 @@ class RedraftServer(LanguageServer):
         settings: LspSettings,
         clock: Callable[[], float],
         background: bool = True,
+        recordings: Recordings | None = None,
     ) -> None:
         super().__init__(
             "redraft",
@@ -81,7 +85,17 @@ class RedraftServer(LanguageServer):
             budget=lambda: self.watch.context_tokens,
             background=background,
         )
-        self.session = Session(settings, clock, _log_outcome, self.surroundings)
+        self.session = Session(settings, clock, self._settled, self.surroundings)
+        self.recorder = Recorder(
+            recordings,
+            Workplace(
+                self.documents.all,
+                lambda document: shown_path(document.uri, self.folders, document.language),
+                lambda: next(iter(self.folders), ""),
+                lambda: self.session.settings,
+            ),
+            made_by=f"redraft {_version()}",
+        )
         self.line = StatusLine(self.protocol.notify)
         self.watch = ModelWatch(
             predictor, self.line, self.protocol.notify, self.protocol.send_request_async
@@ -97,6 +111,10 @@ class RedraftServer(LanguageServer):
     def report_server_error(self, error: Exception, source: Any) -> None:
         """To the log: pygls would open a popup in the editor."""
         logger.error("%s: %s", type(error).__name__, error)
+
+    def _settled(self, settled: Settled) -> None:
+        logger.debug("suggestion %s was %s", settled.suggestion.id, settled.outcome)
+        self.recorder.settled(settled)
 
     def lane(self, uri: str, task: Task) -> Lane:
         return self._lanes.setdefault((uri, task), Lane())
@@ -122,6 +140,7 @@ class RedraftServer(LanguageServer):
     def close_document(self, uri: str) -> None:
         self.documents.close(uri)
         self.session.closed(uri)
+        self.recorder.closed(uri)
         self.surroundings.closed(uri)
         stop_ahead(self, uri)
         for key in [key for key in self._lanes if key[0] == uri]:
@@ -133,6 +152,7 @@ class RedraftServer(LanguageServer):
         self.session.settings, problems = updated(self.session.settings, sent)
         if self.session.settings.secret_globs != secret:
             self.surroundings.exclusions_changed()
+            self.recorder.exclusions_changed()
         for problem in problems:
             message = {"type": types.MessageType.Warning.value, "message": f"Redraft: {problem}"}
             self.protocol.notify("window/logMessage", message)
@@ -144,6 +164,7 @@ class RedraftServer(LanguageServer):
             self.waking.cancel()
         for uri in self.documents.uris():
             self.close_document(uri)
+        self.recorder.stop()
         for sending in self._requests:
             sending.cancel()
         await self.watch.stop()
@@ -156,13 +177,15 @@ def create_server(
     clock: Callable[[], float] = time.monotonic,
     settings: LspSettings | None = None,
     background: bool = True,
+    recordings: Recordings | None = None,
 ) -> RedraftServer:
     """A server for one client. The predictor may be shared and is not closed by it.
 
     Args:
         background: index the workspace in a thread; a replay, which turns its own clock, does not.
+        recordings: where to record while the user has that turned on; None: never.
     """
-    server = RedraftServer(predictor, settings or LspSettings(), clock, background)
+    server = RedraftServer(predictor, settings or LspSettings(), clock, background, recordings)
     for method, handler in HANDLERS.items():
         server.feature(method)(handler)
     return server
@@ -201,7 +224,7 @@ async def serve_stdio(predictor: Predictor, settings: LspSettings | None = None)
     source, out = claim_stdio()
     sink = FileSink(out)
     try:
-        server = create_server(predictor, settings=settings)
+        server = create_server(predictor, settings=settings, recordings=Recordings())
         return await converse(server, read_descriptor(source), sink)
     finally:
         await predictor.close()
@@ -232,7 +255,8 @@ async def serve_tcp(
         connections.add(task)
         task.add_done_callback(connections.discard)
         try:
-            await converse(create_server(predictor, settings=settings), read_stream(reader), sink)
+            server = create_server(predictor, settings=settings, recordings=Recordings())
+            await converse(server, read_stream(reader), sink)
         finally:
             sink.close()
 
@@ -279,10 +303,6 @@ def _check_loopback(host: str) -> None:
 
 
 # --- small parts ---------------------------------------------------------------------------------
-
-
-def _log_outcome(settled: Settled) -> None:
-    logger.debug("suggestion %s was %s", settled.suggestion.id, settled.outcome)
 
 
 def _version() -> str:

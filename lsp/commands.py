@@ -1,4 +1,5 @@
-"""Commands that a person gives by hand: to be left alone for a while, and to hear how things stand.
+"""Commands that a person gives by hand: to be left alone for a while, to hear how things stand, to
+record.
 
 Reached by ``workspace/executeCommand``, as what clients report is (:mod:`.reports`). Knows nothing
 of suggestions.
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 SNOOZE_COMMAND = "redraft.snooze"
 STATUS_COMMAND = "redraft.status"
-COMMANDS = (SNOOZE_COMMAND, STATUS_COMMAND)
+RECORD_COMMAND = "redraft.record"
+COMMANDS = (SNOOZE_COMMAND, STATUS_COMMAND, RECORD_COMMAND)
 
 _LONGEST_MIN = 24 * 60.0  # who wants to be left alone for longer switches it off
 
@@ -64,3 +66,18 @@ async def status(ls: RedraftServer) -> dict[str, Any]:
         "snoozedS": round(ls.session.snoozed_s()),
         "settings": ls.session.settings.model_dump(mode="json", by_alias=True),
     }
+
+
+def record(ls: RedraftServer, wanted: str) -> dict[str, Any]:
+    """``redraft.record on|off|status``: recording, for every editor of this user. Answers with what
+    is in effect, and the file.
+
+    Raises:
+        InvalidRequest: none of the three is wanted.
+        SettingsError: the folder of recordings cannot be written to.
+    """
+    if wanted in ("on", "off"):
+        ls.recorder.turn(wanted == "on")
+    elif wanted not in ("", "status"):
+        raise InvalidRequest(f"{RECORD_COMMAND} takes on, off or status, got {wanted!r}")
+    return ls.recorder.status()

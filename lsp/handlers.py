@@ -139,6 +139,7 @@ def _open(ls: RedraftServer, item: messages.Opened) -> None:
 def _begin(ls: RedraftServer, document: Document) -> None:
     path = shown_path(document.uri, ls.folders, document.language)
     ls.session.opened(document.uri, path, document.lines)
+    ls.recorder.opened(document)
 
 
 def _changed(ls: RedraftServer, params: Any) -> None:
@@ -153,6 +154,7 @@ def _changed(ls: RedraftServer, params: Any) -> None:
 def _change(ls: RedraftServer, message: messages.Changed) -> None:
     known = ls.documents.get(message.uri)
     trusted = known is not None and not known.out_of_step
+    ls.recorder.before_change()
     try:
         splices = ls.documents.change(message.uri, message.changes, message.version)
     except InvalidRequest:
@@ -162,6 +164,8 @@ def _change(ls: RedraftServer, message: messages.Changed) -> None:
     assert document is not None  # else it would have been refused
     if trusted:
         ls.session.changed(message.uri, splices, lambda: document.text)
+        happened = ls.session.history.happened(message.uri)
+        ls.recorder.changed(document, splices, happened)
     elif not document.out_of_step:
         _begin(ls, document)
 

@@ -33,7 +33,6 @@ class RecordingFile:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = path
         self.size = 0  # bytes
-        self._name = str(path)
         self._file = os.open(path, _FLAGS, 0o600)
 
     def write(self, entries: Iterable[Entry]) -> None:
@@ -45,7 +44,7 @@ class RecordingFile:
 
     def is_there(self) -> bool:
         """Has nobody deleted it?"""
-        return os.path.exists(self._name)
+        return self.path.exists()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):

@@ -57,10 +57,10 @@ class Recordings:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or recordings_folder()
-        self._switch = str(self.folder / _SWITCH)  # a string: looked at on every keystroke
+        self._switch = self.folder / _SWITCH
 
     def is_on(self) -> bool:
-        return os.path.exists(self._switch)
+        return self._switch.exists()
 
     def turn_on(self, limits: Limits | None = None) -> None:
         """
@@ -93,9 +93,7 @@ class Recordings:
             SettingsError: the switch cannot be removed.
         """
         try:
-            os.unlink(self._switch)
-        except FileNotFoundError:
-            pass
+            self._switch.unlink(missing_ok=True)
         except OSError as error:
             raise SettingsError(
                 f"recording cannot be turned off: delete {self._switch} by hand ({error})"
@@ -104,7 +102,7 @@ class Recordings:
     def limits(self) -> Limits:
         """As they were set when recording was turned on."""
         try:
-            told = json.loads(Path(self._switch).read_bytes())
+            told = json.loads(self._switch.read_bytes())
             return Limits(int(told["fileBytes"]), int(told["totalBytes"]))
         except (OSError, ValueError, KeyError, TypeError):
             return Limits()
@@ -125,8 +123,7 @@ class Recordings:
         return sorted(found, key=lambda kept: (kept.changed_s, kept.path.name))
 
     def delete(self, paths: list[Path]) -> list[Path]:
-        """Delete recordings; returns those that could not be: on Windows, an editor has them open.
-        """
+        """Delete recordings; returns those that could not be (Windows: an editor writes to it)."""
         left = []
         for path in paths:
             try:

@@ -34,11 +34,18 @@ _ALIASES = {
 
 def _focused(ls: RedraftServer, params: Any) -> None:
     """``textDocument/didFocus``, which names a document, or none when the editor is left."""
-    ls.session.focus(bool(messages.document_uri(params)))
+    uri = messages.document_uri(params)
+    ls.session.focus(bool(uri))
+    ls.recorder.focused(uri)
 
 
 def _shown(ls: RedraftServer, params: Any) -> None:
-    ls.session.shown(messages.suggestion_id(params))
+    _drawn(ls, messages.suggestion_id(params))
+
+
+def _drawn(ls: RedraftServer, id_: str) -> None:
+    ls.session.shown(id_)
+    ls.recorder.drawn(id_)
 
 
 def _accepted_part(ls: RedraftServer, params: Any) -> None:
@@ -60,6 +67,8 @@ async def _execute_command(ls: RedraftServer, params: Any) -> Any:
         return commands.snooze(ls, argument)
     elif known == commands.STATUS_COMMAND:
         return await commands.status(ls)
+    elif known == commands.RECORD_COMMAND:
+        return commands.record(ls, argument)
     else:
         raise InvalidRequest(f"unknown command {name!r}; the server has {', '.join(COMMANDS)}")
     return None
@@ -76,7 +85,7 @@ def _rejected(ls: RedraftServer, id_: str) -> None:
 
 def _notify_shown(ls: RedraftServer, params: Any) -> str:
     for id_ in messages.uuids(params):
-        ls.session.shown(id_)
+        _drawn(ls, id_)
     return "OK"
 
 

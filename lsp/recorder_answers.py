@@ -1,0 +1,201 @@
+"""What a recording tells of suggestions: what was asked, every candidate with what spoke for and
+against it, what was shown or why nothing was, and what became of it.
+
+Each function makes the ``data`` of one event. Places in a text are ``[line, character]``, both
+0-based, characters in UTF-16 code units. Pure; knows nothing of files.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model.gate import sureness, threshold
+from ..model.prompt import FORMAT as PROMPT_FORMAT
+from ..model.records import Candidate, Prediction
+from .decisions import Abstain, Ask, Show
+from .outcomes import Settled
+from .recorder_entries import FETCH
+from .rules import line_after
+from .settings import LspSettings
+from .suggestions import Suggestion
+from .translate import units
+
+ANSWER = "Redraft.answer"
+DECISION = "Redraft.decision"
+DRAWN = "Redraft.drawn"
+OUTCOME = "Redraft.outcome"
+
+Data = dict[str, Any]
+
+
+def fetch_start(request: int, ask: Ask, version: int | None) -> Data:
+    """As editors note it, with our word for what was asked."""
+    return {
+        "sourceId": FETCH,
+        "kind": "start",
+        "requestId": request,
+        "context": {"triggerKind": int(ask.query.invoked)},
+        "v": version,
+        "task": ask.request.task,
+    }
+
+
+def fetch_end(request: int, took_ms: float, error: str = "", shown: Show | None = None) -> Data:
+    data: Data = {
+        "sourceId": FETCH,
+        "kind": "end",
+        "requestId": request,
+        "durationMs": round(took_ms, 1),
+        "result": [_fetched(shown.suggestion)] if shown else [],
+    }
+    return {**data, "error": error} if error else data
+
+
+def answer(
+    request: int,
+    ask: Ask,
+    prediction: Prediction,
+    decision: Show | Abstain,
+    took_ms: float,
+    settings: LspSettings,
+    since_edit_ms: float | None,
+) -> Data:
+    """Every candidate of the model, shown or not."""
+    query, task = ask.query, ask.request.task
+    return {
+        "sourceId": ANSWER,
+        "requestId": request,
+        "task": task,
+        "cursor": place(query.text, query.cursor),
+        "candidates": [_candidate(query.text, each) for each in prediction.candidates],
+        "shown": decision.suggestion.id if isinstance(decision, Show) else None,
+        "reason": decision.reason or prediction.reason,
+        "threshold": threshold(task, settings.eagerness),
+        "features": _features(ask, since_edit_ms),
+        "versions": _versions(prediction, settings),
+        "latency": _latency(prediction, took_ms),
+        "tokens": _tokens(prediction),
+    }
+
+
+def decision(made: Show | Abstain) -> Data:
+    """What the client was told, whether the model was asked for it or not."""
+    if isinstance(made, Abstain):
+        return {"sourceId": DECISION, "shown": None, "reason": made.reason}
+    suggestion = made.suggestion
+    return {
+        "sourceId": DECISION,
+        "shown": suggestion.id,
+        "reason": made.reason,
+        "task": suggestion.task,
+        "edit": _edit(suggestion.text, suggestion.start, suggestion.end, suggestion.replacement),
+        "text": made.text,  # what is left of it where some is typed already
+        "confidence": _rounded(suggestion.confidence),
+        "model": suggestion.model,
+        "chain": suggestion.chain,
+    }
+
+
+def drawn(suggestion: str) -> Data:
+    """The client says when it really put it on the screen."""
+    return {"sourceId": DRAWN, "suggestion": suggestion}
+
+
+def outcome(settled: Settled) -> Data:
+    """What became of a suggestion. An acceptance stands before the change that it made."""
+    return {
+        "sourceId": OUTCOME,
+        "suggestion": settled.suggestion.id,
+        "task": settled.suggestion.task,
+        "outcome": settled.outcome,
+    }
+
+
+def place(text: str, index: int) -> list[int]:
+    """Line and character of an index into a text."""
+    start = text.rfind("\n", 0, index) + 1
+    return [text.count("\n", 0, index), units(text[start:index])]
+
+
+def _edit(text: str, start: int, end: int, replacement: str) -> list[Any]:
+    return [place(text, start), place(text, end), replacement]
+
+
+def _fetched(suggestion: Suggestion) -> Data:
+    (line, column), (last, end) = (
+        place(suggestion.text, at) for at in (suggestion.start, suggestion.end)
+    )
+    return {
+        "range": f"[{line + 1},{column + 1} -> {last + 1},{end + 1}]",
+        "text": suggestion.replacement,
+        "isInlineEdit": suggestion.task == "next_edit",
+        "source": "redraft",
+    }
+
+
+def _candidate(text: str, candidate: Candidate) -> Data:
+    confidence = candidate.confidence
+    return {
+        "edit": _edit(text, candidate.start, candidate.end, candidate.text),
+        "showProbability": _rounded(sureness(candidate)),
+        "confidence": {
+            "mean": _rounded(confidence.mean),
+            "minimum": _rounded(confidence.minimum),
+            "first": _rounded(confidence.first),
+        },
+        "tokens": candidate.tokens,
+        "steps": candidate.steps,
+        "finish": candidate.finish,
+    }
+
+
+def _features(ask: Ask, since_edit_ms: float | None) -> Data:
+    """What the document and the outcomes do not tell again later."""
+    query = ask.query
+    return {
+        "language": query.language,
+        "invoked": query.invoked,
+        "elsewhere": ask.origin is not None,
+        "charactersBefore": query.cursor - query.text.rfind("\n", 0, query.cursor) - 1,
+        "charactersAfter": len(line_after(query.text, query.cursor)),
+        "sinceEditMs": None if since_edit_ms is None else round(since_edit_ms),
+        "delayMs": round(ask.delay_ms, 1),
+        "edits": len(ask.request.edits),
+        "related": len(ask.request.related),
+    }
+
+
+def _versions(prediction: Prediction, settings: LspSettings) -> Data:
+    return {
+        "model": prediction.model,
+        "prompt": PROMPT_FORMAT,
+        "gate": f"threshold {settings.eagerness}",
+        "quality": settings.quality,
+    }
+
+
+def _latency(prediction: Prediction, took_ms: float) -> Data:
+    stats = prediction.stats
+    told = {
+        "tookMs": took_ms,
+        "queueMs": stats.queue_ms,
+        "promptMs": stats.prompt_ms,
+        "prefillMs": stats.prefill_ms,
+        "denoiseMs": stats.denoise_ms,
+        "totalMs": stats.total_ms,
+    }
+    return {name: round(value, 2) for name, value in told.items()}
+
+
+def _tokens(prediction: Prediction) -> Data:
+    stats = prediction.stats
+    return {
+        "prompt": stats.prompt_tokens,
+        "reused": stats.reused_tokens,
+        "canvas": stats.canvas_tokens,
+        "steps": stats.denoise_steps,
+    }
+
+
+def _rounded(probability: float) -> float:
+    return round(probability, 5)
