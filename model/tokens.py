@@ -11,13 +11,13 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from tokenizers import AddedToken, decoders, models, pre_tokenizers
-from tokenizers import Tokenizer as BpeTokenizer
+from typing import TYPE_CHECKING, Any
 
 from .errors import WeightsError
 from .vocabulary import find_marks, read_tokenizer
+
+if TYPE_CHECKING:  # 4 MB that the language server, which only knows the format, does without
+    from tokenizers import Tokenizer as BpeTokenizer
 
 #: The marks of prompt format "redraft-1", by their names in the base vocabulary.
 END = "<|endoftext|>"
@@ -139,6 +139,9 @@ def build_bpe(
     vocab: dict[str, int], merges: list[tuple[str, ...]], special: dict[int, str]
 ) -> BpeTokenizer:
     """Byte-level BPE with single digits, as SmolLM2 has it."""
+    from tokenizers import AddedToken, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer as BpeTokenizer
+
     bpe = BpeTokenizer(models.BPE(vocab=vocab, merges=merges))  # type: ignore[arg-type]
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
         [

@@ -15,9 +15,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 #: Names that take the place of a mark, best first.
 STAND_INS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -57,6 +58,8 @@ def read_tokenizer(path: Path) -> Tokenizer:
         ValueError: it is not byte-level BPE, so its tokens do not say which bytes they stand for.
         Exception: of the tokenizers library, where the file is none of its kind.
     """
+    from tokenizers import Tokenizer
+
     text = path.read_text(encoding="utf-8")
     data = json.loads(text)
     if path.name == "vocab.json":
@@ -78,6 +81,16 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 def _from_vocabulary(folder: Path, vocab: dict[str, int]) -> Tokenizer:
+    from tokenizers import (
+        AddedToken,
+        Regex,
+        Tokenizer,
+        decoders,
+        models,
+        normalizers,
+        pre_tokenizers,
+    )
+
     lines = (folder / "merges.txt").read_text(encoding="utf-8").split("\n")
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
     bpe = Tokenizer(models.BPE(vocab=vocab, merges=merges))  # type: ignore[arg-type]
