@@ -34,7 +34,7 @@ from .recording_folder import SUFFIX, Recordings
 from .rules import refuse_file
 from .settings import LspSettings
 from .sources import source_of
-from .translate import Position
+from .translate import Range
 
 logger = logging.getLogger(__name__)
 
@@ -233,13 +233,13 @@ class Recorder:
             lines.append(self._reason(tracked, entries.ACCEPTED_REASON))
         self._write(*lines)
 
-    def cursor(self, document: Document, start: Position, end: Position) -> None:
+    def cursor(self, document: Document, selected: Range) -> None:
         """Where the user is, and what they have selected."""
         tracked = self._tracked.get(document.uri) if self.look() else None
         if tracked is None:
             return
         self._focus(document.uri)
-        selection = tracked.offsets.at(start), tracked.offsets.at(end)
+        selection = tracked.offsets.at(selected.start), tracked.offsets.at(selected.end)
         if selection != tracked.selection:
             tracked.selection = selection
             self._write(entries.selection_changed(tracked.id, [selection], self._clock_ms()))
