@@ -7,15 +7,18 @@ none is open; what is asked ahead of time stops for either. Knows nothing of the
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import TYPE_CHECKING
 
 from ..model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
 from ..model.records import Prediction
 from .decisions import Abstain, Ask, Show
+from .elsewhere import MOST_PLACES
 from .lanes import Lane, Superseded, ended
+from .recording import Question
+from .requests import Query
 from .status import Kind
+from .suggestions import Suggestion
 
 if TYPE_CHECKING:
     from .app import RedraftServer
@@ -25,24 +28,47 @@ logger = logging.getLogger(__name__)
 
 async def ask(ls: RedraftServer, question: Ask) -> Show | Abstain:
     """Wait out the debounce, look again, then ask the model."""
-    uri, task = question.query.uri, question.request.task
-    lane = ls.lane(uri, task)
-    first = ls.lane(uri, "infill") if task == "next_edit" else None
+    query, task = question.asked_from, question.request.task
+    lane = ls.lane(query.uri, task)
+    first = ls.lane(query.uri, "infill") if task == "next_edit" else None
     try:
         await lane.turn(question.delay_ms / 1000, first)
-        document = ls.documents.get(uri)
-        if document is None or document.revision != question.query.revision:
+        document = ls.documents.get(query.uri)
+        if document is None or document.revision != query.revision:
             return Abstain("the document changed during the delay", stale=True)
         consider = ls.session.consider_edit if first else ls.session.consider
-        again = consider(question.query)  # the answer before this one may serve
+        again = consider(query)  # the answer before this one may serve
         if not isinstance(again, Ask):
             return again
-        return await _predict(ls, lane, ls.session.complete(again))
+        if task == "infill":
+            return await _predict(ls, lane, ls.session.complete(again))
+        return await _predict_edits(ls, lane, again)
     except Superseded:
         return Abstain("a newer request took its place", stale=True)
 
 
+async def _predict_edits(ls: RedraftServer, lane: Lane, question: Ask) -> Show | Abstain:
+    """Ask about the region around the cursor, and where nothing comes of that about others."""
+    decision: Show | Abstain = Abstain("")
+    for _ in range(1 + max(MOST_PLACES.values())):
+        decision = await _predict(ls, lane, ls.session.complete(question))
+        if isinstance(decision, Show) or decision.stale or not decision.reason:
+            return decision
+        on = ls.session.look_on(question.asked_from)
+        if not isinstance(on, Ask):
+            return on
+        question = on
+    return decision
+
+
 async def _predict(ls: RedraftServer, lane: Lane, question: Ask) -> Show | Abstain:
+    edited_s = ls.session.history.last_edit_s()
+    since_edit_s = None if edited_s is None else ls.clock() - edited_s
+    with ls.recorder.asking(question, since_edit_s) as asked:
+        return await _answer(ls, lane, question, asked)
+
+
+async def _answer(ls: RedraftServer, lane: Lane, question: Ask, asked: Question) -> Show | Abstain:
     settings, started_s = ls.session.settings, ls.clock()
     try:
         with ls.line.thinking(silent=ls.watch.waiting is not None):
@@ -68,13 +94,19 @@ async def _predict(ls: RedraftServer, lane: Lane, question: Ask) -> Show | Absta
     except Exception as error:
         logger.exception("the predictor failed")
         return _failed(ls, f"{type(error).__name__}: {error}", "Error")
-    document = ls.documents.get(question.query.uri)
+    document = ls.documents.get(question.asked_from.uri)
+    target = ls.documents.get(question.query.uri)
     took_ms = 1000 * (ls.clock() - started_s)
-    if document is None:
-        return ls.session.settle(question, prediction, None, took_ms)
-    return ls.session.settle(
-        question, prediction, document.revision, took_ms, lambda: document.text
+    decision = ls.session.settle(
+        question,
+        prediction,
+        document.revision if document is not None else None,
+        took_ms,
+        lambda: document.text if document is not None else "",
+        target.revision if target is not None else None,
     )
+    asked.answered(prediction, decision, took_ms)
+    return decision
 
 
 def _failed(ls: RedraftServer, reason: str, kind: Kind = "Warning") -> Abstain:
@@ -84,7 +116,7 @@ def _failed(ls: RedraftServer, reason: str, kind: Kind = "Warning") -> Abstain:
 
 async def _first_in_line(ls: RedraftServer, question: Ask) -> Prediction:
     """The model's answer, after what matters less has let go of it."""
-    uri = question.query.uri
+    uri = question.asked_from.uri
     ahead = ls.ahead.get(uri)
     if ahead is not None and ahead.answers(question):
         return await asyncio.shield(ahead.task)  # under way already
@@ -100,21 +132,29 @@ async def _first_in_line(ls: RedraftServer, question: Ask) -> Prediction:
 class Ahead:
     """A question asked before anyone needs the answer."""
 
-    def __init__(self, question: Ask, task: asyncio.Task[Prediction]) -> None:
+    def __init__(self, question: Ask, shown: str, task: asyncio.Task[Prediction]) -> None:
         self.question = question
+        self.shown = shown  # id of the edit whose acceptance it is for
         self.task = task
 
     def answers(self, question: Ask) -> bool:
         """Is this, still on its way, the answer to ``question`` too?"""
-        same = self.question.query.text == question.query.text
+        mine = self.question
+        same = (mine.query.uri, mine.query.text) == (question.query.uri, question.query.text)
+        if mine.origin is not None or question.origin is not None:
+            same = same and mine.request.region == question.request.region
         return same and question.request.task == "next_edit" and not self.task.done()
 
 
-def ask_ahead(ls: RedraftServer, show: Show, question: Ask | None) -> None:
-    """Compute what follows the acceptance of an edit that is shown now."""
+def ask_ahead(ls: RedraftServer, query: Query, shown: Suggestion) -> None:
+    """Compute what follows the acceptance of an edit that is ``shown`` now to the user who is where
+    ``query`` says: one question after the other, until one has an answer worth showing."""
+    uri, ahead = shown.uri, ls.ahead.get(shown.uri)
+    if ahead is not None and ahead.shown == shown.id:
+        return  # on it already
+    question = ls.session.follow_up(query, shown)
     if question is None:
         return
-    uri = show.suggestion.uri
     stop_ahead(ls, uri)
 
     async def predict() -> Prediction:
@@ -123,8 +163,12 @@ def ask_ahead(ls: RedraftServer, show: Show, question: Ask | None) -> None:
         ls.session.foresee(question, prediction)
         return prediction
 
-    ahead = ls.ahead[uri] = Ahead(question, asyncio.ensure_future(predict()))
-    ahead.task.add_done_callback(lambda task: _forget(ls, uri, task))
+    def done(task: asyncio.Task[Prediction]) -> None:
+        if _forget(ls, uri, task) and ls.documents.get(uri) is not None:
+            ask_ahead(ls, query, shown)
+
+    ahead = ls.ahead[uri] = Ahead(question, shown.id, asyncio.ensure_future(predict()))
+    ahead.task.add_done_callback(done)
 
 
 def stop_ahead(ls: RedraftServer, uri: str) -> frozenset[asyncio.Task[Prediction]]:
@@ -136,11 +180,15 @@ def stop_ahead(ls: RedraftServer, uri: str) -> frozenset[asyncio.Task[Prediction
     return frozenset({ahead.task})
 
 
-def _forget(ls: RedraftServer, uri: str, task: asyncio.Task[Prediction]) -> None:
+def _forget(ls: RedraftServer, uri: str, task: asyncio.Task[Prediction]) -> bool:
+    """It is over. Did it end well, with nothing in its place yet?"""
     ahead = ls.ahead.get(uri)
-    if ahead is not None and ahead.task is task:
+    latest = ahead is not None and ahead.task is task
+    if latest:
         del ls.ahead[uri]
-    with contextlib.suppress(asyncio.CancelledError):
-        error = task.exception()  # it was for nobody yet: whoever asks next sees it for themselves
-        if error is not None:
-            logger.debug("nothing could be computed ahead of time: %s", error)
+    if task.cancelled():
+        return False
+    error = task.exception()  # it was for nobody yet: whoever asks next sees it for themselves
+    if error is not None:
+        logger.debug("nothing could be computed ahead of time: %s", error)
+    return latest and error is None

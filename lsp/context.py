@@ -202,6 +202,21 @@ class Context:
 
         return fresh() if kept is None else regions.keep(kept, page, fresh, tokens)
 
+    def region_at(self, view: View) -> Region:
+        """The region of a place where the user is not: what is remembered of the document stays."""
+        return self._region(view, Page.of(view.text, view.cursor), None)
+
+    def look(self, view: View) -> Gathered:
+        """What :meth:`gather` would choose there at first; that, too, is not remembered."""
+        page = Page.of(view.text, view.cursor)
+        return self._choose(view, page, self._region(view, page, None), None, add=False)
+
+    def definers(self, name: str, language: str) -> frozenset[str]:
+        """Paths of the files that define ``name`` in a language, or one of its family."""
+        return frozenset(
+            place.path for place in self._indexer.index.snapshot.places(name, language)
+        )
+
     def syntax(self, view: View) -> Syntax | None:
         """The document's tree, brought up to date in a few ms; None where there is no grammar, or
         not yet: a large file is parsed for the first time in the background."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
-from ..model.records import EditRequest, Prediction, Task
+from ..model.gate import sureness
+from ..model.records import Candidate, EditRequest, Prediction, Task
 from . import rules
 from .history import History
 from .memory import Rejections, Results
@@ -42,6 +43,13 @@ class Ask:
     request: EditRequest
     delay_ms: float
     reason: str
+    #: Where the user is, if the question is about another place.
+    origin: Query | None = None
+    others: int = 0  # tells apart the states of the other documents; see ``memory.Results``
+
+    @property
+    def asked_from(self) -> Query:
+        return self.origin or self.query
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +134,35 @@ class Desk:
         latency_ms = self._latency_ms.get(task, 0.0)
         return self.debounce.delay_ms(self.settings.delay_ms, latency_ms, self.clock())
 
+    def latency_ms(self, task: Task) -> float:
+        """What an answer takes, in the mean; 0 while none came."""
+        return self._latency_ms.get(task, 0.0)
+
+    def suggestion(self, query: Query, candidate: Candidate, made: Prediction) -> Suggestion:
+        """A candidate as a suggestion that has no name yet; see :meth:`named`."""
+        return Suggestion(
+            id="",
+            uri=query.uri,
+            task="infill",
+            text=query.text,
+            cursor=query.cursor,
+            start=candidate.start,
+            end=candidate.end,
+            replacement=candidate.text,
+            confidence=sureness(candidate),
+            model=made.model,
+        )
+
+    def named(self, made: Suggestion) -> Suggestion:
+        """``made`` with an id; the one that is shown, where it is the same asked for again."""
+        showing = self.outcomes.showing(made.uri)
+        if showing is not None and showing.is_again(made):
+            return showing
+        return replace(made, id=self.new_id())
+
     def learn(self, ask: Ask, prediction: Prediction, took_ms: float) -> None:
         """Keep an answer: the text may come back to it."""
         task = ask.request.task
-        self.results.put(ask.request, prediction)
+        self.results.put(ask.request, prediction, ask.others)
         known_ms = self._latency_ms.get(task, took_ms)
         self._latency_ms[task] = known_ms + _LATENCY_WEIGHT * (took_ms - known_ms)

@@ -23,27 +23,29 @@ COOL_DOWN_S = 5.0
 #: between two alike, an insertion has several places that come to the same.
 _SLACK_LINES = 2
 
-_Key = tuple[int, int, EditRequest]
+Key = tuple[int, int, EditRequest, int]
 
 
 class Results:
     """The last answers of the model, by document text and by what was asked about it."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[_Key, Prediction] = OrderedDict()
+        self._known: OrderedDict[Key, Prediction] = OrderedDict()
 
-    def get(self, request: EditRequest) -> Prediction | None:
-        return self._known.get(_key(request))
+    def get(self, request: EditRequest, others: int = 0) -> Prediction | None:
+        """The answer, if it is known. ``others`` tells apart the states of the documents that are
+        not asked about, where what was done in them matters."""
+        return self._known.get(key_of(request, others))
 
-    def put(self, request: EditRequest, prediction: Prediction) -> None:
-        key = _key(request)
+    def put(self, request: EditRequest, prediction: Prediction, others: int = 0) -> None:
+        key = key_of(request, others)
         self._known[key] = prediction
         self._known.move_to_end(key)
         while len(self._known) > CACHED_RESULTS:
             self._known.popitem(last=False)
 
 
-def _key(request: EditRequest) -> _Key:
+def key_of(request: EditRequest, others: int) -> Key:
     """What an answer belongs to: not the edits that led to the text, or each pause in typing would
     make it another question; nor, where a whole region is asked about, the cursor in it.
 
@@ -53,7 +55,7 @@ def _key(request: EditRequest) -> _Key:
     rest = replace(request, text="", edits=(), related=())
     if request.task == "next_edit":
         rest = replace(rest, cursor=0)
-    return len(request.text), hash(request.text), rest
+    return len(request.text), hash(request.text), rest, others
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,10 @@ class Rejections:
         cursor = suggestion.text.count("\n", 0, suggestion.cursor)
         lines = frozenset((cursor, *range(*suggestion.lines)))
         self._cooling[suggestion.uri] = _Cooling(now_s, lines)
+
+    def cool(self, uri: str, line: int, now_s: float) -> None:
+        """Something was turned down in ``line`` of a document, though it was about another."""
+        self._cooling[uri] = _Cooling(now_s, frozenset((line,)))
 
     def changed(self, uri: str, splices: Sequence[Splice]) -> None:
         """A document was edited: what is remembered moves, and the cool-down is over."""

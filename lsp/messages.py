@@ -59,6 +59,7 @@ class Asked:
     selection: Range | None = None  # the user's
     cursors: int = 1
     in_snippet: bool = False  # the user fills in the fields of a snippet
+    other_documents: bool = False  # the client can show an edit of another document
     diagnostics: tuple[Diagnostic, ...] | None = None  # of the document; None: it does not say
 
 
@@ -109,8 +110,8 @@ def inline_completion(params: Any) -> InlineCompletionAsked:
 def next_edit(params: Any) -> Asked:
     """``textDocument/copilotInlineEdit``, ``redraft/nextEdit``, and what all such questions share.
 
-    ``selection``, ``cursors`` and ``inSnippet`` are our own; clients that know them say more. Some
-    send ``diagnostics`` along.
+    ``selection``, ``cursors``, ``inSnippet`` and ``otherDocuments`` are our own; clients that know
+    them say more. Some send ``diagnostics`` along.
     """
     item = _object(_field(params, "textDocument", ""), "textDocument")
     selection, cursors = params.get("selection"), params.get("cursors")
@@ -122,6 +123,7 @@ def next_edit(params: Any) -> Asked:
         selection=None if selection is None else _range(selection, "selection"),
         cursors=1 if cursors is None else _whole_number(cursors, "cursors"),
         in_snippet=bool(params.get("inSnippet")),
+        other_documents=bool(params.get("otherDocuments")),
         diagnostics=_diagnostics(params.get("diagnostics")),
     )
 

@@ -6,16 +6,19 @@ nothing of LSP or asyncio.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
+from ..model.gate import sureness, unsure
 from ..model.records import Candidate, Prediction
-from . import edit_rules, requests
+from . import edit_rules, elsewhere, requests
 from .decisions import Abstain, Ask, Decision, Desk, Show
-from .history import SHOWN_EDITS, if_accepted
+from .elsewhere import World
+from .memory import Key, key_of
+from .places import follows
 from .requests import Query
-from .spans import Span
 from .suggestions import Suggestion
+from .touched import Touched, touched
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.
 AFTER_EDIT_S = 10.0
@@ -30,7 +33,9 @@ class _State:
     """What is remembered of one document."""
 
     overtaken: Suggestion | None = None  # its answer came too late for its text; it still holds
-    foreseen: tuple[_Text, Prediction] | None = None  # what follows the shown edit's acceptance
+    away: Suggestion | None = None  # shown to the user who is here, though it is for another one
+    foreseen: dict[_Text | Key, Prediction] = field(default_factory=dict)  # what follows the shown
+    foreseen_for: str = ""  # edit of this id, once it is accepted
     chain: tuple[_Text, str] | None = None  # what acceptance made of the text, and its chain
 
 
@@ -46,24 +51,42 @@ class NextEdits:
     def changed(self, uri: str, text: Callable[[], str]) -> None:
         """A document changed; ``text`` gives what it is now."""
         state = self._states.get(uri)
-        if state is not None and state.overtaken is not None:
+        if state is None:
+            return
+        if state.overtaken is not None:
             followed = state.overtaken.followed(text())
             state.overtaken = followed[0] if followed else None
+        if state.away is not None:  # whoever goes on here has let it pass
+            away, state.away = state.away, None
+            showing = self._desk.outcomes.showing(away.uri)
+            if showing is not None and showing.id == away.id:
+                self._desk.outcomes.dismiss(away.uri)
 
     def waits(self, uri: str) -> bool:
         """Does anything here depend on what the document changes into?"""
         state = self._states.get(uri)
-        return state is not None and state.overtaken is not None
+        return state is not None and (state.overtaken is not None or state.away is not None)
 
     def closed(self, uri: str) -> None:
         self._states.pop(uri, None)
 
     def accepted(self, suggestion: Suggestion) -> None:
         self._state(suggestion.uri).chain = (_which(suggestion.result), suggestion.chain)
+        if suggestion.origin is None:
+            return
+        origin = self._state(suggestion.origin[0])
+        origin.away = None
+        for document in self._desk.context.documents():  # whoever stays there goes on as well
+            if document.uri == suggestion.origin[0]:
+                origin.chain = (_which(document.text()), suggestion.chain)
 
     def turned_down(self, suggestion: Suggestion) -> None:
         """What would have followed its acceptance is of no use."""
-        self._state(suggestion.uri).foreseen = None
+        self._state(suggestion.uri).foreseen.clear()
+        if suggestion.origin is not None:
+            uri, line = suggestion.origin
+            self._desk.rejections.cool(uri, line, self._desk.clock())
+            self._state(uri).away = None
 
     def _state(self, uri: str) -> _State:
         return self._states.setdefault(uri, _State())
@@ -79,7 +102,8 @@ class NextEdits:
            where one was just turned down.
         4. What is shown, or came a keystroke too late, stays as long as it is true.
         5. What was foreseen, or is known of this text, needs no model.
-        6. Otherwise the model is asked.
+        6. Otherwise the model is asked: about the region around the cursor, and where that has no
+           edit about other places that the last edit bears on.
         """
         desk = self._desk
         refusal = desk.refusal(query)
@@ -94,30 +118,78 @@ class NextEdits:
             return wrong
         kept = self._kept(query)
         if kept is not None:
-            return self._show(kept)
-        request = requests.next_edit(query, desk.settings, desk.context.region(query))
-        known, reason = self._foreseen(query.uri, query.text), "computed beforehand"
-        if known is None:
-            known, reason = desk.results.get(request), "same text as before"
-        if known is not None:
-            return self._show(self._judge(query, known, reason))
+            return self._show(kept, query)
+        return self.look(query)
+
+    def look(self, query: Query) -> Decision:
+        """What is known of the text around a query and of other places, or what to ask next."""
+        desk = self._desk
+        region, others = desk.context.region(query), elsewhere.others(desk, query.uri)
+        request = requests.next_edit(query, desk.settings, region)
         delay_ms = desk.delay_ms(query, "next_edit")
-        return Ask(query, request, delay_ms, "nothing known about this text yet")
+        ask = Ask(query, request, delay_ms, "nothing known about this text yet", others=others)
+        known, reason = self._known(ask, _which(query.text))
+        if known is None:
+            return ask
+        decision = self._judge(ask, known, reason)
+        if isinstance(decision, Abstain):
+            desk.history.flush()
+            world = World(query, desk.history.edits())
+            return self._look_elsewhere(world, region, decision)
+        return self._show(decision, query)
+
+    def _look_elsewhere(self, world: World, near: tuple[int, int], nearly: Abstain) -> Decision:
+        """What is known of the places that the last edit bears on, or which to ask about; the
+        region around the cursor has no edit."""
+        told = []
+        for ask in elsewhere.questions(self._desk, world, near):
+            known, reason = self._known(ask)
+            if known is None:
+                return ask
+            decision = self._judge(ask, known, f"{reason} ({ask.reason})", world.names)
+            if isinstance(decision, Show):
+                return self._show(decision, world.query)
+            told.append(f"{elsewhere.where(ask)}: {decision.reason}")
+        return replace(nearly, reason="; ".join([nearly.reason, *told]))
+
+    def _known(self, ask: Ask, key: _Text | None = None) -> tuple[Prediction | None, str]:
+        """The answer to a question, where there is no need to ask it."""
+        desk, foreseen = self._desk, self._state(ask.asked_from.uri).foreseen
+        known = foreseen.get(key or key_of(ask.request, ask.others))
+        if known is not None:
+            desk.results.put(ask.request, known, ask.others)
+            return known, "computed beforehand"
+        return desk.results.get(ask.request, ask.others), "same text as before"
 
     def settle(
-        self, ask: Ask, prediction: Prediction, revision: int | None, text: Callable[[], str]
+        self,
+        ask: Ask,
+        prediction: Prediction,
+        revision: int | None,
+        text: Callable[[], str],
+        target: int | None,
     ) -> Show | Abstain:
         """What to do with the model's answer; see ``Session.settle``."""
-        decision = self._judge(ask.query, prediction, "from the model")
         if revision is None:
             return Abstain("the document was closed", stale=True)
+        stale = Abstain("the document changed while the model was thinking", stale=True)
+        if ask.origin is not None:
+            if revision != ask.origin.revision:
+                return stale
+            if target != ask.query.revision:
+                gone = "was closed" if target is None else "changed"
+                return Abstain(f"{ask.query.path} {gone} while the model was thinking")
+            reason = f"from the model ({ask.reason})"
+            decision = self._judge(ask, prediction, reason, touched(ask.request.edits))
+            return self._show(decision, ask.origin)
+        decision = self._judge(ask, prediction, "from the model")
         if revision != ask.query.revision:
             if isinstance(decision, Show):
                 followed = decision.suggestion.followed(text())
                 self._state(ask.query.uri).overtaken = followed[0] if followed else None
                 self._desk.outcomes.cancelled(decision.suggestion)
-            return Abstain("the document changed while the model was thinking", stale=True)
-        return self._show(decision)
+            return stale
+        return self._show(decision, ask.query)
 
     def _has_ghost(self, query: Query) -> bool:
         showing = self._desk.outcomes.showing(query.uri)
@@ -154,19 +226,20 @@ class NextEdits:
         objection = self._objection(query, overtaken)
         return None if objection else Show(overtaken, overtaken.replacement, "still holds")
 
-    def _foreseen(self, uri: str, text: str) -> Prediction | None:
-        state = self._states.get(uri)
-        if state is None or state.foreseen is None:
-            return None
-        which, prediction = state.foreseen
-        return prediction if which == _which(text) else None
+    def _judge(
+        self, ask: Ask, prediction: Prediction, reason: str, names: Sequence[Touched] | None = None
+    ) -> Show | Abstain:
+        """The first candidate worth showing, or what speaks against the best one.
 
-    def _judge(self, query: Query, prediction: Prediction, reason: str) -> Show | Abstain:
-        """The first candidate worth showing, or what speaks against the best one."""
+        Args:
+            names: about another place than the cursor's: what brought us there.
+        """
         objections = []
         for candidate in prediction.candidates:
-            suggestion = self._suggestion(query, candidate, prediction)
-            objection = self._objection(query, suggestion)
+            suggestion = self._suggestion(ask, candidate, prediction)
+            objection = self._objection(ask.query, suggestion)
+            if not objection and names is not None and not follows(suggestion, names):
+                objection = "it has nothing to do with the last edit"
             if not objection:
                 return Show(suggestion, suggestion.replacement, reason)
             objections.append(objection)
@@ -175,68 +248,126 @@ class NextEdits:
 
     def _objection(self, query: Query, suggestion: Suggestion) -> str:
         desk = self._desk
-        mean, threshold = suggestion.confidence, desk.settings.edit_threshold
         last = desk.history.last_edit(query.uri)
         refused = edit_rules.refuse_edit(
             suggestion, desk.history.just_done(query.uri), query.line, last[1] if last else None
         )
         if refused:
             return refused
-        if mean < threshold:
-            return f"below threshold {mean:.2f} < {threshold:.2f}"
+        too_unsure = unsure(suggestion.confidence, desk.settings.edit_threshold)
+        if too_unsure:
+            return too_unsure
         if desk.rejections.know(suggestion):
             return "this edit was rejected before"
         return edit_rules.refuse_syntax(suggestion, query.path, query.language)
 
-    def _suggestion(self, query: Query, candidate: Candidate, prediction: Prediction) -> Suggestion:
-        made = Suggestion(
-            id="",
-            uri=query.uri,
+    def _suggestion(self, ask: Ask, candidate: Candidate, prediction: Prediction) -> Suggestion:
+        query, origin = ask.query, ask.asked_from
+        here = query.uri == origin.uri
+        made = replace(
+            self._desk.suggestion(query, candidate, prediction),
             task="next_edit",
-            text=query.text,
-            cursor=query.cursor,
-            start=candidate.start,
-            end=candidate.end,
-            replacement=candidate.text,
-            confidence=candidate.confidence.mean,
-            model=prediction.model,
-        ).least()
-        showing = self._desk.outcomes.showing(query.uri)
-        if showing and replace(showing, id="", chain="", cursor=query.cursor) == made:
-            return showing  # asked for again: still the same one
-        id_ = self._desk.new_id()
-        chain = self._state(query.uri).chain
-        follows = chain is not None and chain[0] == _which(query.text)
-        return replace(made, id=id_, chain=chain[1] if chain and follows else id_)
+            cursor=origin.cursor if here else query.cursor,
+            origin=None if here else (origin.uri, origin.line),
+        )
+        found = self._desk.named(made.least())
+        if found.chain:  # shown already
+            return found
+        chain = self._state(origin.uri).chain
+        goes_on = chain is not None and chain[0] == _which(origin.text)
+        return replace(found, chain=chain[1] if chain and goes_on else found.id)
 
-    def _show(self, decision: Show | Abstain) -> Show | Abstain:
+    def _show(self, decision: Show | Abstain, query: Query) -> Show | Abstain:
+        """Remember what the user, who is where ``query`` says, gets to see."""
         if isinstance(decision, Show):
-            self._desk.outcomes.show(decision.suggestion, self._desk.clock())
+            suggestion, state = decision.suggestion, self._state(query.uri)
+            if state.away is not None and state.away.id != suggestion.id:
+                self._desk.outcomes.give_way(state.away)
+            state.away = suggestion if suggestion.uri != query.uri else None
+            self._desk.outcomes.show(suggestion, self._desk.clock())
         return decision
 
     # --- prefetch --------------------------------------------------------------------------
 
     def follow_up(self, query: Query, shown: Suggestion) -> Ask | None:
-        """The question that acceptance of what is ``shown`` will raise; None: not wanted, or
-        answered already."""
-        desk, result = self._desk, shown.result
-        if not desk.settings.prefetch or self._foreseen(shown.uri, result) is not None:
+        """The next question that acceptance of what is ``shown`` will raise; None: not wanted, or
+        all of them are answered already."""
+        desk = self._desk
+        showing = desk.outcomes.showing(shown.uri)
+        if not desk.settings.prefetch or showing is None or showing.id != shown.id:
             return None
-        query = replace(query, text=result, cursor=shown.landing)
-        request = requests.next_edit(query, desk.settings, desk.context.region(query))
-        start, end, new = shown.whole_lines()
-        old, first = shown.text[start:end], shown.text.count("\n", 0, start)
-        span = Span(first, tuple(old.split("\n")), tuple(new.split("\n")))
-        edits = desk.history.edits() + if_accepted(query.path, span, result.split("\n"))
-        related = desk.context.related(query, "next_edit")
-        request = replace(request, edits=edits[-SHOWN_EDITS:], related=related)
-        return Ask(query, request, 0.0, "in case the edit is accepted")
+        state = self._state(shown.uri)
+        if state.foreseen_for != shown.id:
+            state.foreseen, state.foreseen_for = {}, shown.id
+        landed = self._landed(query, shown)
+        if landed is None:
+            return None
+        world = elsewhere.after(desk, landed, shown)
+        ask = self._next_unknown(world)
+        if ask is None:
+            return None
+        related = desk.context.related(_surroundings(ask), "next_edit")
+        request = replace(ask.request, edits=world.edits, related=related)
+        return replace(ask, request=request, delay_ms=0.0, reason="in case the edit is accepted")
+
+    def _next_unknown(self, world: World) -> Ask | None:
+        """The question in ``world`` that is to be asked next; None where the answer is known."""
+        desk, query = self._desk, world.query
+        region = desk.context.region(query)
+        others = elsewhere.others(desk, query.uri, world.accepted)
+        request = requests.next_edit(query, desk.settings, region)
+        foreseen = self._state(query.uri).foreseen
+        known = foreseen.get(_which(query.text))
+        if known is None:
+            return Ask(query, request, 0.0, "", others=others)
+        if self._promises(known):
+            return None
+        for ask in elsewhere.questions(desk, world, region):
+            known = foreseen.get(key_of(ask.request, ask.others))
+            if known is None:
+                return ask
+            if self._promises(known):
+                return None
+        return None
+
+    def _promises(self, prediction: Prediction) -> bool:
+        least = self._desk.settings.edit_threshold
+        return any(sureness(candidate) >= least for candidate in prediction.candidates)
+
+    def _landed(self, query: Query, shown: Suggestion) -> Query | None:
+        """Where acceptance of what is ``shown`` leaves the user; None: its document is gone."""
+        result, cursor = shown.result, shown.landing
+        if shown.uri == query.uri:
+            first, last = self._desk.context.region(query)
+            away = not first <= shown.lines[0] < last
+            return replace(query, text=result, cursor=cursor, visiting=away)
+        for document in self._desk.context.documents():
+            if document.uri == shown.uri:
+                return Query(
+                    uri=document.uri,
+                    path=document.path,
+                    language=document.language,
+                    text=result,
+                    cursor=cursor,
+                    revision=document.revision,
+                    other_documents=query.other_documents,
+                    visiting=True,
+                )
+        return None
 
     def foresee(self, ask: Ask, prediction: Prediction) -> None:
         """The answer to a follow-up."""
-        if self._desk.outcomes.showing(ask.query.uri) is not None:
-            state = self._state(ask.query.uri)
-            state.foreseen = (_which(ask.query.text), prediction)
+        uri = ask.asked_from.uri
+        if self._desk.outcomes.showing(uri) is not None:
+            near = ask.origin is None
+            key = _which(ask.query.text) if near else key_of(ask.request, ask.others)
+            self._state(uri).foreseen[key] = prediction
+
+
+def _surroundings(ask: Ask) -> Query:
+    """The query whose related files go with a question: in the same file the user's own, so that
+    the prompts begin alike."""
+    return ask.query if ask.query.uri != ask.asked_from.uri else ask.asked_from
 
 
 def _which(text: str) -> _Text:

@@ -121,6 +121,11 @@ class Outcomes:
         self._reported.pop(uri, None)
         self._end(uri, "ignored")
 
+    def give_way(self, suggestion: Suggestion) -> None:
+        """Another one took the place of this one, though in another document."""
+        if self._find(suggestion.id) is not None:
+            self._end(suggestion.uri, "replaced")
+
     def cancelled(self, suggestion: Suggestion) -> None:
         """An answer was ready that nobody waited for any more."""
         self._settle(Settled(suggestion, "cancelled"))

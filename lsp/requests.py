@@ -7,6 +7,7 @@ alone. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from ..model.crop import narrow
 from ..model.prompt import window
 from ..model.records import EditRequest, RelatedFile, Task
 from . import region, rules
+from .places import OpenText
 from .settings import LspSettings
 
 
@@ -32,6 +34,8 @@ class Query:
     cursors: int = 1
     in_snippet: bool = False  # between the fields of a snippet
     out_of_step: str = ""  # why our copy of the document cannot be trusted
+    other_documents: bool = False  # can the client show an edit in another one?
+    visiting: bool = False  # the user is elsewhere: nothing is to be remembered of this place
 
     @property
     def line(self) -> int:
@@ -48,6 +52,12 @@ class Context(Protocol):
     def related(self, query: Query, task: Task) -> tuple[RelatedFile, ...]:
         """Excerpts of other files, least relevant first."""
 
+    def documents(self) -> Sequence[OpenText]:
+        """All that are open and may be read."""
+
+    def definers(self, name: str, language: str) -> Collection[str]:
+        """Paths of the files that define ``name``, as far as is known."""
+
 
 class PlainContext:
     """Knows the text alone."""
@@ -60,6 +70,12 @@ class PlainContext:
         return found or (at, at + 1)
 
     def related(self, query: Query, task: Task) -> tuple[RelatedFile, ...]:
+        return ()
+
+    def documents(self) -> Sequence[OpenText]:
+        return ()
+
+    def definers(self, name: str, language: str) -> Collection[str]:
         return ()
 
 

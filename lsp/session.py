@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ..model.gate import sureness, unsure
 from ..model.records import Candidate, Prediction
 from . import edit_rules, requests, rules
 from .decisions import Abstain, Ask, Decision, Desk, Show
@@ -160,12 +161,17 @@ class Session:
         """What to do about a query for the next edit; see :meth:`NextEdits.consider`."""
         return self._edits.consider(query)
 
+    def look_on(self, query: Query) -> Decision:
+        """What comes after an answer that held no next edit; see :meth:`NextEdits.look`."""
+        return self._edits.look(query)
+
     def complete(self, ask: Ask) -> Ask:
         """The question as the model gets it: it is really asked now."""
         task = ask.request.task
         if task == "next_edit":  # typing has paused, or the cursor moved away: the edit is done
             self.history.flush()
-        related = self._desk.context.related(ask.query, task)
+        same = ask.query.uri == ask.asked_from.uri
+        related = self._desk.context.related(ask.asked_from if same else ask.query, task)
         request = replace(ask.request, edits=self.history.edits(), related=related)
         return replace(ask, request=request)
 
@@ -176,16 +182,18 @@ class Session:
         revision: int | None,
         took_ms: float,
         text: Callable[[], str] = str,
+        target: int | None = None,
     ) -> Show | Abstain:
         """What to do with the model's answer.
 
-        ``revision`` is the document's now, None when it was closed, and ``text`` gives what it is.
-        ``took_ms`` is from the question to the answer. The answer is kept in any case: the text may
-        come back to it.
+        ``revision`` is that of the user's document now, None when it was closed, and ``text`` gives
+        what it is. ``took_ms`` is from the question to the answer. ``target`` is the revision of
+        the document that the question is about, if that is another one or another place. The answer
+        is kept in any case: the text may come back to it.
         """
         self._desk.learn(ask, prediction, took_ms)
         if ask.request.task == "next_edit":
-            return self._edits.settle(ask, prediction, revision, text)
+            return self._edits.settle(ask, prediction, revision, text, target)
         decision = self._judge(ask.query, prediction, "from the model")
         if revision is None:
             return Abstain("the document was closed", stale=True)
@@ -243,9 +251,9 @@ class Session:
         refused = rules.refuse_completion(candidate.text, query.text, query.cursor)
         if refused:
             return refused
-        mean, threshold = candidate.confidence.mean, self.settings.threshold
-        if mean < threshold:
-            return f"below threshold {mean:.2f} < {threshold:.2f}"
+        too_unsure = unsure(sureness(candidate), self.settings.threshold)
+        if too_unsure:
+            return too_unsure
         if self._desk.rejections.know(suggestion):
             return "this text was rejected here before"
         just_done = [] if query.invoked else self.history.just_done(query.uri)
@@ -254,22 +262,13 @@ class Session:
         return ""
 
     def _suggestion(self, query: Query, candidate: Candidate, prediction: Prediction) -> Suggestion:
-        made = Suggestion(
-            id="",
-            uri=query.uri,
-            task="infill",
-            text=query.text,
-            cursor=query.cursor,
+        made = replace(
+            self._desk.suggestion(query, candidate, prediction),
             start=query.cursor,
             end=query.cursor,
             replacement=rules.tidied(candidate.text, query.text, query.cursor),
-            confidence=candidate.confidence.mean,
-            model=prediction.model,
         )
-        showing = self._outcomes.showing(query.uri)
-        if showing is not None and replace(showing, id="") == made:
-            return showing  # asked for again: still the same one
-        return replace(made, id=self._desk.new_id())
+        return self._desk.named(made)
 
     def _show(self, decision: Show | Abstain) -> Show | Abstain:
         if isinstance(decision, Show):

@@ -101,10 +101,11 @@ def _inline_item(document: Document, asked: InlineCompletionAsked, show: Show) -
 
 async def _copilot_inline_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
     """``textDocument/copilotInlineEdit``: the next edit for clients written for another server."""
-    asked = messages.next_edit(params)
+    # Not one of its clients can show an edit of another document than the one it asked about.
+    asked = replace(messages.next_edit(params), other_documents=False)
     document, decision = await foresee(ls, asked)
     show = _answer(ls, document, decision, "next edit shown")
-    return {"edits": [_inline_edit(document, asked, show)] if show else []}
+    return {"edits": [_inline_edit(document, document, asked, show)] if show else []}
 
 
 async def _next_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
@@ -115,8 +116,10 @@ async def _next_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
     if show is None:
         reason = decision.reason or ls.line.message
         return {"edits": [], "reason": reason}
-    edit, made = _inline_edit(document, asked, show), show.suggestion
-    target = document.position(made.least().start)
+    made = show.suggestion
+    target = ls.documents.get(made.uri) or document
+    edit = _inline_edit(target, document, asked, show)
+    place = _place(target.position(made.least().start))
     elsewhere = "targetLine" in edit
     return {
         "edits": [edit],
@@ -125,7 +128,7 @@ async def _next_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
         "confidence": round(made.confidence, 4),
         "model": made.model,
         "reason": show.reason,
-        "jump": {"uri": document.uri, "position": _place(target)} if elsewhere else None,
+        "jump": {"uri": target.uri, "position": place} if elsewhere else None,
         "cursor": _landing(made),
     }
 
@@ -138,20 +141,22 @@ async def foresee(ls: RedraftServer, asked: Asked) -> tuple[Document, Show | Abs
     if isinstance(decision, Ask):
         decision = await ask(ls, decision)
     if isinstance(decision, Show):
-        ask_ahead(ls, decision, ls.session.follow_up(query, decision.suggestion))
+        ask_ahead(ls, query, decision.suggestion)
     return document, decision
 
 
-def _inline_edit(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
-    range_, text = _replaced(document, show.suggestion)
+def _inline_edit(target: Document, document: Document, asked: Asked, show: Show) -> dict[str, Any]:
+    """An edit of ``target`` for the user who is in ``document``."""
+    range_, text = _replaced(target, show.suggestion)
+    version = _version(document, asked) if target is document else target.version
     edit = {
         "text": text,
-        "textDocument": {"uri": document.uri, "version": _version(document, asked)},
+        "textDocument": {"uri": target.uri, "version": version},
         "range": range_,
         "command": _accept(show.suggestion),
     }
     first, last = show.suggestion.lines
-    here = first <= document.clamped(asked.position).line < last
+    here = target is document and first <= document.clamped(asked.position).line < last
     return edit if here else {**edit, "targetLine": first}
 
 
@@ -176,7 +181,7 @@ async def _code_action(ls: RedraftServer, params: Any) -> list[dict[str, Any]]:
     if not asked.invoked:
         shown = ls.session.shown_edit(document.uri, document.text)
         return [_action(ls, document, shown)] if shown else []
-    document, decision = await foresee(ls, asked)
+    document, decision = await foresee(ls, replace(asked, other_documents=False))
     show = _answer(ls, document, decision, "next edit offered as a code action")
     return [_action(ls, document, show.suggestion)] if show else []
 
@@ -254,6 +259,7 @@ def query_for(ls: RedraftServer, document: Document, asked: Asked) -> Query:
     if asked.selection is not None:
         start, end = (document.index(at) for at in _ends(asked.selection))
         selected = abs(end - start)
+    ls.recorder.cursor(document, asked.selection or Range(asked.position, asked.position))
     return Query(
         uri=document.uri,
         path=shown_path(document.uri, ls.folders, document.language),
@@ -266,6 +272,7 @@ def query_for(ls: RedraftServer, document: Document, asked: Asked) -> Query:
         cursors=asked.cursors,
         in_snippet=asked.in_snippet,
         out_of_step=document.out_of_step,
+        other_documents=asked.other_documents,
     )
 
 
@@ -280,6 +287,7 @@ def _answer(
     Raises:
         StaleDocument: the answer is for a text that is gone.
     """
+    ls.recorder.decided(document, decision)
     if isinstance(decision, Show):
         ls.line.tell(told)
         return decision

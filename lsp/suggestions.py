@@ -6,7 +6,7 @@ left of it then. Pure; knows nothing of how it was made, of time, or of what bec
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..model.records import Task
@@ -31,6 +31,8 @@ class Suggestion:
     confidence: float  # 0 … 1
     model: str
     chain: str = ""  # next edits that follow each other when accepted have it in common
+    #: The document and the 0-based line where the user was, if that is another document.
+    origin: tuple[str, int] | None = field(default=None, compare=False)
 
     @property
     def result(self) -> str:
@@ -49,6 +51,12 @@ class Suggestion:
         least = self.least()
         first = self.text.count("\n", 0, least.start)
         return first, first + self.text.count("\n", least.start, least.end) + 1
+
+    def is_again(self, other: Suggestion) -> bool:
+        """Is it the same as another, asked for anew? A next edit is, wherever the cursor is."""
+        cursor = self.cursor if self.task == "infill" else other.cursor
+        named = replace(self, id=other.id, chain=other.chain, cursor=cursor)
+        return named == other
 
     def least(self) -> Suggestion:
         """The same without characters that stay at either end."""

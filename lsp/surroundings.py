@@ -7,7 +7,7 @@ messages or asyncio.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from ..model.records import RecentEdit, RelatedFile, Task
@@ -17,6 +17,7 @@ from .documents import Document
 from .indexer import Indexer
 from .paths import shown_path
 from .pieces import Diagnostic
+from .places import OpenText
 from .requests import Query
 from .settings import LspSettings
 from .workspace import code_language, folder_of
@@ -99,6 +100,8 @@ class Surroundings:
 
     def region(self, query: Query) -> tuple[int, int]:
         """The 0-based lines [first, last) around the cursor that an edit may replace."""
+        if query.visiting:
+            return self._context.region_at(self._view(query)).lines
         return self.gathered(query).region.lines
 
     def related(self, query: Query, task: Task) -> tuple[RelatedFile, ...]:
@@ -106,9 +109,36 @@ class Surroundings:
         they share the beginning of their prompts."""
         return self.gathered(query).related
 
+    def documents(self) -> Sequence[OpenText]:
+        """All open documents that may be read. Cells of a notebook are no files one can go to."""
+        return [
+            OpenText(
+                document.uri,
+                self._path(document),
+                document.language,
+                document.revision,
+                _text_of(document),
+            )
+            for document in self._trusted()
+            if not self._refuse(self._path(document))
+        ]
+
+    def definers(self, name: str, language: str) -> Collection[str]:
+        return self._context.definers(name, language)
+
     def gathered(self, query: Query) -> Gathered:
         """Both, with the reason and the cost of each piece."""
-        view = View(
+        view = self._view(query)
+        if query.visiting:
+            return self._context.look(view)
+        if self._last is not None and _same(self._last[0], view):
+            return self._last[1]
+        gathered = self._context.gather(view)
+        self._last = view, gathered
+        return gathered
+
+    def _view(self, query: Query) -> View:
+        return View(
             uri=query.uri,
             path=query.path,
             language=query.language,
@@ -120,17 +150,15 @@ class Surroundings:
             diagnostics=self._diagnostics.get(query.uri, ()),
             opened=tuple(self._opened()),
         )
-        if self._last is not None and _same(self._last[0], view):
-            return self._last[1]
-        gathered = self._context.gather(view)
-        self._last = view, gathered
-        return gathered
 
-    def _opened(self) -> Iterable[OpenFile]:
+    def _trusted(self) -> Iterable[Document]:
         for document in self._documents():
             # Cells of a notebook would all be files of the same path.
-            if not document.uri.startswith(("file:", "untitled:")) or document.out_of_step:
-                continue
+            if document.uri.startswith(("file:", "untitled:")) and not document.out_of_step:
+                yield document
+
+    def _opened(self) -> Iterable[OpenFile]:
+        for document in self._trusted():
             path = self._path(document)
             language = code_language(path) or document.language
             yield OpenFile(path, language, document.revision, _text_of(document))

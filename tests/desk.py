@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from fakes import infill, rewrite
 from redraft.lsp.decisions import Abstain, Ask, Decision, Show
 from redraft.lsp.documents import Change, Document
 from redraft.lsp.outcomes import Settled
-from redraft.lsp.requests import Query
+from redraft.lsp.places import OpenText
+from redraft.lsp.requests import PlainContext, Query
 from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
 
@@ -23,19 +25,51 @@ class Clock:
         return self.now
 
 
+class Shelf(PlainContext):
+    """Knows the texts of the open documents, and which files define a name."""
+
+    def __init__(self) -> None:
+        self.opened: dict[str, Document] = {}
+        self.defined: dict[str, set[str]] = {}
+
+    def documents(self) -> Sequence[OpenText]:
+        return [
+            OpenText(uri, uri.rpartition("/")[2], "python", each.revision, self._text_of(each))
+            for uri, each in self.opened.items()
+        ]
+
+    def definers(self, name: str, language: str) -> Collection[str]:
+        return self.defined.get(name, set())
+
+    @staticmethod
+    def _text_of(document: Document) -> Callable[[], str]:
+        return lambda: document.text
+
+
 class Desk:
-    """A session with a clock to turn and one document to type in."""
+    """A session with a clock to turn and one document to type in; others may lie open beside it."""
 
     def __init__(self, text: str = "def f():\n    ", **settings: object) -> None:
         self.clock = Clock()
         self.outcomes: list[str] = []
-        self.session = Session(LspSettings(**settings), self.clock, self._note)  # type: ignore[arg-type]
-        self.document = Document(URI, text)
+        self.shelf = Shelf()
+        self.session = Session(LspSettings(**settings), self.clock, self._note, self.shelf)  # type: ignore[arg-type]
+        self.document = self.shelf.opened[URI] = Document(URI, text)
         self.session.opened(URI, "a.py", self.document.lines)
         self.text, self.cursor, self.revision = text, len(text), 0
 
     def _note(self, settled: Settled) -> None:
         self.outcomes.append(settled.outcome)
+
+    def open(self, name: str, text: str) -> Document:
+        """Another document, in which nobody types yet."""
+        document = self.shelf.opened[f"file:///w/{name}"] = Document(f"file:///w/{name}", text)
+        self.session.opened(document.uri, name, document.lines)
+        return document
+
+    def becomes_elsewhere(self, document: Document, text: str) -> None:
+        splices = document.apply([Change(text)], None)
+        self.session.changed(document.uri, splices, lambda: document.text)
 
     def query(self, **fields: object) -> Query:
         here = Query(URI, "a.py", "python", self.text, self.cursor, self.revision)

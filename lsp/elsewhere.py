@@ -1,0 +1,131 @@
+"""Questions about other places than the cursor's: those that the last edit bears on.
+
+Of the same file first, then of others that are open. How many is decided by the eagerness setting
+and by how long the model takes. Pure; asks nothing itself, and judges no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ..model.gate import Eagerness
+from ..model.records import RecentEdit
+from . import requests
+from .decisions import Ask, Desk
+from .history import SHOWN_EDITS, if_accepted
+from .places import OpenText, Place, find_places
+from .requests import Query
+from .spans import Span
+from .suggestions import Suggestion
+from .touched import Touched, touched, written
+
+#: Places asked about after the cursor's own, at most.
+MOST_PLACES: dict[Eagerness, int] = {"low": 1, "medium": 2, "high": 4}
+#: ms that all of them together should take. The first one is asked about in any case.
+SEARCH_MS = 2_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The documents and the history as they are, or as they would be."""
+
+    query: Query  # where the user is
+    edits: tuple[RecentEdit, ...]  # oldest first
+    accepted: Suggestion | None = None  # were it accepted
+
+    @property
+    def names(self) -> tuple[Touched, ...]:
+        return touched(self.edits)
+
+
+def after(desk: Desk, query: Query, shown: Suggestion) -> World:
+    """The world in which ``shown`` is accepted, and ``query`` is where that leaves the user."""
+    start, end, new = shown.whole_lines()
+    old, first = shown.text[start:end], shown.text.count("\n", 0, start)
+    span = Span(first, tuple(old.split("\n")), tuple(new.split("\n")))
+    edits = desk.history.edits() + if_accepted(query.path, span, shown.result.split("\n"))
+    return World(query, edits[-SHOWN_EDITS:], shown)
+
+
+def others(desk: Desk, uri: str, accepted: Suggestion | None = None) -> int:
+    """Tells apart the states of all documents but one, as far as the user has edited them."""
+    if desk.history.last_edit_s() is None:
+        return 0
+    texts = {
+        document.uri: hash(document.text())
+        for document in desk.context.documents()
+        if document.uri != uri and desk.history.last_edit(document.uri) is not None
+    }
+    if accepted is not None and accepted.uri != uri:
+        texts[accepted.uri] = hash(accepted.result)
+    return hash(frozenset(texts.items())) if texts else 0
+
+
+def questions(desk: Desk, world: World, near: tuple[int, int]) -> Iterator[Ask]:
+    """What to ask about other places, the most promising first.
+
+    Args:
+        near: lines [first, last) around the user that were asked about already.
+    """
+    query, names = world.query, world.names
+    if not names:
+        return
+    here = OpenText(query.uri, query.path, query.language, query.revision, lambda: query.text)
+    others_ = _documents(desk, world) if query.other_documents else []
+    line = query.line
+    done = written(world.edits)
+    asked: list[tuple[str, int, int]] = [(query.uri, *near)]
+    for place in find_places(names, done, here, near, line, others_, desk.context.definers):
+        if any(uri == place.document.uri and a <= place.line < b for uri, a, b in asked):
+            continue
+        if len(asked) > _most(desk, query):
+            return
+        visit = _visit(query, place)
+        if visit.uri != query.uri and desk.refusal(visit) is not None:
+            continue
+        region = desk.context.region(visit)
+        asked.append((visit.uri, *region))
+        yield Ask(
+            query=visit,
+            request=requests.next_edit(visit, desk.settings, region),
+            delay_ms=desk.delay_ms(query, "next_edit"),
+            reason=f"{place.touched.name}: {place.touched.why}",
+            origin=query,
+            others=others(desk, visit.uri, world.accepted),
+        )
+
+
+def where(ask: Ask) -> str:
+    """The place that a question is about, for people."""
+    line = f"line {ask.query.line + 1}"
+    return line if ask.query.uri == ask.asked_from.uri else f"{ask.query.path}, {line}"
+
+
+def _documents(desk: Desk, world: World) -> Iterator[OpenText]:
+    accepted = world.accepted
+    result = "" if accepted is None else accepted.result
+    for document in desk.context.documents():
+        made = accepted is not None and document.uri == accepted.uri
+        yield replace(document, text=lambda: result) if made else document
+
+
+def _most(desk: Desk, query: Query) -> int:
+    most = MOST_PLACES["high" if query.invoked else desk.settings.eagerness]
+    takes_ms = desk.latency_ms("next_edit")
+    return min(most, max(1, int(SEARCH_MS / takes_ms))) if takes_ms > 0 else most
+
+
+def _visit(query: Query, place: Place) -> Query:
+    document = place.document
+    return Query(
+        uri=document.uri,
+        path=document.path,
+        language=document.language,
+        text=document.text(),
+        cursor=place.at,
+        revision=document.revision,
+        invoked=query.invoked,
+        other_documents=query.other_documents,
+        visiting=True,
+    )

@@ -1,0 +1,146 @@
+"""Where else the names of an edit stand: in the same file, and in others that are open.
+
+The most promising places first. Whoever asks the model about them decides how many. Pure; knows
+nothing of regions, of sessions, or of how documents are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..model.syntax import language_of
+from .imports import family_of
+from .suggestions import Suggestion
+from .touched import Touched, defines
+
+#: What a place counts in another file, next to one in the same; and where that file has a
+#: definition of the name for itself and most likely means that one.
+_ELSEWHERE, _NAMESAKE = 0.9, 0.4
+_IN_COMMENT = 0.3
+_DEFINITION = 1.2  # where a call changed, its definition comes first
+_LEAST = 0.25  # below which a place is not worth a question
+_MOST_HITS = 100  # of one name in one file; a name that stands everywhere points nowhere
+_MOST_FILES = 30
+_MOST_CHARACTERS = 5_000_000  # searched in all files together
+_NEAR = 2  # lines from a mention that an edit may be away and still follow from it
+
+_COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|--|;|<!--)")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenText:
+    """A document that is open in the editor."""
+
+    uri: str
+    path: str  # as shown to the model
+    language: str
+    revision: int  # new with every change
+    text: Callable[[], str]  # "\n" line ends
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line that the last edit may bear on."""
+
+    document: OpenText
+    line: int  # 0-based
+    at: int  # index into the document's text, behind the name
+    touched: Touched
+    score: float
+
+
+def find_places(
+    names: Sequence[Touched],
+    done: Collection[str],
+    here: OpenText,
+    near: tuple[int, int],
+    line: int,
+    others: Iterable[OpenText],
+    definers: Callable[[str, str], Collection[str]],
+) -> list[Place]:
+    """Places outside of what was asked about already, the most promising first.
+
+    Args:
+        names: what the last edits bear on.
+        done: lines, without indentation, that they wrote themselves.
+        here: the document that the user is in, at ``line``; its lines [first, last) ``near`` were
+            asked about.
+        definers: of a name and a language, paths of the files that define it.
+    """
+    found: list[tuple[float, int, int, Place]] = []
+    for order, document in enumerate(_searched(here, others)):
+        best: dict[int, Place] = {}
+        for place in _in_text(names, document, order > 0, definers):
+            known = best.get(place.line)
+            if known is None or place.score > known.score:
+                best[place.line] = place
+        lines = document.text().split("\n") if best else []
+        for place in best.values():
+            near_here = order == 0 and near[0] <= place.line < near[1]
+            if near_here or lines[place.line].strip() in done:
+                continue
+            # Work mostly goes downwards, and begins at the top again from the end.
+            way = (place.line - line) % len(lines) if order == 0 else place.line
+            found.append((-round(place.score, 2), order, way, place))
+    return [place for *_, place in sorted(found, key=lambda one: one[:3])]
+
+
+def follows(suggestion: Suggestion, names: Iterable[Touched]) -> bool:
+    """Is an edit where one of the names stands, or next to it?"""
+    first, last = suggestion.lines
+    lines = suggestion.text.split("\n")[max(0, first - _NEAR) : last + _NEAR]
+    return any(re.search(rf"\b{re.escape(one.name)}\b", line) for one in names for line in lines)
+
+
+def _searched(here: OpenText, others: Iterable[OpenText]) -> Iterator[OpenText]:
+    """This document, then those in languages that can name the same things, within bounds."""
+    yield here
+    left = _MOST_CHARACTERS
+    family, count = _family(here), 0
+    for other in others:
+        if other.uri == here.uri or _family(other) != family:
+            continue
+        count, left = count + 1, left - len(other.text())
+        if count > _MOST_FILES or left < 0:
+            return
+        yield other
+
+
+def _family(document: OpenText) -> str:
+    return family_of(document.language or language_of(document.path) or "")
+
+
+def _in_text(
+    names: Sequence[Touched],
+    document: OpenText,
+    elsewhere: bool,
+    definers: Callable[[str, str], Collection[str]],
+) -> Iterator[Place]:
+    text = document.text()
+    starts: list[int] = []
+    for one in names:
+        if one.name not in text:
+            continue
+        hits = [m.end() for m in re.finditer(rf"\b{re.escape(one.name)}\b", text)]
+        if len(hits) > _MOST_HITS:
+            continue
+        starts = starts or [0, *(m.end() for m in re.finditer("\n", text))]
+        share = 1.0
+        if elsewhere:
+            namesake = one.defined and document.path in definers(one.name, document.language)
+            share = _NAMESAKE if namesake else _ELSEWHERE
+        for at in hits:
+            row = bisect_right(starts, at - 1) - 1
+            end = starts[row + 1] - 1 if row + 1 < len(starts) else len(text)
+            score = one.weight * share * _worth(text[starts[row] : end], one)
+            if score >= _LEAST:
+                yield Place(document, row, at, one, score)
+
+
+def _worth(line: str, one: Touched) -> float:
+    if _COMMENT.match(line):
+        return _IN_COMMENT
+    return _DEFINITION if not one.defined and defines(line, one.name) else 1.0

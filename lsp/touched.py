@@ -1,0 +1,193 @@
+"""Which names an edit bears on elsewhere: renamed ones, gone ones, those with other arguments.
+
+Told from the hunks of the history alone, by words and brackets and not by a grammar, so that it is
+the same for every language and for text that does not parse yet. It may be wrong: what it finds is
+only where to ask the model, never what to change. Pure; knows nothing of documents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..model.records import RecentEdit
+from ..model.syntax import common_head, common_tail
+
+MOST = 6  # names of all edits together
+_OLDER = 0.8  # what a name counts in each earlier edit
+_FEW = 3  # names that vanish at once where something was renamed; more is a rewriting
+_LONGEST = 4_000  # characters of a hunk that are looked at
+
+# How surely other places have to follow.
+_RENAMED, _GONE, _SIGNATURE, _CALL, _VALUE = 1.0, 0.7, 0.9, 0.5, 0.3
+_OUTER = 0.5  # of the call around a call
+
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+_CALLEE = re.compile(r"([^\W\d]\w*)\s*[!?]?$")
+_COMMENT = re.compile(r"\s*(?:#(?!\s*(?:define|include))|//|/\*|\*|--|;|<!--)")
+_CONSTANT = re.compile(
+    r"(?:(?:export|pub|public|private|static|final|const|let|var|val|local)\s+)*"
+    r"([^\W\d]\w{2,})\s*(?::[^=]*)?=(?!=)"
+)
+_DEFINING = (
+    r"(?:def|class|func|fn|fun|function|struct|enum|union|trait|interface|type|typedef|protocol"
+    r"|record|object|module|namespace|mod|const|let|var|val|static|sub|macro_rules!|#\s*define)"
+)
+#: Words that no name follows which they declare, as a type would.
+_NO_TYPES = frozenset(
+    re.findall(
+        r"\w+",
+        "return new await yield throw raise else case in not and or is print del delete if elif "
+        "for while import from as assert with go defer echo typeof instanceof lambda when unless",
+    )
+)
+_KEYWORDS = _NO_TYPES | frozenset(
+    re.findall(
+        r"\w+",
+        "def class func function fun struct enum union trait interface type module namespace const "
+        "mod let var val static self this super None True False null nil true false undefined int "
+        "str float bool string void char long double async try catch except finally switch match "
+        "do end then begin pub public private protected use using package require include export "
+        "default extends implements where impl mut ref local global nonlocal pass break continue",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A name that other places may have to follow."""
+
+    name: str
+    weight: float  # 0 … 1, how likely they do
+    why: str  # for people
+    defined: bool = False  # the edit was where it is defined
+
+
+def touched(edits: Sequence[RecentEdit]) -> tuple[Touched, ...]:
+    """The names that ``edits``, oldest first, bear on; the likeliest first."""
+    found: dict[str, Touched] = {}
+    brought: set[str] = set()  # by a newer edit: whatever an older one did, they are there again
+    share = 1.0
+    for edit in reversed(edits):
+        for above, old, new in _runs(edit.diff[:_LONGEST]):
+            for one in _of_run(above, old, new):
+                known = found.get(one.name)
+                weight = one.weight * share
+                if one.why == "renamed" and one.name in brought:
+                    continue
+                if known is None or weight > known.weight:
+                    found[one.name] = Touched(one.name, weight, one.why, one.defined)
+            brought |= _words(new) - _words(old)
+        share *= _OLDER
+    return tuple(sorted(found.values(), key=lambda one: -one.weight)[:MOST])
+
+
+def written(edits: Iterable[RecentEdit]) -> frozenset[str]:
+    """Lines that the edits wrote, without indentation: those places are done."""
+    lines = (line for edit in edits for line in edit.diff.split("\n") if line[:1] == "+")
+    return frozenset(text for line in lines if (text := line[1:].strip()))
+
+
+def defines(line: str, name: str) -> bool:
+    """Does a line of code look like the definition of ``name``?"""
+    place = re.search(rf"(?<![\w.]){re.escape(name)}\b", line)
+    if place is None:
+        return False
+    before, after = line[: place.start()], line[place.end() :]
+    if re.search(rf"\b{_DEFINING}\s+(?:\([^()]*\)\s*)?[*&]*$", before):
+        return True
+    if re.match(r"\s*(?::[^=]*)?=(?![=>])", after):
+        return not before.strip()  # an assignment
+    typed = re.search(r"([^\W\d]\w*)[\w<>\[\],:.?]*[\s*&]+$", before)
+    if re.match(r"\s*(?:<[^<>]*>)?\(", after):
+        if typed is not None:  # int area(…
+            return typed[1] not in _NO_TYPES and "(" not in before and "=" not in before
+        return not before.strip() and line.rstrip().endswith("{")  # area(…) {
+    return False
+
+
+# --- hunks -------------------------------------------------------------------------------------
+
+
+def _runs(diff: str) -> Iterator[tuple[str, str, str]]:
+    """Each run of changed lines: what the hunk shows above it now, the old lines and the new."""
+    above: list[str] = []
+    old: list[str] = []
+    new: list[str] = []
+    for line in [*diff.split("\n"), " "]:
+        kind, text = line[:1], line[1:]
+        if kind == "-":
+            old.append(text)
+        elif kind == "+":
+            new.append(text)
+        else:
+            if old or new:
+                yield "\n".join(above), "\n".join(old), "\n".join(new)
+            above += [*new, text]
+            old, new = [], []
+
+
+def _of_run(above: str, old: str, new: str) -> Iterator[Touched]:
+    first = (old or new).lstrip("\n").split("\n")[0]
+    if _COMMENT.match(first):
+        return
+    gone, came = _words(old) - _words(new), _words(new) - _words(old)
+    renamed = bool(came) and len(gone) <= _FEW
+    for name in sorted(gone):
+        told = any(defines(line, name) for line in old.split("\n"))
+        if renamed:
+            yield Touched(name, _RENAMED, "renamed", told)
+        elif told:
+            yield Touched(name, _GONE, "no longer defined", True)
+    yield from _of_calls(above, old, new)
+    yield from _of_values(old, new)
+
+
+def _of_calls(above: str, old: str, new: str) -> Iterator[Touched]:
+    """What the change is an argument or parameter of, from inside outwards."""
+    head = common_head(old, new)
+    tail = common_tail(old[head:], new[head:], min(len(old), len(new)) - head)
+    if not (old[head : len(old) - tail] + new[head : len(new) - tail]).strip():
+        return
+    share = 1.0
+    for name, line in _callees(f"{above}\n{new[:head]}", new[head:].split("\n")[0]):
+        if defines(line, name):
+            yield Touched(name, _SIGNATURE, "its parameters changed", True)
+        else:
+            yield Touched(name, _CALL * share, "a call of it changed")
+            share *= _OUTER
+
+
+def _callees(before: str, rest: str) -> Iterator[tuple[str, str]]:
+    """Names whose brackets are open at the end of ``before``, innermost first, each with its line;
+    ``rest`` is what follows on the last one."""
+    depth = 0
+    for at in range(len(before) - 1, -1, -1):
+        if before[at] in ")]}":
+            depth += 1
+        elif before[at] in "([{":
+            depth -= 1
+            if depth >= 0:
+                continue
+            depth = 0
+            if before[at : at + 2] == "{\n":
+                return  # what stands in a block is no argument of what the block is given to
+            match = _CALLEE.search(before, max(0, at - 80), at) if before[at] == "(" else None
+            if match and len(match[1]) > 2 and match[1] not in _KEYWORDS:
+                start = before.rfind("\n", 0, at) + 1
+                end = before.find("\n", at)
+                yield match[1], before[start:] + rest if end < 0 else before[start:end]
+
+
+def _of_values(old: str, new: str) -> Iterator[Touched]:
+    """Constants of the file that have another value or type now."""
+    before = {match[1] for line in old.split("\n") if (match := _CONSTANT.match(line))}
+    for line in new.split("\n"):
+        match = _CONSTANT.match(line)
+        if match is not None and match[1] in before:
+            yield Touched(match[1], _VALUE, "its value changed", True)
+
+
+def _words(text: str) -> set[str]:
+    return {word for word in _WORD.findall(text) if word not in _KEYWORDS}

@@ -1,0 +1,403 @@
+"""Next edits at other places than the cursor's: where the names of the last edit stand, in the same
+file and in others that are open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from desk import URI, Desk, reason
+from fakes import rewrite
+from redraft.lsp.decisions import Abstain, Ask, Decision, Show
+from redraft.lsp.documents import Document
+from redraft.lsp.elsewhere import MOST_PLACES
+from redraft.model.records import EditRequest, Prediction
+
+FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
+FAR = f"def area(r):\n    return r\n\n{FILLER}print(area(2))\n"
+NOTHING = Prediction("fake-1", "fake fp32", (), "The model would change nothing here.")
+
+
+def settle(desk: Desk, ask: Ask, prediction: Prediction) -> Show | Abstain:
+    """The answer to a question, the documents being as they are now."""
+    target = desk.shelf.opened.get(ask.query.uri)
+    revision = desk.revision if ask.query.uri == URI else target.revision if target else None
+    return desk.session.settle(
+        ask, prediction, desk.revision, 0.0, lambda: desk.text, target=revision
+    )
+
+
+def nothing_near(desk: Desk, **fields: object) -> Decision:
+    """The model has nothing to say about the region around the cursor: what now?"""
+    ask = desk.ask_edit(**fields)
+    assert ask.origin is None
+    settle(desk, ask, NOTHING)
+    return desk.session.look_on(desk.query(**fields))
+
+
+def next_place(desk: Desk, **fields: object) -> Ask:
+    decision = nothing_near(desk, **fields)
+    assert isinstance(decision, Ask), decision
+    return desk.session.complete(decision)
+
+
+def renamed(text: str = FAR, **settings: object) -> Desk:
+    """The user has just given ``area`` another parameter, far away from its only call."""
+    desk = Desk(text, **settings)
+    desk.swap("area(r)", "area(r, pi)")
+    return desk
+
+
+# --- in the same file --------------------------------------------------------------------------
+
+
+def test_where_the_region_has_no_edit_the_call_further_down_is_asked_about() -> None:
+    desk = renamed()
+    ask = next_place(desk)
+    line = desk.text[: desk.text.index("print(area(2))")].count("\n")
+    assert ask.request.region is not None
+    first, last = ask.request.region
+    assert first <= line < last
+    assert ask.query.line == line
+    assert ask.request.edits, "the edit just made goes with the question"
+    show = settle(desk, ask, rewrite(ask.request, "area(2)", "area(2, 3)"))
+    assert isinstance(show, Show)
+    assert show.reason == "from the model (area: its parameters changed)"
+    assert show.suggestion.lines[0] == line
+
+
+def test_an_edit_below_the_threshold_leads_elsewhere_as_well() -> None:
+    desk = renamed()
+    ask = desk.ask_edit()
+    decision = settle(desk, ask, rewrite(ask.request, "return r", "return pi", confidence=0.3))
+    assert "below threshold" in reason(decision)
+    assert isinstance(desk.session.look_on(desk.query()), Ask)
+
+
+def test_an_edit_near_the_cursor_is_shown_before_anyone_looks_elsewhere() -> None:
+    desk = renamed()
+    ask = desk.ask_edit()
+    settle(desk, ask, rewrite(ask.request, "return r", "return pi * r"))
+    again = desk.consider_edit()
+    assert isinstance(again, Show)
+    assert again.reason == "still holds"
+
+
+def test_places_within_the_region_already_asked_about_are_passed_over() -> None:
+    desk = Desk("def area(r):\n    return r\n\nprint(area(2))\n")
+    desk.swap("area(r)", "area(r, pi)")
+    assert reason(nothing_near(desk)) == "The model would change nothing here."
+
+
+def test_both_reasons_are_told_where_nothing_is_found_elsewhere_either() -> None:
+    desk = renamed()
+    ask = next_place(desk)
+    settle(desk, ask, NOTHING)
+    line = ask.query.line + 1
+    assert reason(desk.session.look_on(desk.query())) == (
+        f"The model would change nothing here.; line {line}: The model would change nothing here."
+    )
+
+
+def test_the_answer_about_another_place_is_kept() -> None:
+    desk = renamed()
+    ask = next_place(desk)
+    show = settle(desk, ask, rewrite(ask.request, "area(2)", "area(2, 3)"))
+    again = desk.consider_edit()
+    assert isinstance(show, Show)
+    assert isinstance(again, Show)
+    assert again.suggestion.id == show.suggestion.id
+
+
+def test_an_edit_that_has_nothing_to_do_with_the_last_one_is_not_shown_there() -> None:
+    desk = renamed(FAR + "\n" * 3 + "x = 1\n")
+    ask = next_place(desk)
+    decision = settle(desk, ask, rewrite(ask.request, "x = 1", "x = 2"))
+    assert reason(decision) == "it has nothing to do with the last edit"
+
+
+def test_lines_that_were_edited_already_are_not_asked_about_again() -> None:
+    desk = Desk(FAR + FILLER + "print(area(2))\n")
+    desk.swap("print(area(2))", "print(area(2, 3))")
+    desk.clock.now += 2
+    desk.swap("area(r)", "area(r, pi)")
+    ask = next_place(desk)
+    assert ask.query.line == desk.text[: desk.text.rindex("print")].count("\n")
+
+
+def test_a_name_that_stands_everywhere_points_nowhere() -> None:
+    desk = renamed(FAR + FILLER * 2 + "area(1)\n" * 120)
+    assert isinstance(nothing_near(desk), Abstain)
+
+
+def test_a_mention_in_a_comment_comes_after_one_in_code() -> None:
+    desk = Desk(f"def area(r):\n    return r\n\n{FILLER}# area\n{FILLER}print(area(2))\n")
+    desk.swap("area(r)", "area(r, pi)")
+    assert "print" in desk.text.split("\n")[next_place(desk).query.line]
+
+
+@pytest.mark.parametrize(("eagerness", "most"), list(MOST_PLACES.items()))
+def test_eagerness_decides_how_many_places_are_asked_about(eagerness: str, most: int) -> None:
+    calls = "".join(f"{FILLER}print(area({i}))\n" for i in range(8))
+    desk = renamed(f"def area(r):\n    return r\n\n{calls}", eagerness=eagerness)
+    asked = 0
+    decision = nothing_near(desk)
+    while isinstance(decision, Ask):
+        asked += 1
+        settle(desk, decision, NOTHING)
+        decision = desk.session.look_on(desk.query())
+    assert asked == most
+
+
+def test_a_slow_model_is_asked_about_one_place_only() -> None:
+    calls = "".join(f"{FILLER}print(area({i}))\n" for i in range(8))
+    desk = renamed(f"def area(r):\n    return r\n\n{calls}", eagerness="high")
+    ask = desk.ask_edit()
+    desk.session.settle(ask, NOTHING, desk.revision, 5_000.0, lambda: desk.text)
+    first = desk.session.look_on(desk.query())
+    assert isinstance(first, Ask)
+    desk.session.settle(first, NOTHING, desk.revision, 5_000.0, target=desk.revision)
+    assert isinstance(desk.session.look_on(desk.query()), Abstain)
+
+
+def test_a_change_while_the_model_thinks_about_another_place_makes_its_answer_stale() -> None:
+    desk = renamed()
+    ask = next_place(desk)
+    desk.type("#")
+    decision = settle(desk, ask, rewrite(ask.request, "area(2)", "area(2, 3)"))
+    assert isinstance(decision, Abstain)
+    assert decision.stale
+
+
+def test_a_rejected_edit_elsewhere_does_not_come_back() -> None:
+    desk = renamed()
+    ask = next_place(desk)
+    show = settle(desk, ask, rewrite(ask.request, "area(2)", "area(2, 3)"))
+    assert isinstance(show, Show)
+    desk.session.rejected(show.suggestion.id)
+    assert "rejected here" in reason(desk.consider_edit())
+    desk.clock.now += 6
+    assert "rejected before" in reason(desk.consider_edit())
+
+
+# --- in other open documents -------------------------------------------------------------------
+
+CALLER = "from a import area\n\n\ndef show(r):\n    print(area(r))\n"
+
+
+def with_caller(text: str = FAR.replace("print(area(2))\n", "")) -> tuple[Desk, Document]:
+    desk = Desk(text)
+    other = desk.open("b.py", CALLER)
+    desk.swap("area(r)", "area(r, pi)")
+    return desk, other
+
+
+def shown_there(desk: Desk) -> Show:
+    """An edit of another document, shown to the user who is in the first one."""
+    ask = next_place(desk, other_documents=True)
+    show = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
+    assert isinstance(show, Show), show
+    return show
+
+
+def test_the_call_in_another_open_document_is_asked_about() -> None:
+    desk, other = with_caller()
+    ask = next_place(desk, other_documents=True)
+    assert (ask.query.uri, ask.request.path, ask.request.text) == (other.uri, "b.py", CALLER)
+    assert [edit.path for edit in ask.request.edits] == ["a.py"]
+    show = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
+    assert isinstance(show, Show)
+    assert show.suggestion.uri == other.uri
+
+
+def test_clients_that_show_no_other_documents_get_no_edits_of_them() -> None:
+    desk, _ = with_caller()
+    assert isinstance(nothing_near(desk), Abstain)
+
+
+def test_a_document_that_is_not_open_is_never_asked_about() -> None:
+    desk, other = with_caller()
+    del desk.shelf.opened[other.uri]
+    assert isinstance(nothing_near(desk, other_documents=True), Abstain)
+
+
+def test_secret_files_are_never_asked_about() -> None:
+    desk = Desk("def load_key(path):\n    return path\n")
+    desk.open("secrets.py", "load_key('x')\n")
+    desk.swap("load_key(path)", "load_key(path, kind)")
+    assert isinstance(nothing_near(desk, other_documents=True), Abstain)
+
+
+def test_files_of_another_language_are_passed_over() -> None:
+    desk, other = with_caller()
+    desk.shelf.opened["file:///w/notes.md"] = desk.shelf.opened.pop(other.uri)
+    documents = desk.shelf.documents()
+    desk.shelf.documents = lambda: [  # type: ignore[method-assign]
+        replace(each, language="markdown") if each.path == "notes.md" else each
+        for each in documents
+    ]
+    assert isinstance(nothing_near(desk, other_documents=True), Abstain)
+
+
+def test_a_file_with_a_definition_of_its_own_by_that_name_comes_last() -> None:
+    desk, _ = with_caller()
+    desk.open("c.py", "def area(q):\n    return q\n\nprint(area(1))\n")
+    desk.shelf.defined["area"] = {"a.py", "c.py"}
+    assert next_place(desk, other_documents=True).query.path == "b.py"
+
+
+def test_where_a_call_changed_its_definition_in_another_document_comes_first() -> None:
+    desk = Desk("from b import area\n\nprint(area(2))\n")
+    desk.open("b.py", "print(area(7))\n" + FILLER + "def area(r):\n    return r\n")
+    desk.swap("area(2)", "area(2, 3)")
+    ask = next_place(desk, other_documents=True)
+    assert ask.query.line == 61
+    assert ask.reason == "area: a call of it changed"
+
+
+def test_a_change_of_the_other_document_while_the_model_thinks_is_no_reason_to_ask_again() -> None:
+    desk, other = with_caller()
+    ask = next_place(desk, other_documents=True)
+    desk.becomes_elsewhere(other, "# head\n" + CALLER)
+    decision = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
+    assert reason(decision) == "b.py changed while the model was thinking"
+    assert isinstance(decision, Abstain)
+    assert not decision.stale  # the request names the first document, which is as it was
+
+
+def test_the_other_document_closed_while_the_model_thinks() -> None:
+    desk, other = with_caller()
+    ask = next_place(desk, other_documents=True)
+    del desk.shelf.opened[other.uri]
+    desk.session.closed(other.uri)
+    decision = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
+    assert reason(decision) == "b.py was closed while the model was thinking"
+    assert desk.outcomes == []
+
+
+def test_the_outcome_is_read_from_the_other_document() -> None:
+    desk, other = with_caller()
+    show = shown_there(desk)
+    desk.becomes_elsewhere(other, show.suggestion.result)
+    assert desk.outcomes == ["accepted"]
+
+
+def test_whoever_goes_there_finds_the_edit_waiting() -> None:
+    desk, other = with_caller()
+    show = shown_there(desk)
+    at = CALLER.index("print")
+    arrived = desk.query(
+        uri=other.uri, path="b.py", text=CALLER, cursor=at, revision=other.revision
+    )
+    again = desk.session.consider_edit(arrived)
+    assert isinstance(again, Show)
+    assert (again.suggestion.id, again.reason) == (show.suggestion.id, "still holds")
+
+
+def test_whoever_goes_on_typing_has_let_it_pass() -> None:
+    desk, _ = with_caller()
+    shown_there(desk)
+    desk.type("#")
+    assert desk.outcomes == ["ignored"]
+
+
+def test_an_edit_at_the_cursor_replaces_one_of_another_document() -> None:
+    desk, _ = with_caller()
+    shown_there(desk)
+    ask = desk.session.consider_edit(desk.query(invoked=True, cursor=0))
+    near = desk.ask_edit(text=desk.text, cursor=0) if isinstance(ask, Ask) else None
+    assert near is None  # the answer about the region is known, and so is the other one
+    assert desk.outcomes == []
+
+
+def test_a_rejected_edit_of_another_document_cools_the_line_where_the_user_is() -> None:
+    desk, _ = with_caller()
+    desk.session.rejected(shown_there(desk).suggestion.id)
+    assert desk.outcomes == ["rejected"]
+    assert "rejected here 0 s ago" in reason(desk.consider_edit(other_documents=True))
+
+
+def test_what_was_done_in_another_document_makes_it_a_new_question() -> None:
+    desk, other = with_caller()
+    at = desk.query(uri=other.uri, path="b.py", text=CALLER, cursor=0, revision=other.revision)
+    ask = desk.session.consider_edit(at)
+    assert isinstance(ask, Ask)
+    desk.session.settle(desk.session.complete(ask), NOTHING, other.revision, 0.0)
+    assert not isinstance(desk.session.consider_edit(at), Ask)
+    desk.clock.now += 2
+    desk.swap("return r", "return r * pi")
+    assert isinstance(desk.session.consider_edit(at), Ask)
+
+
+def test_the_same_edit_in_two_documents_is_two_suggestions() -> None:
+    desk, other = with_caller()
+    desk.open("c.py", CALLER)
+    first = shown_there(desk)
+    desk.session.rejected(first.suggestion.id)
+    desk.clock.now += 6
+    query = desk.query(other_documents=True)
+    ask = desk.session.consider_edit(query)
+    assert isinstance(ask, Ask)
+    assert ask.query.path == "c.py"
+    ask = desk.session.complete(ask)
+    show = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
+    assert isinstance(show, Show)
+    assert show.suggestion.uri != other.uri
+
+
+# --- Tab, Tab, Tab -----------------------------------------------------------------------------
+
+
+def model_of_a_rename(request: EditRequest) -> Prediction:
+    """Renames the first ``total`` of the region it is asked about."""
+    assert request.region is not None
+    lines = request.text.split("\n")
+    start = sum(len(line) + 1 for line in lines[: request.region[0]])
+    end = sum(len(line) + 1 for line in lines[: request.region[1]])
+    at = request.text.find("total", start, end)
+    if at < 0:
+        return NOTHING
+    made = (
+        rewrite(request, "total", "amount").candidates
+        or rewrite(replace(request, region=None), "total", "amount").candidates
+    )
+    return replace(NOTHING, candidates=(replace(made[0], start=at, end=at + 5),), reason="")
+
+
+def drive(desk: Desk, decision: Decision, prefetch: bool) -> Show | Abstain:
+    """Answer questions until there is a decision, then compute what follows its acceptance."""
+    asked = 0
+    while isinstance(decision, Ask):
+        ask, asked = desk.session.complete(decision), asked + 1
+        settled = settle(desk, ask, model_of_a_rename(ask.request))
+        decision = settled if isinstance(settled, Show) else desk.session.look_on(ask.asked_from)
+    if prefetch and isinstance(decision, Show):
+        query = desk.query(other_documents=True)
+        while (ahead := desk.session.follow_up(query, decision.suggestion)) is not None:
+            desk.session.foresee(ahead, model_of_a_rename(ahead.request))
+    desk.asked = asked  # type: ignore[attr-defined]
+    return decision
+
+
+@pytest.mark.parametrize("prefetch", [True, False])
+def test_a_rename_goes_through_three_far_places_and_another_document(prefetch: bool) -> None:
+    text = "def show(total):\n    pass\n" + "".join(f"{FILLER}use(total)\n" for _ in range(3))
+    desk = Desk(text, prefetch=prefetch)
+    other = desk.open("b.py", "import a\n\nuse(total)\n")
+    desk.swap("total", "amount")
+    chains, asked = set(), []
+    for _ in range(3):
+        show = drive(desk, desk.consider_edit(other_documents=True), prefetch)
+        assert isinstance(show, Show), show
+        assert show.suggestion.uri == URI
+        chains.add(show.suggestion.chain)
+        asked.append(desk.asked)  # type: ignore[attr-defined]
+        desk.accept(show)
+    last = drive(desk, desk.consider_edit(other_documents=True), prefetch)
+    assert isinstance(last, Show), last
+    assert last.suggestion.uri == other.uri
+    chains.add(last.suggestion.chain)
+    asked.append(desk.asked)  # type: ignore[attr-defined]
+    assert desk.text.count("amount") == 4
+    assert len(chains) == 1
+    assert (asked == [2, 0, 0, 0]) == prefetch
