@@ -93,7 +93,7 @@ def parted(
     parts: dict[str, list[Episode]] = {}
     for episode in episodes:
         parts.setdefault(label(episode), []).append(episode)
-    ordered = sorted(parts, key=_order)
+    ordered = sorted(parts, key=order_of)
     rows = [_row(name, metrics, parts[name], LEAST, seed) for name in ordered]
     return Table(title, tuple(metrics), tuple(rows))
 
@@ -105,6 +105,6 @@ def _row(
     return Row(label, len(episodes), figures)
 
 
-def _order(label: str) -> tuple[int, str]:
+def order_of(label: str) -> tuple[int, str]:
     digits = label.partition("-")[0].partition("+")[0]
     return (int(digits) if digits.isdecimal() else 0, label)

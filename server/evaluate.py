@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from redraft.model.errors import SettingsError
 
+from .report import register
+
 if TYPE_CHECKING:
     from redraft.evals.gaps import Problem
     from redraft.evals.perplexity import Scaling
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from redraft.model.plan import Plan
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
+register(app)  # report and check
 
 
 def _writable(json_file: Path | None) -> Path | None:

@@ -1,0 +1,252 @@
+"""A report on runs: every figure with its interval, side by side. ``redraft eval report``.
+
+Runs of one benchmark over one source make a section; runs of one section are columns. What comes
+out is plain data, written beside the page as JSON. Knows nothing of HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from redraft.model.errors import SettingsError
+
+from .compare import Difference, compare
+from .intervals import LEAST, Figure
+from .report_figures import (
+    Calibration,
+    Cell,
+    Point,
+    Resampling,
+    Spread,
+    calibration,
+    figures,
+    spread,
+    threshold_curve,
+)
+from .report_views import Benchmark, View, benchmark_of
+from .runs import Episode, RunFile
+from .tables import Metric, order_of
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRun:
+    """A run, and what the report calls it."""
+
+    name: str
+    file: RunFile
+
+    @property
+    def episodes(self) -> list[Episode]:
+        return list(self.file.episodes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The episodes parted in one way."""
+
+    title: str
+    metrics: tuple[Metric, ...]
+    labels: tuple[str, ...]
+    #: By label, metric and run.
+    figures: tuple[tuple[tuple[Figure, ...], ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one run measured, besides its tables."""
+
+    views: tuple[View, ...]  # as the episodes
+    curve: tuple[Point, ...]
+    calibration: Calibration | None
+    stages: dict[str, Spread]  # the whole first
+    by_episode: bool  # too few groups: intervals resample episodes
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Runs of one benchmark over one source, side by side."""
+
+    benchmark: Benchmark
+    source: str
+    runs: tuple[NamedRun, ...]
+    measured: tuple[Measured, ...]
+    metrics: tuple[Metric, ...]
+    overall: tuple[tuple[Figure, ...], ...]  # by metric and run
+    parts: tuple[Part, ...]
+    #: Each further run against the first: episodes in common, fields. None: cannot be compared.
+    differences: tuple[tuple[int, tuple[Difference, ...]] | None, ...]
+
+
+def build(runs: Sequence[NamedRun], seed: int = 0) -> list[Section]:
+    """The sections, in the order in which their first runs come.
+
+    Raises:
+        SettingsError: no run is given.
+    """
+    if not runs:
+        raise SettingsError("Name at least one file that 'redraft eval … --out' wrote.")
+    held: dict[tuple[str, str], list[NamedRun]] = {}
+    for run in runs:
+        settings = run.file.settings
+        key = str(settings.get("benchmark", "?")), str(settings.get("source", ""))
+        held.setdefault(key, []).append(run)
+    return [_section(name, source, tuple(some), seed) for (name, source), some in held.items()]
+
+
+def _section(name: str, source: str, runs: tuple[NamedRun, ...], seed: int) -> Section:
+    every = [each for run in runs for each in run.episodes]
+    benchmark = benchmark_of(name, every)
+    metrics = tuple(metric for metric in benchmark.metrics if _known(metric, every))
+    measured, overall, parted = [], [], []
+    labels = [_labels(label, every) for _, label in benchmark.parts]
+    for run in runs:
+        draws = Resampling([each.get("group", each["id"]) for each in run.episodes], seed)
+        measured.append(_measured(benchmark, run.episodes, draws))
+        whole, by_part = _tables(benchmark, metrics, labels, run.episodes, draws)
+        overall.append(whole)
+        parted.append(by_part)
+    return Section(
+        benchmark, source, runs, tuple(measured), metrics,
+        overall=tuple(zip(*overall, strict=True)),
+        parts=tuple(_parts(benchmark, metrics, labels, parted)),
+        differences=tuple(_against(runs[0], run, seed) for run in runs[1:]),
+    )  # fmt: skip
+
+
+def _known(metric: Metric, episodes: Sequence[Episode]) -> bool:
+    return any(each.get(metric.field) is not None for each in episodes)
+
+
+def _labels(label: Any, episodes: Sequence[Episode]) -> tuple[str, ...]:
+    return tuple(sorted({label(each) for each in episodes}, key=order_of))
+
+
+def _tables(
+    benchmark: Benchmark,
+    metrics: Sequence[Metric],
+    labels: Sequence[tuple[str, ...]],
+    episodes: Sequence[Episode],
+    draws: Resampling,
+) -> tuple[tuple[Figure, ...], list[list[tuple[Figure, ...]]]]:
+    """Figures over all episodes, and by way of parting and label: all of one run at once."""
+    everything = np.ones(len(episodes), np.bool_)
+    cells = [Cell(metric, everything) for metric in metrics]
+    few = _by_part(benchmark, metrics)
+    for (_, label), names in zip(benchmark.parts, labels, strict=True):
+        found = np.asarray([label(each) for each in episodes])
+        cells += [Cell(metric, found == name, LEAST) for name in names for metric in few]
+    found_figures = iter(figures(episodes, cells, draws))
+    whole = tuple(next(found_figures) for _ in metrics)
+    parted = [[tuple(next(found_figures) for _ in few) for _ in names] for names in labels]
+    return whole, parted
+
+
+def _by_part(benchmark: Benchmark, metrics: Sequence[Metric]) -> list[Metric]:
+    order = {name: place for place, name in enumerate(benchmark.by_part)}
+    return sorted((m for m in metrics if m.field in order), key=lambda m: order[m.field])
+
+
+def _parts(
+    benchmark: Benchmark,
+    metrics: Sequence[Metric],
+    labels: Sequence[tuple[str, ...]],
+    parted: Sequence[list[list[tuple[Figure, ...]]]],
+) -> list[Part]:
+    few = tuple(_by_part(benchmark, metrics))
+    return [
+        Part(
+            title, few, names,
+            tuple(
+                tuple(zip(*(run[way][row] for run in parted), strict=True))
+                for row in range(len(names))
+            ),
+        )
+        for way, ((title, _), names) in enumerate(zip(benchmark.parts, labels, strict=True))
+        if len(names) > 1
+    ]  # fmt: skip
+
+
+def _measured(benchmark: Benchmark, episodes: Sequence[Episode], draws: Resampling) -> Measured:
+    views = tuple(benchmark.view(each) for each in episodes)
+    scores, right = [view.score for view in views], [view.right for view in views]
+    stages = {}
+    for stage in benchmark.stages:
+        times = [each[stage] for each in episodes if isinstance(each.get(stage), int | float)]
+        if (found := spread(times)) is not None:
+            stages[stage.removesuffix("_ms")] = found
+    return Measured(
+        views,
+        tuple(threshold_curve(scores, right, draws)),
+        calibration(scores, right),
+        stages,
+        draws.by_episode,
+    )
+
+
+def _against(
+    first: NamedRun, other: NamedRun, seed: int
+) -> tuple[int, tuple[Difference, ...]] | None:
+    try:
+        common, found = compare(first.file, other.file, seed)
+    except SettingsError:  # other samples, or nothing in common
+        return None
+    return common, tuple(found)
+
+
+# --- as JSON --------------------------------------------------------------------------------------
+
+
+def as_json(sections: Sequence[Section]) -> dict[str, Any]:
+    """What the page shows, without its episodes: those are in the runs' own files."""
+    return {"format": 1, "sections": [_section_json(section) for section in sections]}
+
+
+def _section_json(section: Section) -> dict[str, Any]:
+    names = [run.name for run in section.runs]
+    return {
+        "benchmark": section.benchmark.title,
+        "source": section.source,
+        "right": section.benchmark.right,
+        "runs": [
+            {
+                "name": run.name,
+                "episodes": len(run.episodes),
+                "settings": run.file.settings,
+                "machine": run.file.machine,
+                "intervals": "by episode" if measured.by_episode else "by group",
+                "curve": [asdict(point) for point in measured.curve],
+                "calibration": asdict(measured.calibration) if measured.calibration else None,
+                "latency_ms": {
+                    name: {"p50": one.p50, "p95": one.p95, "p99": one.p99, "n": one.n}
+                    for name, one in measured.stages.items()
+                },
+            }
+            for run, measured in zip(section.runs, section.measured, strict=True)
+        ],
+        "figures": {
+            metric.name: _by_run(names, row)
+            for metric, row in zip(section.metrics, section.overall, strict=True)
+        },
+        "parts": {part.title: _part_json(part, names) for part in section.parts},
+        "differences": {
+            run.name: {"episodes": found[0], "fields": [asdict(one) for one in found[1]]}
+            for run, found in zip(section.runs[1:], section.differences, strict=True)
+            if found is not None
+        },
+    }
+
+
+def _part_json(part: Part, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        label: {
+            metric.name: _by_run(names, row) for metric, row in zip(part.metrics, rows, strict=True)
+        }
+        for label, rows in zip(part.labels, part.figures, strict=True)
+    }
+
+
+def _by_run(names: Sequence[str], found: Sequence[Figure]) -> dict[str, Any]:
+    return {name: asdict(figure) for name, figure in zip(names, found, strict=True)}
