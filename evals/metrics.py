@@ -1,8 +1,8 @@
 """What a suggestion was worth, given the text before it and the text that came of it.
 
 Pure functions over texts. *base* is the document when the suggestion was made, *candidate* the
-document with the suggestion accepted, *final* what the user made of it. Knows nothing of recordings,
-of models, or of which spans a user typed: callers give it texts that hold no others.
+document with the suggestion accepted, *final* what the user made of it. Knows nothing of
+recordings, models, or of which spans a user typed: callers give it texts that hold no others.
 """
 
 from __future__ import annotations

@@ -1,0 +1,231 @@
+"""Plays a recording through the language server and asks it at every moment what it would show.
+
+The server is the one that editors talk to, with its documents, history, context, debounce, lanes,
+suppression and memory; only its clock is simulated and its index works when told to. What happens
+later in the recording is known to the scores alone. Knows nothing of files or of many recordings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from redraft.lsp import suggesting
+from redraft.lsp.app import RedraftServer, create_server
+from redraft.lsp.decisions import Abstain, Show
+from redraft.lsp.messages import Asked
+from redraft.lsp.requests import Query
+from redraft.lsp.settings import LspSettings
+from redraft.model.errors import InvalidRequest
+from redraft.model.records import Task
+
+from .replay_editor import Editor
+from .replay_model import TRACE, Answer, ReplayPredictor, Trace
+from .replay_script import Moment, Script
+from .simulated import run
+
+TASKS: tuple[Task, ...] = ("infill", "next_edit")
+
+#: Turns of the loop until both questions have been put: before anything else happens.
+_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Something to put in the place of text[start:end] of a document, shown or not."""
+
+    task: Task
+    document: int
+    text: str  # of the document
+    done: int  # steps of the document until then
+    start: int
+    end: int
+    replacement: str
+    confidence: float
+    id: str = ""  # the session's; "" for what is not shown
+
+    @property
+    def result(self) -> str:
+        return self.text[: self.start] + self.replacement + self.text[self.end :]
+
+    @property
+    def old(self) -> str:
+        return self.text[self.start : self.end]
+
+
+@dataclass(slots=True)
+class Asking:
+    """One of the two questions an editor asks at a moment, and what came of it."""
+
+    task: Task
+    trace: Trace
+    shown: Offer | None = None
+    late: bool = False  # the document had changed by then, and what was left of it held
+    reason: str = ""  # why nothing is shown
+    arrived_s: float = 0.0  # simulated
+    finished: float = 0.0  # real time
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the session did at a moment."""
+
+    moment: Moment
+    askings: tuple[Asking, ...]
+    finished: bool = False
+
+    @property
+    def answers(self) -> Iterator[Answer]:
+        for asking in self.askings:
+            yield from asking.trace.answers
+
+
+Told = Callable[[Outcome], None]
+
+
+def play(
+    script: Script,
+    chosen: Collection[str],
+    predictor: ReplayPredictor,
+    settings: LspSettings,
+    told: Told,
+) -> None:
+    """Play a recording. ``told`` hears of each chosen moment, in order, once nothing more can come
+    of it.
+
+    Raises:
+        RedraftError: the model is gone.
+    """
+    run(_Play(script, chosen, predictor, settings, told).play())
+
+
+@dataclass(slots=True)
+class _Play:
+    script: Script
+    chosen: Collection[str]
+    predictor: ReplayPredictor
+    settings: LspSettings
+    told: Told
+    open: list[Outcome] = field(default_factory=list)
+    server: RedraftServer = field(init=False)
+    editor: Editor = field(init=False)
+
+    async def play(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.server = create_server(
+            self.predictor, clock=loop.time, settings=self.settings, background=False
+        )
+        self.editor = Editor(self.server)
+        tasks: set[asyncio.Task[None]] = set()
+        await self.editor.begin()
+        begins_s = loop.time()
+        for at_s, act in self._schedule():
+            await asyncio.sleep(max(0.0, begins_s + at_s - loop.time()))
+            if isinstance(act, Moment):
+                self._flush()
+                tasks.add(asyncio.ensure_future(self._ask(act)))
+                for _ in range(_STEPS):
+                    await asyncio.sleep(0)
+            else:
+                act()
+            if self.predictor.failure is not None:
+                raise self.predictor.failure
+        await asyncio.gather(*tasks)
+        if self.predictor.failure is not None:
+            raise self.predictor.failure
+        await self.server.leave()
+        self._flush(all_=True)
+
+    def _schedule(self) -> Iterator[tuple[float, Moment | Callable[[], None]]]:
+        """What happens when, in s: the recording's events, and between them the questions."""
+        asks = [each for each in self.script.moments if each.id in self.chosen]
+        at = 0
+        for event in self.script.stream.events:
+            at_s = self.script.seconds(event)
+            while at < len(asks) and asks[at].asks_s < at_s:
+                yield asks[at].asks_s, asks[at]
+                at += 1
+            yield at_s, lambda event=event: self.editor.tell(event)  # type: ignore[misc]
+        for left in asks[at:]:
+            yield left.asks_s, left
+
+    # --- a moment ----------------------------------------------------------------------------
+
+    async def _ask(self, moment: Moment) -> None:
+        """Ask for ghost text and for the next edit, as editors do when the user pauses."""
+        outcome = Outcome(moment, tuple(Asking(task, self._trace()) for task in TASKS))
+        self.open.append(outcome)
+        self.server.surroundings.catch_up()
+        asked = self.editor.question(moment.document)
+        waiting = [self._one(each, asked) for each in outcome.askings]
+        await asyncio.gather(*waiting)
+        outcome.finished = True
+
+    def _trace(self) -> Trace:
+        return Trace(self.predictor.real_time())
+
+    async def _one(self, asking: Asking, asked: Asked) -> None:
+        TRACE.set(asking.trace)
+        ask = suggesting.ghost if asking.task == "infill" else suggesting.foresee
+        try:
+            document, decision = await ask(self.server, asked)
+            query = suggesting.query_for(self.server, document, asked)
+            if isinstance(decision, Abstain) and decision.stale:
+                decision = self._again(asking, document.uri) or decision
+            elif isinstance(decision, Show):
+                asking.shown = self._offer(asking.task, decision, query)
+            asking.reason = "" if asking.shown else decision.reason or self.server.line.message
+        except InvalidRequest as error:  # the document was closed before the editor asked
+            asking.reason = str(error)
+        asking.arrived_s = asyncio.get_running_loop().time()
+        asking.finished = self.predictor.real_time()
+
+    def _again(self, asking: Asking, uri: str) -> Show | None:
+        """The user typed on before the answer came. Editors ask with every key: what of it holds is
+        shown, and if nothing does, the model is not asked before the next moment."""
+        with suppress(StopIteration):
+            asked = self.editor.question(self.editor.document(uri))
+            document = self.server.documents.get(uri)
+            if document is None:
+                return None
+            query = suggesting.query_for(self.server, document, asked)
+            session = self.server.session
+            consider = session.consider if asking.task == "infill" else session.consider_edit
+            decision = consider(query)
+            if isinstance(decision, Show):
+                asking.shown, asking.late = self._offer(asking.task, decision, query), True
+                return decision
+        return None
+
+    def _offer(self, task: Task, show: Show, query: Query) -> Offer:
+        made = show.suggestion
+        if task == "infill":
+            uri, text, start, end, new = (
+                query.uri,
+                query.text,
+                query.cursor,
+                query.cursor,
+                show.text,
+            )
+        else:
+            least = made.least()
+            uri, text, start, end, new = (
+                made.uri,
+                made.text,
+                least.start,
+                least.end,
+                least.replacement,
+            )
+        document = self.editor.document(uri)
+        done = self.editor.steps.get(document, 0)
+        return Offer(task, document, text, done, start, end, new, made.confidence, made.id)
+
+    # --- telling -----------------------------------------------------------------------------
+
+    def _flush(self, all_: bool = False) -> None:
+        """Tell of the moments that are over. The last one may still ask ahead of time."""
+        while self.open and self.open[0].finished:
+            self.told(self.open.pop(0))
+        assert not (all_ and self.open)

@@ -1,0 +1,168 @@
+"""The editor of a replay: tells the language server what happens, as a client would.
+
+Everything goes through the handlers that serve real clients. Knows nothing of moments or scores.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from redraft.lsp.app import RedraftServer
+from redraft.lsp.documents import Change
+from redraft.lsp.handlers import HANDLERS
+from redraft.lsp.messages import Asked
+from redraft.lsp.translate import Position, Range, units
+from redraft.model.syntax import language_of
+
+from .stream_format import (
+    Changed,
+    Closed,
+    Event,
+    Focused,
+    Opened,
+    RestoreContent,
+    SelectionChanged,
+    SetContent,
+    TextEdit,
+)
+from .streams import Documents, content_changes
+
+ROOT = "file:///workspace"
+
+
+class Silence:
+    """What the server sends is of no interest."""
+
+    def write(self, data: bytes) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Editor:
+    """One person's editor, with the documents of a stream as far as it was told."""
+
+    def __init__(self, server: RedraftServer) -> None:
+        self._server = server
+        self._documents = Documents()
+        self._selections: dict[int, tuple[tuple[int, int], ...]] = {}  # since the last change
+        self._last: dict[int, int] = {}  # where the last change ended, in UTF-16 units
+        self._open: dict[int, None] = {}  # in the order they were opened
+        self.steps: dict[int, int] = {}  # changes of each document so far
+
+    async def begin(self) -> None:
+        """Connect."""
+        self._server.protocol.set_writer(Silence())
+        folder = {"uri": ROOT, "name": "workspace"}
+        HANDLERS["initialize"](self._server, {"workspaceFolders": [folder], "capabilities": {}})
+        await HANDLERS["initialized"](self._server, {})
+
+    def uri(self, document: int) -> str:
+        return f"{ROOT}/{quote(self._documents.path(document))}"
+
+    def document(self, uri: str) -> int:
+        """Which document that is; of two with one name the one that is open."""
+        return next(id_ for id_ in reversed([*self._open]) if self.uri(id_) == uri)
+
+    # --- events ----------------------------------------------------------------------------
+
+    def tell(self, event: Event) -> None:
+        """Something happened."""
+        match event:
+            case Changed():
+                self._change(event)
+            case SetContent() | RestoreContent():
+                self._put(event)
+            case SelectionChanged():
+                self._selections[event.document] = event.selections
+            case Focused():
+                self._send("textDocument/didFocus", event.document)
+            case Closed():
+                self._documents.apply(event)
+                self._close(event.document)
+            case Opened():
+                self._documents.apply(event)
+                if event.document in self._documents.ids:
+                    self._show(event.document)
+            case _:
+                self._documents.apply(event)
+
+    def _change(self, event: Changed) -> None:
+        document = event.document
+        self._show(document)
+        text = self._documents.text(document)
+        changes = [_change(each) for each in content_changes(text, event.edits)]
+        self._documents.apply(event)
+        self._send("textDocument/didChange", document, contentChanges=changes)
+        self._selections.pop(document, None)
+        self.steps[document] = self.steps.get(document, 0) + 1
+        last = event.edits[-1] if event.edits else TextEdit(0, 0, "")
+        grown = sum(units(e.text) - e.end + e.start for e in event.edits[:-1])
+        self._last[document] = last.start + grown + units(last.text)
+
+    def _put(self, event: SetContent | RestoreContent) -> None:
+        """The document as a whole, seen first or anew."""
+        document = event.document
+        if document in self._documents.ids:
+            self.steps[document] = self.steps.get(document, 0) + 1
+        self._documents.apply(event)
+        self._close(document)
+        self._show(document)
+
+    def _show(self, document: int) -> None:
+        if document in self._open:
+            return
+        self._open[document] = None
+        path = self._documents.path(document)
+        item = {
+            "languageId": language_of(path) or "plaintext",
+            "text": self._documents.text(document),
+            "version": None,
+        }
+        self._send("textDocument/didOpen", document, item)
+
+    def _close(self, document: int) -> None:
+        if document in self._open:
+            del self._open[document]
+            self._send("textDocument/didClose", document)
+
+    def _send(
+        self, method: str, document: int, item: dict[str, Any] | None = None, **params: Any
+    ) -> None:
+        described = {"uri": self.uri(document)} | (item or {})
+        HANDLERS[method](self._server, {"textDocument": described, **params})
+
+    # --- questions ---------------------------------------------------------------------------
+
+    def question(self, document: int) -> Asked:
+        """What the editor asks with where its cursor is now."""
+        selections = self._selections.get(document)
+        start, end = selections[0] if selections else (self._last.get(document, 0),) * 2
+        place = self._place(document, start, end)
+        return Asked(
+            uri=self.uri(document),
+            version=None,
+            position=place.end,
+            invoked=False,
+            selection=place if start != end else None,
+            cursors=len(selections or (0,)),
+            other_documents=True,
+        )
+
+    def _place(self, document: int, start: int, end: int) -> Range:
+        where = TextEdit(min(start, end), max(start, end), "")
+        (change,) = content_changes(self._documents.text(document), (where,))
+        assert change.range is not None
+        return change.range
+
+
+def _change(change: Change) -> dict[str, Any]:
+    assert change.range is not None
+    ends = {"start": _at(change.range.start), "end": _at(change.range.end)}
+    return {"range": ends, "text": change.text}
+
+
+def _at(position: Position) -> dict[str, int]:
+    return {"line": position.line, "character": position.character}

@@ -1,0 +1,189 @@
+"""Who answers in a replay, and when: a predictor whose answers take simulated time.
+
+The world stands still while the model computes; then its answer is on its way for as long as that
+took, or for a fixed time. Answers of an earlier, broken-off run are given again. Knows nothing of
+recordings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from redraft.model.errors import InvalidRequest, RedraftError
+from redraft.model.records import EditRequest, ModelStatus, Prediction, Predictor, StepCallback
+from redraft.model.wire import prediction_from_json, prediction_to_json, request_to_json
+
+
+@dataclass(slots=True)
+class Answer:
+    """One question put to the model."""
+
+    request: EditRequest
+    asked_s: float  # simulated
+    prepared_ms: float  # of real time, from the editor's question to the model's
+    latency_ms: float = 0.0
+    prediction: Prediction | None = None
+    error: str = ""
+    ended: float = 0.0  # real time, when it was given back
+
+    def as_json(self) -> dict[str, Any]:
+        given = None if self.prediction is None else prediction_to_json(self.prediction)
+        return {
+            "key": key_of(self.request),
+            "latency_ms": self.latency_ms,
+            "prediction": given,
+            "error": self.error,
+        }
+
+
+@dataclass(slots=True)
+class Trace:
+    """The questions that one moment raised."""
+
+    began: float  # real time, less what the model took until then
+    answers: list[Answer] = field(default_factory=list)
+
+    def last(self, task: str) -> Answer | None:
+        """The latest answered question of a kind."""
+        found = (each for each in reversed(self.answers) if each.request.task == task)
+        return next((each for each in found if each.prediction is not None), None)
+
+
+#: Of whoever asks; tasks inherit it.
+TRACE: ContextVar[Trace | None] = ContextVar("TRACE", default=None)
+
+
+class ReplayPredictor:
+    """Implements ``Predictor`` in a simulated loop.
+
+    Args:
+        ask: the model; blocks until it has answered.
+        latency_ms: of every answer; None: as long as the model really took.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[EditRequest], Prediction],
+        status: ModelStatus,
+        latency_ms: float | None = None,
+    ) -> None:
+        self._ask = ask
+        self._status = status
+        self._latency_ms = latency_ms
+        self._known: dict[str, deque[dict[str, Any]]] = {}
+        self.failure: RedraftError | None = None  # the model is gone: no replay can go on
+        self.blocked_s = 0.0  # of real time, spent by the model
+
+    def remember(self, answers: Iterable[dict[str, Any]]) -> None:
+        """Give these again where the same is asked."""
+        for each in answers:
+            self._known.setdefault(each["key"], deque()).append(each)
+
+    def real_time(self) -> float:
+        """Seconds that everything but the model took."""
+        return time.perf_counter() - self.blocked_s
+
+    async def predict(
+        self, request: EditRequest, on_step: StepCallback | None = None
+    ) -> Prediction:
+        trace = TRACE.get()
+        prepared_ms = 0.0 if trace is None else 1e3 * (self.real_time() - trace.began)
+        answer = Answer(request, asyncio.get_running_loop().time(), prepared_ms)
+        if trace is not None:
+            trace.answers.append(answer)
+        if self._latency_ms is None:
+            self._compute(answer)
+            await asyncio.sleep(answer.latency_ms / 1000)
+        else:  # what is given up meanwhile need not be computed
+            await asyncio.sleep(self._latency_ms / 1000)
+            self._compute(answer)
+        answer.ended = self.real_time()
+        if answer.prediction is None:
+            raise InvalidRequest(answer.error)
+        return answer.prediction
+
+    def _compute(self, answer: Answer) -> None:
+        known = self._known.get(key_of(answer.request))
+        if known:
+            earlier = known.popleft()
+            answer.latency_ms, answer.error = earlier["latency_ms"], earlier["error"]
+            if earlier["prediction"] is not None:
+                answer.prediction = prediction_from_json(earlier["prediction"])
+            return
+        began = time.perf_counter()
+        try:
+            answer.prediction = self._ask(answer.request)
+        except InvalidRequest as error:
+            answer.error = str(error)
+        except RedraftError as error:
+            self.failure = error
+            raise
+        finally:
+            took_s = time.perf_counter() - began
+            self.blocked_s += took_s
+        answer.latency_ms = 1000 * took_s if self._latency_ms is None else self._latency_ms
+
+    async def status(self) -> ModelStatus:
+        return self._status
+
+    async def close(self) -> None:
+        pass
+
+
+def key_of(request: EditRequest) -> str:
+    """The same for the same question."""
+    body = json.dumps(request_to_json(request), sort_keys=True)
+    return hashlib.sha256(body.encode()).hexdigest()[:24]
+
+
+class Elsewhere:
+    """A real predictor in an event loop and a thread of its own, asked by blocking calls."""
+
+    def __init__(self, open_: Callable[[], Predictor]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._predictor = self._run(_opened(open_))
+
+    def ask(self, request: EditRequest) -> Prediction:
+        return self._run(self._predictor.predict(request))
+
+    def ready(self, poll_s: float = 0.05) -> ModelStatus:
+        """Its status, once it can answer.
+
+        Raises:
+            WeightsError: it never will.
+        """
+        return self._run(_ready(self._predictor, poll_s))
+
+    def close(self) -> None:
+        self._run(self._predictor.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, what: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result()
+
+
+async def _opened(open_: Callable[[], Predictor]) -> Predictor:
+    return open_()
+
+
+async def _ready(predictor: Predictor, poll_s: float) -> ModelStatus:
+    from redraft.model.errors import WeightsError
+
+    while (status := await predictor.status()).state != "ready":
+        if status.state == "failed":
+            raise WeightsError(f"The model {status.model} cannot be used: {status.message}")
+        await asyncio.sleep(poll_s)
+    return status
