@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from .index import TEXT_BYTES, Index, make_entry
 from .workspace import MOST_FILES, Found, find_files, is_made, read_code, stamp_of
@@ -263,20 +263,21 @@ def within(folders: Iterable[Path], refuse: Refuse, near: Iterable[str]) -> list
     """The files of all folders, those close to the paths ``near`` first; where two folders have a
     file of the same path, or one is inside the other, the inner one's counts."""
     found: dict[str, Found] = {}
-    taken: set[Path] = set()
+    taken: set[str] = set()  # whole names: paths take ten times the memory
     for folder in sorted(set(folders), key=lambda each: -len(each.parts)):
         for each in find_files(folder, refuse):
-            if each.file not in taken:
-                taken.add(each.file)
+            name = f"{folder}/{each.path}"
+            if name not in taken:
+                taken.add(name)
                 found.setdefault(each.path, each)
-    close = [PurePosixPath(path).parts[:-1] for path in near]
+    close = [path.split("/")[:-1] for path in near]
     ranked = sorted(found.values(), key=lambda each: -_closeness(each.path, close))
     return ranked[:MOST_FILES]
 
 
-def _closeness(path: str, folders: list[tuple[str, ...]]) -> float:
+def _closeness(path: str, folders: list[list[str]]) -> float:
     """How much of the way to one of the folders a path goes along."""
-    parts = PurePosixPath(path).parts[:-1]
+    parts = path.split("/")[:-1]
     best = 0.0
     for folder in folders:
         shared = 0

@@ -79,8 +79,12 @@ class Found:
     """A file worth reading."""
 
     path: str  # as shown to the model: below its workspace folder, "/" separated
-    file: Path
+    folder: Path  # of the workspace: a path of its own for each file takes a kilobyte
     language: str
+
+    @property
+    def file(self) -> Path:
+        return self.folder / self.path
 
 
 def folder_of(uri: str) -> Path | None:
@@ -120,7 +124,7 @@ def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
             continue
         base = name.rsplit("/", 1)[-1].lower()
         if not any(fnmatchcase(base, glob) for glob in _GENERATED_NAMES):
-            found.append(Found(name, folder / name, language))
+            found.append(Found(name, folder, language))
     return found
 
 
