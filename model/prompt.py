@@ -86,6 +86,8 @@ def render(
         near, forced = _near_infill(request, lines, at, first, last, tokenizer, budget)
     else:
         first, last = request.region or window(at, len(lines))
+        if reveal is None:  # a training row's region fits
+            first, last = _shown(lines, at, first, last, tokenizer, _room_of_region(budget))
         near = _near_edit(request, lines, at, first, last, reveal, tokenizer, budget)
     head, cut = _far(request, lines, first, last, tokenizer, budget - len(near))
     constraint: Constraint | None = None
@@ -139,11 +141,43 @@ def _near_edit(
     budget: int,
 ) -> list[int]:
     column = request.cursor - (request.text.rfind("\n", 0, request.cursor) + 1)
-    numbered = "".join(f"{i}|{line}\n" for i, line in enumerate(lines[first:last], 1))
-    body = _keep(tokenizer, numbered, max(budget * 8 // 10, 32), from_end=False)
+    body = _keep(tokenizer, _numbered(lines, first, last), _room_of_region(budget), from_end=False)
     cursor = tokenizer.encode(f"@{at - first + 1}:{column + 1}\n")
     stated = encode_range(*reveal, tokenizer) if reveal else []
     return [tokenizer.mark(REGION), *body, *cursor, tokenizer.mark(EDIT), *stated]
+
+
+def _numbered(lines: list[str], first: int, last: int) -> str:
+    return "".join(f"{i}|{line}\n" for i, line in enumerate(lines[first:last], 1))
+
+
+def _room_of_region(budget: int) -> int:
+    return max(budget * 8 // 10, 32)
+
+
+def _shown(
+    lines: list[str], at: int, first: int, last: int, tokenizer: Tokenizer, room: int
+) -> tuple[int, int]:
+    """As many lines of the region [first, last) around line ``at`` as fit: what the model does not
+    see it must not replace. None at all where not even that line fits."""
+    numbered = _numbered(lines, first, last)
+    if len(numbered) <= 24 * room and len(_encode(tokenizer, numbered)) <= room:
+        return first, last
+    at = min(max(at, first), max(last - 1, first))
+
+    def cost(line: int) -> int:
+        # The number is the largest it may get: lines lose theirs when some above them go.
+        return _cost(tokenizer, f"{last - first}|{lines[line]}")
+
+    spent = sum(map(cost, range(first, last)))
+    while spent > room and first < last:
+        if at - first >= last - 1 - at:
+            spent -= cost(first)
+            first += 1
+        else:
+            spent -= cost(last - 1)
+            last -= 1
+    return (first, last) if first < last else (at, at)
 
 
 # --- far from the cursor ----------------------------------------------------------------------

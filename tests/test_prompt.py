@@ -243,6 +243,35 @@ def test_revealed_range_is_the_end_of_the_prompt() -> None:
     assert read_answer(prompt, request, "z\n", True) == (2, 4, "z\n")
 
 
+def test_lines_of_the_region_that_do_not_fit_cannot_be_replaced() -> None:
+    request = next_edit(FILE_TEXT, at("line_150"), region=(100, 200))
+    prompt = draw(request, 400)
+    first, last = prompt.region
+    assert 100 < first <= 150 < last < 200
+    shown = TOKENIZER.decode(prompt.tokens)
+    assert f"1|line_{first} =" in shown
+    assert f"{last - first}|line_{last - 1} = {last - 1}\n" in shown
+    assert len(prompt.tokens) <= 400
+    assert isinstance(prompt.constraint, ValidRange)
+    assert prompt.constraint.next_chars(f"{last - first + 1}-") == {str(last - first)[0]}
+    with pytest.raises(InvalidAnswer):
+        read_answer(prompt, request, f"1-{last - first + 1}\nx\n", True)
+
+
+def test_a_region_that_fits_to_the_token_stays_whole() -> None:
+    request = next_edit("a\nb\nc\n", 2, region=(0, 3))
+    assert draw(request, 64).region == (0, 3)
+
+
+def test_a_line_that_does_not_fit_can_only_be_preceded() -> None:
+    request = next_edit("x = [" + "1, " * 400 + "]\ny\n", 3, region=(0, 2))
+    prompt = draw(request, 128)
+    assert prompt.region == (0, 0)
+    assert isinstance(prompt.constraint, ValidRange)
+    assert prompt.constraint.next_chars("1-") == {"0"}
+    assert read_answer(prompt, request, "1-0\nnew\n", True) == (0, 0, "new\n")
+
+
 def test_deleting_the_last_line_takes_the_newline_before_it() -> None:
     assert replace_lines("a\nb", 1, 2, "") == (1, 3, "")
 
