@@ -16,6 +16,7 @@ from .report_figures import Calibration, Point, Spread
 COLOURS = 8
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 10, 40
+FEW = 5  # candidates of a bin of confidence, under which no line runs through it
 
 Scale = Callable[[float], float]
 
@@ -72,20 +73,22 @@ def reliability(runs: Sequence[Calibration | None], names: Sequence[str]) -> str
         if run is None:
             continue
         name = colour(number)
-        line = [(x(one.said), y(one.right)) for one in run.bins]
+        line = [(x(one.said), y(one.right)) for one in run.bins if one.n >= FEW]
         parts.append(f'<polyline class="line {name}" points="{_points(line)}"/>')
         for one in run.bins:
             at = f"{x(one.said):.1f}"
-            parts.append(
-                f'<line class="whisker {name}" x1="{at}" y1="{y(one.low):.1f}" x2="{at}" '
-                f'y2="{y(one.high):.1f}"/>'
-            )
+            if one.n >= FEW:
+                parts.append(
+                    f'<line class="whisker {name}" x1="{at}" y1="{y(one.low):.1f}" x2="{at}" '
+                    f'y2="{y(one.high):.1f}"/>'
+                )
             told = (
                 f"{names[number]}: {one.n} about {one.said:.0%} sure\nright {one.right:.1%} "
                 f"[{one.low:.1%}, {one.high:.1%}]"
             )
-            size = 2.5 + 6 * math.sqrt(one.n / run.n)
-            parts.append(_spot(x(one.said), y(one.right), size, number, told))
+            size = 2 + 6 * math.sqrt(one.n / run.n)
+            kind = "spot" if one.n >= FEW else "spot faint"
+            parts.append(_spot(x(one.said), y(one.right), size, number, told, kind))
     return _svg(parts, "Reliability: confidence against how often it is right")
 
 
@@ -187,9 +190,8 @@ def _round_up(share: float) -> float:
 
 
 def _percents(top: float) -> list[tuple[float, str]]:
-    count = 5 if top > 0.5 else max(1, round(top * 10))
-    steps = count if count > 2 else 4
-    return [(top * i / steps, f"{top * i / steps:.0%}") for i in range(steps + 1)]
+    step = 0.2 if top > 0.5 else 0.1 if top > 0.2 else 0.05
+    return [(step * i, f"{step * i:.0%}") for i in range(round(top / step) + 1)]
 
 
 def _decades(low: float, high: float) -> list[tuple[float, str]]:

@@ -15,7 +15,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from .intervals import Figure
+from .intervals import LEAST, Figure
 from .report import Measured, NamedRun, Part, Section
 from .report_charts import colour, curves, interval, latencies, reliability
 from .report_rows import rows_of
@@ -73,18 +73,26 @@ def _body(sections: Sequence[Section]) -> Iterator[str]:
         _count(total, "episode"),
         *dict.fromkeys([*days[:1], *days[-1:]]),
     ]
-    yield f"<header><h1>Redraft evaluation</h1><p>{escape(' · '.join(told))}</p></header>"
-    for section in sections:
-        yield from _section(section)
-    yield "<section><h2>Episodes</h2>"
+    yield f"<header><h1>Redraft evaluation</h1><p>{escape(' · '.join(told))}</p>"
+    links = "".join(
+        f'<a href="#s{i}">{escape(_heading(one))} <span>{escape(one.source)}</span></a>'
+        for i, one in enumerate(sections)
+    )
+    yield f'<nav>{links}<a href="#episodes-of">Episodes</a></nav></header>'
+    for number, section in enumerate(sections):
+        yield from _section(section, number)
+    yield '<section id="episodes-of"><h2>Episodes</h2>'
     yield '<p class="note">What was there, what was predicted, what it became.</p>'
     yield '<div id="browser"></div></section>'
 
 
-def _section(section: Section) -> Iterator[str]:
+def _heading(section: Section) -> str:
+    return section.benchmark.title or str(section.runs[0].file.settings.get("benchmark", "run"))
+
+
+def _section(section: Section, number: int) -> Iterator[str]:
     source = f'<span class="source">{escape(section.source)}</span>' if section.source else ""
-    title = section.benchmark.title or section.runs[0].file.settings.get("benchmark", "run")
-    yield f"<section><h2>{escape(str(title))} {source}</h2>"
+    yield f'<section id="s{number}"><h2>{escape(_heading(section))} {source}</h2>'
     yield f'<p class="note">{escape(_note(section))}</p>'
     yield _card(_runs(section))
     if not any(run.episodes for run in section.runs):
@@ -92,7 +100,7 @@ def _section(section: Section) -> Iterator[str]:
         return
     yield _card(_figures(section))
     yield from _charts(section)
-    yield from (_part_tables(section, part) for part in section.parts)
+    yield from _parts(section)
     yield from _differences(section)
     yield "</section>"
 
@@ -177,7 +185,8 @@ def _figures(section: Section) -> str:
         ends = _ends(metric, found)
         marks = [""] + [_better(metric, section, i) for i in range(1, len(section.runs))]
         cells = "".join(
-            f'<td class="figure {mark}">{_figure(metric, one)}{interval(one, *ends, run)}</td>'
+            f'<td class="figure {mark}">{_figure(metric, one, len(section.runs[run].episodes))}'
+            f"{interval(one, *ends, run)}</td>"
             for run, (one, mark) in enumerate(zip(found, marks, strict=True))
         )
         rows.append(f"<tr><th>{escape(metric.name)}</th>{cells}</tr>")
@@ -196,9 +205,9 @@ def _ends(metric: Metric, found: Sequence[Figure]) -> tuple[float, float]:
 
 def _better(metric: Metric, section: Section, run: int) -> str:
     """Whether a run differs from the first by more than chance, on the episodes of both; only
-    where more is better in any case."""
+    where less is worse."""
     against = section.differences[run - 1]
-    if against is None or metric.kind != "share":
+    if against is None or metric.field not in section.benchmark.guarded:
         return ""
     for one in against[1]:
         if one.field == metric.field and one.p is not None and one.p < 0.05:
@@ -206,36 +215,55 @@ def _better(metric: Metric, section: Section, run: int) -> str:
     return ""
 
 
-def _figure(metric: Metric, figure: Figure) -> str:
+def _figure(metric: Metric, figure: Figure, total: int = -1) -> str:
+    """Value, interval, and how many episodes count where that is not the whole run."""
     if figure.value is None or figure.low is None or figure.high is None:
         said = f"not measured (n = {figure.n})" if figure.n else "–"
         return f'<span class="unmeasured">{said}</span>'
     value, _, rest = metric.show(figure).partition(" ")
-    return f"<b>{escape(value)}</b> <small>{escape(rest)} n = {figure.n:,}</small>"
+    many = "" if figure.n == total else f" n = {figure.n:,}"
+    return f"<b>{escape(value)}</b> <small>{escape(rest)}{many}</small>"
+
+
+def _parts(section: Section) -> Iterator[str]:
+    """Every way of parting: the most telling metric open, the others folded away."""
+    drawn = [_card(_part_tables(section, part)) for part in section.parts if _any_measured(part)]
+    if drawn:
+        yield f'<div class="{"parts" if len(section.runs) < 3 else ""}">{"".join(drawn)}</div>'
+    for part in section.parts:
+        if not _any_measured(part):
+            most = max(one.n for rows in part.figures for row in rows for one in row)
+            yield _card(
+                f"<h3>By {escape(part.title)}</h3>"
+                f'<span class="unmeasured">Not measured: {LEAST} episodes are needed and the '
+                f"largest of {len(part.labels)} parts has {most}.</span>"
+            )
+
+
+def _any_measured(part: Part) -> bool:
+    return any(one.measured for rows in part.figures for row in rows for one in row)
 
 
 def _part_tables(section: Section, part: Part) -> str:
-    """The most telling metric open, the others folded away."""
+    tables = [_part_table(section, part, column) for column in range(len(part.metrics))]
+    names = [escape(metric.name) for metric in part.metrics]
+    folded = "".join(
+        f"<details><summary>{name}</summary>{table}</details>"
+        for name, table in zip(names[1:], tables[1:], strict=True)
+    )
+    return f"<h3>{names[0]} by {escape(part.title)}</h3>{tables[0]}{folded}"
+
+
+def _part_table(section: Section, part: Part, column: int) -> str:
     head = "".join(f"<th>{_named(i, run)}</th>" for i, run in enumerate(section.runs))
-    tables = []
-    for column, metric in enumerate(part.metrics):
-        rows = "".join(
-            f"<tr><th>{escape(label)}</th>"
-            + "".join(
-                f'<td class="figure">{_figure(metric, one)}</td>'
-                for one in part.figures[row][column]
-            )
-            + "</tr>"
-            for row, label in enumerate(part.labels)
+    rows = []
+    for label, figures in zip(part.labels, part.figures, strict=True):
+        cells = "".join(
+            f'<td class="figure">{_figure(part.metrics[column], one)}</td>'
+            for one in figures[column]
         )
-        table = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        name = escape(metric.name)
-        tables.append(
-            f"<h3>{name} by {escape(part.title)}</h3>{table}"
-            if not column
-            else f"<details><summary>{name}</summary>{table}</details>"
-        )
-    return _card("".join(tables))
+        rows.append(f"<tr><th>{escape(label)}</th>{cells}</tr>")
+    return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 # --- charts ---------------------------------------------------------------------------------------

@@ -264,7 +264,8 @@ def test_the_page_allows_its_own_script_alone_and_needs_no_network() -> None:
     for text in (ours, "".join(found.texts["style"])):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
-    assert not {"src", "href", "style", "action"} & {name for name, _ in attributes(found)}
+    assert not {"src", "style", "action"} & {name for name, _ in attributes(found)}
+    assert all(str(value).startswith("#") for name, value in attributes(found) if name == "href")
     assert "url(" not in "".join(found.texts["style"])
 
 
