@@ -14,6 +14,7 @@ from ..lsp.documents import Change, split_lines
 from ..lsp.recorder_entries import Source
 from ..lsp.translate import Position, Range, index_at, units
 from ..model.errors import InvalidRequest
+from ..model.syntax import common_head, common_tail
 from .stream_format import (
     Changed,
     Closed,
@@ -155,8 +156,14 @@ class Documents:
         check_edits(event, len(found.data) // 2)
         for edit in reversed(event.edits):
             put = edit.text.encode(_UTF16, _KEEP)
+            old = found.data[2 * edit.start : 2 * edit.end]
+            # What an editor writes anew as it was stays whose it was: many replace the whole line
+            # to accept a suggestion, or the word to complete it.
+            head = common_head(old, put) // 2
+            tail = common_tail(old, put, min(len(old), len(put)) - 2 * head) // 2
+            run = _Run(len(put) // 2 - head - tail, event.source)
+            _splice(found.runs, edit.start + head, edit.end - tail, run)
             found.data = found.data[: 2 * edit.start] + put + found.data[2 * edit.end :]
-            _splice(found.runs, edit.start, edit.end, _Run(len(put) // 2, event.source))
         found.text, found.version = None, event.version
 
 

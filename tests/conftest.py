@@ -20,6 +20,14 @@ def write_lines(path: Path, records: list[dict[str, object]]) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_recorded(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the tests may have recording turned on for their own work."""
+    monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path_factory.getbasetemp() / "none"))
+
+
 @pytest.fixture
 def packed(tmp_path: Path) -> Path:
     before, after = "\n".join(OLD), "\n".join(NEW)

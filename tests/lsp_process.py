@@ -234,6 +234,8 @@ def main() -> int:
     def answer(entry: Any) -> Any:
         if isinstance(entry, str):
             return entry
+        if "text" in entry:
+            return lambda request: infill(request, entry["text"], confidence=entry["confidence"])
         if "edit" in entry:  # next edits change text, questions for ghost text get nothing
             return lambda request: (
                 infill(request)

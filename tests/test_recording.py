@@ -1,0 +1,273 @@
+"""Recordings: what is in them, what never is, and what limits them."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from recording_scene import URI, Replayed, Scene, changes_in, insertion, replayed
+from redraft.evals.stream_format import Focused, SelectionChanged
+from redraft.evals.streams import read_stream, typed_spans
+from redraft.lsp.documents import Change, Document
+from redraft.lsp.recording_file import RecordingFile
+from redraft.lsp.recording_folder import Limits, Recordings
+from redraft.lsp.settings import LspSettings
+from redraft.lsp.translate import Position, Range, units
+
+# --- the switch ---
+
+
+def test_nothing_is_recorded_until_it_is_turned_on(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "r", on=False)
+    scene.open("x = 1\n")
+    scene.type("abc", 0, 5)
+    assert not (tmp_path / "r").exists()
+
+
+def test_turned_on_midway_it_begins_with_the_text_as_it_was(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, on=False)
+    scene.open("x = 1\n")
+    scene.type("23", 0, 5)
+    scene.recordings.turn_on()
+    scene.type("45", 0, 7)
+    [file] = scene.files()
+    stream = read_stream(file)
+    assert replayed(file) == {"project/a.py": "x = 12345\n"}
+    assert [change.edits[0].text for change in stream.changes] == ["4", "5"]
+    assert stream.header.root == "file:///w"
+
+
+def test_turned_off_by_another_process_it_ends_with_the_next_change(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.open("x\n")
+    scene.type("ab", 0, 1)
+    Recordings(tmp_path).turn_off()
+    scene.type("cd", 0, 3)
+    [file] = scene.files()
+    assert replayed(file) == {"project/a.py": "xab\n"}
+    Recordings(tmp_path).turn_on()
+    scene.type("ef", 0, 5)
+    assert [replayed(each)["project/a.py"] for each in scene.files()] == ["xab\n", "xabcdef\n"]
+
+
+def test_a_recording_that_is_deleted_meanwhile_begins_anew(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.open("x\n")
+    scene.type("ab", 0, 1)
+    assert scene.recordings.delete(scene.files()) == [] or sys.platform == "win32"
+    scene.type("cd", 0, 3)
+    [file] = scene.files()
+    assert replayed(file) == {"project/a.py": "xabcd\n"}
+    assert len(changes_in(file)) == (2 if sys.platform != "win32" else 4)
+
+
+# --- what is in it ---
+
+
+def test_changes_carry_their_source(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.open("a = 1\nb = 2\n")
+    scene.type("0", 0, 5)
+    scene.now_ms += 5000
+    scene.change(insertion("pasted_text_of_some_length_and_more = 3\n", 2, 0))
+    scene.now_ms += 5000
+    scene.change(insertion("+ total", 1, 5), accepted=True)
+    scene.now_ms += 5000
+    scene.change(Change("", Range(Position(1, 5), Position(1, 12))))
+    scene.now_ms += 5000
+    scene.change(insertion("\n".join(f"line_{n} = {n}" for n in range(20)), 3, 0))
+    scene.now_ms += 5000
+    scene.change(Change("w = 0\n" * 30))
+    [file] = scene.files()
+    sources = [change.source for change in changes_in(file)]
+    assert sources == ["user", "paste", "suggestion", "undo", "paste", "external"]
+
+
+def test_what_happens_while_the_editor_is_left_is_no_paste(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.open("a = 1\n")
+    scene.recorder.focused("")
+    scene.change(insertion("\n".join(f"line_{n} = {n}" for n in range(20)), 1, 0))
+    [file] = scene.files()
+    assert [change.source for change in changes_in(file)] == ["external"]
+
+
+def test_typed_text_alone_is_taken_for_the_users(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.open("a = 1\n")
+    scene.type("23", 0, 5)
+    scene.now_ms += 5000
+    scene.change(Change("123 + offset", Range(Position(0, 4), Position(0, 7))), accepted=True)
+    documents = Replayed()
+    for event in read_stream(scene.files()[0]).events:
+        documents.apply(event)
+    text = documents.text(0)
+    assert text == "a = 123 + offset\n"
+    # The client replaced what was typed by the same: it is the user's all the same.
+    assert [text[span.start : span.end] for span in typed_spans(documents, 0)] == ["23"]
+
+
+def test_the_cursor_is_told_once_and_in_utf16(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    document = scene.open("s = '😀'\r\nt\r\n")
+    for place in (Position(1, 1), Position(1, 1), Position(0, 7)):
+        scene.recorder.cursor(document, Range(place, place))
+    events = read_stream(scene.files()[0]).events
+    assert [e.selections for e in events if isinstance(e, SelectionChanged)] == [
+        ((11, 11),),
+        ((7, 7),),
+    ]
+    assert [e.document for e in events if isinstance(e, Focused)] == [0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_is_changed_replays_to_the_same_text(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    scene = Scene(tmp_path)
+    scene.open(random_text(rng))
+    for _ in range(60):
+        document = scene.documents.get(URI)
+        assert document is not None
+        scene.change(*random_changes(rng, document))
+        if rng.random() < 0.05:
+            scene.recordings.delete(scene.files())
+    [file] = scene.files()[-1:]
+    assert replayed(file) == {"project/a.py": document.source}
+
+
+_PIECES = ("a", "beta", "é", "😀", "𝒳y", "\n", "\r\n", "\r", "    ", "\u2028", "(", "")
+
+
+def random_text(rng: random.Random) -> str:
+    return "".join(rng.choices(_PIECES, k=rng.randrange(40)))
+
+
+def random_changes(rng: random.Random, document: Document) -> list[Change]:
+    """One message: changes one after the other, in any order and anywhere, halves of characters
+    and places behind the end included."""
+    if rng.random() < 0.05:
+        return [Change(random_text(rng))]
+    changes = []
+    for _ in range(rng.choice((1, 1, 1, 2, 5))):
+        start, end = sorted(random_place(rng, document) for _ in range(2))
+        if rng.random() < 0.6:
+            end = start
+        changes.append(Change("".join(rng.choices(_PIECES, k=rng.randrange(4))), Range(start, end)))
+    return changes
+
+
+def random_place(rng: random.Random, document: Document) -> Position:
+    line = rng.randrange(document.line_count + 1)
+    longest = units(document.lines[line]) if line < document.line_count else 3
+    return Position(line, rng.randrange(longest + 3))
+
+
+# --- what never is ---
+
+
+def test_secret_files_are_not_recorded(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.open("KEY=hunter2\n", "file:///w/.env")
+    scene.open("x\n")
+    scene.type("3", 0, 11, uri="file:///w/.env")
+    scene.type("y", 0, 1)
+    [file] = scene.files()
+    assert b"hunter2" not in file.read_bytes()
+    assert b".env" not in file.read_bytes()
+    assert replayed(file) == {"project/a.py": "xy\n"}
+
+
+def test_a_file_that_becomes_secret_is_recorded_no_longer(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.open("x\n")
+    scene.settings = LspSettings(secret_globs=("a.py",))
+    scene.recorder.exclusions_changed()
+    scene.type("hunter2", 0, 1)
+    assert changes_in(scene.files()[0]) == []
+
+
+def test_binary_and_huge_files_are_not_recorded(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, max_file_chars=1000)
+    scene.open("a\0b", "file:///w/a.bin")
+    scene.open("x" * 1001, "file:///w/big.txt")
+    scene.open("x\n")
+    assert list(replayed(scene.files()[0])) == ["project/a.py"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps a user's folders to that user")
+def test_nobody_else_can_read_a_recording(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "r")
+    scene.open("x\n")
+    assert (tmp_path / "r").stat().st_mode & 0o077 == 0
+    assert scene.files()[0].stat().st_mode & 0o077 == 0
+
+
+# --- limits, failures ---
+
+
+def test_a_full_file_is_followed_by_one_that_stands_alone(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, on=False)
+    scene.recordings.turn_on(Limits(file_bytes=1_000))
+    document = scene.open("x = 1\n" * 100)
+    for n in range(40):
+        scene.change(insertion(str(n % 10), n, 5))
+    files = scene.files()
+    assert len(files) > 2
+    streams = [read_stream(file) for file in files]
+    assert sum(len(stream.changes) for stream in streams) == 40
+    assert replayed(files[-1]) == {"project/a.py": document.source}
+    assert len({stream.header.uuid for stream in streams}) == 1
+
+
+def test_the_oldest_recordings_make_room(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, on=False)
+    scene.recordings.turn_on(Limits(file_bytes=3_000, total_bytes=20_000))
+    for n in range(6):
+        old = tmp_path / f"old-{n}.jsonl"
+        old.write_bytes(b"x" * 4_000)
+        os.utime(old, (1_000 + n, 1_000 + n))
+    (tmp_path / "notes.txt").write_text("not a recording")
+    scene.open("x\n")
+    names = [path.name for path in scene.files()]
+    assert [name for name in names if name.startswith("old")] == [
+        f"old-{n}.jsonl" for n in (2, 3, 4, 5)
+    ]
+    assert (tmp_path / "notes.txt").exists()
+
+
+def test_a_full_disk_ends_the_recording_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path)
+    document = scene.open("x\n")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RecordingFile, "write", full)
+    scene.type("abc", 0, 1)
+    assert document.text == "xabc\n"
+    assert "No space left" in scene.recorder.status()["problem"]
+    monkeypatch.undo()
+    scene.type("d", 0, 4)
+    assert not scene.recorder.status()["on"]  # one failure is enough until it is turned on again
+    scene.recordings.turn_off()
+    scene.type("e", 0, 5)
+    scene.recordings.turn_on()
+    scene.type("f", 0, 6)
+    assert replayed(scene.files()[-1]) == {"project/a.py": "xabcdef\n"}
+
+
+def test_a_torn_last_line_is_dropped_and_any_other_is_refused(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.open("x\n")
+    scene.type("abcd", 0, 1)
+    [file] = scene.files()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-7])
+    stream = read_stream(file)
+    assert stream.torn
+    assert [change.edits[0].text for change in stream.changes] == ["a", "b", "c"]

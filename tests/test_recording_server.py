@@ -1,0 +1,132 @@
+"""The real server records: turned on from an editor, every candidate, killed at any time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsp_process import LspProcess, insert_texts, lsp_process
+from recording_scene import changes_in, replayed, write_until_killed
+from redraft.evals.stream_format import Note
+from redraft.evals.streams import read_stream
+from redraft.lsp.recording_folder import Recordings
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path))
+
+
+def recording(client: LspProcess) -> Any:
+    client.initialize()
+    return executed(client, "redraft.record", "on")
+
+
+def executed(client: LspProcess, command: str, *arguments: str) -> Any:
+    params = {"command": command, "arguments": list(arguments)}
+    return client.request("workspace/executeCommand", params).get("result")
+
+
+def only(folder: Path) -> Path:
+    [kept] = Recordings(folder).kept()
+    return kept.path
+
+
+def test_an_editor_can_turn_it_on_and_off(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "total") as client:
+        client.initialize()
+        assert executed(client, "redraft.record", "status")["on"] is False
+        client.open("x = \n")
+        told = executed(client, "redraft.record", "on")
+        assert (told["on"], told["folder"], told["problem"]) == (True, str(tmp_path), "")
+        client.insert(0, 4, "1", 2)
+        assert executed(client, "redraft.record")["file"] == told["file"]
+        assert executed(client, "redraft.record", "off")["on"] is False
+        client.insert(0, 5, "2", 3)
+        params = {"command": "redraft.record", "arguments": ["always"]}
+        error = client.request("workspace/executeCommand", params)["error"]
+        assert error["message"] == "redraft.record takes on, off or status, got 'always'"
+    assert replayed(only(tmp_path)) == {"a.py": "x = 1\n"}
+
+
+def test_every_candidate_is_recorded_with_what_became_of_it(tmp_path: Path) -> None:
+    unsure = {"text": "maybe", "confidence": 0.3}
+    with lsp_process(tmp_path, unsure, "total") as client:
+        recording(client)
+        client.open("x = \n")
+        assert insert_texts(client.complete(0, 4)) == []
+        client.insert(0, 4, "y + ", 2)
+        [item] = client.complete(0, 8)["result"]["items"]
+        client.notify("textDocument/didShowCompletion", {"item": item})
+        client.insert(0, 8, "total", 3)
+        executed(client, "redraft.record", "status")
+    stream = read_stream(only(tmp_path))
+    notes = [event for event in stream.events if isinstance(event, Note)]
+    first, second = (n.data for n in notes if n.source_id == "Redraft.answer")
+    assert first["shown"] is None
+    assert first["reason"] == "below threshold 0.30 < 0.80"
+    assert first["candidates"][0]["edit"] == [[0, 4], [0, 4], "maybe"]
+    assert first["candidates"][0]["showProbability"] == 0.3
+    assert second["shown"] == item["command"]["arguments"][0]
+    assert second["versions"]["model"] == "fake fp32"
+    assert second["versions"]["prompt"] == "redraft-1"
+    assert second["latency"]["tookMs"] > 0
+    kinds = [n.source_id.removeprefix("Redraft.") for n in notes if "Redraft" in n.source_id]
+    assert kinds == ["answer", "decision", "answer", "decision", "drawn", "outcome"]
+    outcomes = [n.data["outcome"] for n in notes if n.source_id == "Redraft.outcome"]
+    assert outcomes == ["accepted"]
+    assert [change.source for change in stream.changes] == ["user", "suggestion"]
+    assert replayed(only(tmp_path)) == {"a.py": "x = y + total\n"}
+
+
+def test_an_acceptance_that_is_reported_late_is_told_late(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "total") as client:
+        recording(client)
+        client.open("x = \n")
+        [item] = client.complete(0, 4)["result"]["items"]
+        client.insert(0, 4, "totals", 2)  # something else had a hand in it
+        executed(client, "redraft.accept", item["command"]["arguments"][0])
+    [change] = changes_in(only(tmp_path))
+    assert (change.source, change.reason) == ("suggestion", "inlineSuggestion.accept")
+
+
+# --- kill -9 ---
+
+
+def test_a_kill_loses_at_most_the_last_event(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    context: Any = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")
+    if os.name != "nt":
+        context.set_forkserver_preload(["redraft.evals.streams", "redraft.lsp.recording", "pytest"])
+    for round_ in range(20):
+        folder = tmp_path / str(round_)
+        receiving, sending = context.Pipe(duplex=False)
+        writer = context.Process(target=write_until_killed, args=(str(folder), sending))
+        writer.start()
+        sending.close()
+        wanted, written = rng.randrange(1, 150), 0
+        while written < wanted:
+            written = receiving.recv()
+        writer.kill()
+        written = max(written, *rest_of(receiving), 0)
+        writer.join(60)
+        [file] = Recordings(folder).kept()
+        kept = changes_in(file.path)
+        # What was told was written; at most one more was, before it could be told.
+        assert written <= len(kept) <= written + 1
+        replayed(file.path)
+
+
+def rest_of(receiving: Connection) -> list[int]:
+    """What was sent before the writer died."""
+    found = [0]
+    try:
+        while True:
+            found.append(receiving.recv())
+    except (EOFError, OSError):
+        return found
