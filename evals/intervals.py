@@ -8,7 +8,7 @@ same, and McNemar's exact test where an episode either succeeds or not. Knows no
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +62,53 @@ def ratio(
         return unmeasured(len(tops))
     low, high = _bootstrap(top, bottom, seed)
     return Figure(float(top.sum() / bottom.sum()), low, high, len(tops))
+
+
+def quantile(
+    values: Sequence[float], q: float, groups: Sequence[Hashable] | None = None, seed: int = 0
+) -> Figure:
+    """The value that the share ``q`` of ``values`` does not exceed, bootstrapped by group."""
+    if not values:
+        return unmeasured(0)
+    parts: dict[Hashable, list[float]] = {}
+    for value, group in zip(values, groups or range(len(values)), strict=True):
+        parts.setdefault(group, []).append(float(value))
+    arrays = [np.asarray(part) for part in parts.values()]
+    rng = np.random.default_rng(seed)
+    found = [
+        np.quantile(
+            np.concatenate([arrays[i] for i in rng.integers(len(arrays), size=len(arrays))]), q
+        )
+        for _ in range(RESAMPLES)
+    ]
+    low, high = np.quantile(found, (0.025, 0.975))
+    return Figure(float(np.quantile(values, q)), float(low), float(high), len(values))
+
+
+def combined(
+    terms: Sequence[Sequence[float]],
+    combine: Callable[[NDArray[np.float64]], float | None],
+    groups: Sequence[Hashable],
+    seed: int = 0,
+) -> Figure:
+    """A figure of the sums of several terms over all episodes, bootstrapped by group.
+
+    Args:
+        terms: of each episode, as many of each.
+        combine: from the sums [terms] to the figure; None where they do not give one.
+    """
+    sums: dict[Hashable, NDArray[np.float64]] = {}
+    for each, group in zip(terms, groups, strict=True):
+        sums[group] = sums.get(group, np.zeros(len(each))) + np.asarray(each, np.float64)
+    table = np.stack([*sums.values()]) if sums else np.zeros((0, 0))  # [groups, terms]
+    value = combine(table.sum(axis=0)) if len(table) else None
+    if value is None:
+        return unmeasured(len(terms))
+    rng = np.random.default_rng(seed)
+    drawn = (table[rng.integers(len(table), size=len(table))].sum(axis=0) for _ in range(RESAMPLES))
+    found = [figure for figure in map(combine, drawn) if figure is not None]
+    low, high = np.quantile(found, (0.025, 0.975))
+    return Figure(value, float(low), float(high), len(terms))
 
 
 def mcnemar(only_a: int, only_b: int) -> float:

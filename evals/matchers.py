@@ -2,7 +2,8 @@
 
 Exact: the text reaches what the suggestion would have made of it. The same but for white space. Or
 its first characters agree. Each within so many changes, and only by the user's own typing: where a
-paste or somebody's suggestion meets the place first, nobody can tell, and the answer is None. Pure.
+paste or somebody's suggestion meets the place before the user wrote anything else there, nobody can
+tell, and the answer is None. Pure.
 """
 
 from __future__ import annotations
@@ -47,18 +48,29 @@ def match(
     """
     followed = Followed(text, (start, end))
     result = text[:start] + replacement + text[end:]
-    spaces = prefix = False
+    spaces = prefix = diverged = False
     for step in steps[:within]:
         followed.apply(step)
         if followed.mixed:
-            return Match(None, spaces or None, prefix or None)
+            told = diverged
+            break
         wanted, now = followed.watched_with(start, end, replacement), followed.watched_text
         if now == wanted or (step.typed and followed.now == result):
             return Match(True, True, True)
         spaces = spaces or _dense(now) == _dense(wanted) != _dense(text[start:end])
         prefix = prefix or _agrees(followed, start, replacement, now, wanted)
-    otherwise = False if told or len(steps) >= within else None
+        was = followed.watched_with(start, end, text[start:end])
+        diverged = diverged or not _on_the_way(now, was, wanted)
+    else:
+        told = told or diverged or len(steps) >= within
+    otherwise = False if told else None
     return Match(otherwise, spaces or otherwise, prefix or spaces or otherwise)
+
+
+def _on_the_way(now: str, was: str, wanted: str) -> bool:
+    """Does ``now`` lie between, as typing goes: some of it written, some of the old deleted?"""
+    written = common_head(now, wanted)
+    return any(was.endswith(now[at:]) for at in range(written + 1)) or was.startswith(now)
 
 
 def _agrees(followed: Followed, start: int, replacement: str, now: str, wanted: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from redraft.lsp import suggesting
 from redraft.lsp.app import RedraftServer, create_server
@@ -20,11 +20,15 @@ from redraft.lsp.requests import Query
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Task
+from redraft.model.syntax import common_head, common_tail
 
 from .replay_editor import Editor
 from .replay_model import TRACE, Answer, ReplayPredictor, Trace
 from .replay_script import Moment, Script
 from .simulated import run
+
+#: Lines from the cursor within which an edit is in sight; a farther one takes two Tabs.
+NEAR_LINES = 2
 
 TASKS: tuple[Task, ...] = ("infill", "next_edit")
 
@@ -44,6 +48,7 @@ class Offer:
     end: int
     replacement: str
     confidence: float
+    jumps: bool = False  # Tab goes there first
     id: str = ""  # the session's; "" for what is not shown
 
     @property
@@ -53,6 +58,14 @@ class Offer:
     @property
     def old(self) -> str:
         return self.text[self.start : self.end]
+
+    def least(self) -> Offer:
+        """The same without characters that stay at either end."""
+        old, new = self.old, self.replacement
+        head = common_head(old, new)
+        tail = common_tail(old, new, min(len(old), len(new)) - head)
+        start, end = self.start + head, self.end - tail
+        return replace(self, start=start, end=end, replacement=new[head : len(new) - tail])
 
 
 @dataclass(slots=True)
@@ -67,12 +80,22 @@ class Asking:
     arrived_s: float = 0.0  # simulated
     finished: float = 0.0  # real time
 
+    @property
+    def answered(self) -> list[Answer]:
+        """What the model answered in time for this; not what was asked ahead, or given up."""
+        return [
+            each
+            for each in self.trace.answers
+            if each.prediction is not None and 0 < each.ended <= self.finished
+        ]
+
 
 @dataclass(slots=True)
 class Outcome:
     """What the session did at a moment."""
 
     moment: Moment
+    asked_s: float  # simulated
     askings: tuple[Asking, ...]
     finished: bool = False
 
@@ -155,7 +178,8 @@ class _Play:
 
     async def _ask(self, moment: Moment) -> None:
         """Ask for ghost text and for the next edit, as editors do when the user pauses."""
-        outcome = Outcome(moment, tuple(Asking(task, self._trace()) for task in TASKS))
+        now_s = asyncio.get_running_loop().time()
+        outcome = Outcome(moment, now_s, tuple(Asking(task, self._trace()) for task in TASKS))
         self.open.append(outcome)
         self.server.surroundings.catch_up()
         asked = self.editor.question(moment.document)
@@ -200,27 +224,20 @@ class _Play:
         return None
 
     def _offer(self, task: Task, show: Show, query: Query) -> Offer:
-        made = show.suggestion
-        if task == "infill":
-            uri, text, start, end, new = (
-                query.uri,
-                query.text,
-                query.cursor,
-                query.cursor,
-                show.text,
-            )
-        else:
-            least = made.least()
-            uri, text, start, end, new = (
-                made.uri,
-                made.text,
-                least.start,
-                least.end,
-                least.replacement,
-            )
-        document = self.editor.document(uri)
+        made, least = show.suggestion, show.suggestion.least()
+        document = self.editor.document(made.uri)
         done = self.editor.steps.get(document, 0)
-        return Offer(task, document, text, done, start, end, new, made.confidence, made.id)
+        if task == "infill":
+            at = query.cursor
+            return Offer(
+                task, document, query.text, done, at, at, show.text, made.confidence, id=made.id
+            )
+        first, last = made.lines
+        jumps = made.uri != query.uri or not first - NEAR_LINES <= query.line < last + NEAR_LINES
+        return Offer(
+            task, document, made.text, done, least.start, least.end, least.replacement,
+            made.confidence, jumps, made.id,
+        )  # fmt: skip
 
     # --- telling -----------------------------------------------------------------------------
 

@@ -52,11 +52,6 @@ class Trace:
     began: float  # real time, less what the model took until then
     answers: list[Answer] = field(default_factory=list)
 
-    def last(self, task: str) -> Answer | None:
-        """The latest answered question of a kind."""
-        found = (each for each in reversed(self.answers) if each.request.task == task)
-        return next((each for each in found if each.prediction is not None), None)
-
 
 #: Of whoever asks; tasks inherit it.
 TRACE: ContextVar[Trace | None] = ContextVar("TRACE", default=None)

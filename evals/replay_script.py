@@ -55,6 +55,7 @@ class Script:
     stream: Stream
     moments: tuple[Moment, ...]
     steps: dict[int, tuple[Step, ...]]  # by document
+    paths: dict[int, str]
     ends_s: float
 
     def seconds(self, event: Event) -> float:
@@ -90,7 +91,8 @@ def script_of(stream: Stream, name: str) -> Script:
     for at, event in enumerate(stream.events):
         reading.read(at, event)
     steps = {document: tuple(some) for document, some in reading.steps.items()}
-    return Script(name, stream, tuple(reading.moments), steps, reading.seconds(reading.ends_ms))
+    ends_s = reading.seconds(reading.ends_ms)
+    return Script(name, stream, tuple(reading.moments), steps, reading.paths, ends_s)
 
 
 class _Reading:
@@ -99,6 +101,7 @@ class _Reading:
     def __init__(self, name: str, stream: Stream) -> None:
         self.steps: dict[int, list[Step]] = {}
         self.moments: list[Moment] = []
+        self.paths: dict[int, str] = {}
         self.ends_ms = stream.events[-1].time_ms if stream.events else 0
         self._name = name
         self._starts_ms = stream.events[0].time_ms if stream.events else 0
@@ -128,6 +131,7 @@ class _Reading:
         if id(event) in self._begins:
             self._before[self._begins[id(event)]] = plain(raw)
         documents.apply(event)
+        self.paths[document] = documents.path(document)
         if not known:
             return
         text, typed, edits = plain(documents.text(document)), False, None

@@ -114,6 +114,12 @@ def test_a_paste_elsewhere_does_not_matter() -> None:
     assert match("f()\nx\n", 2, 2, "a", steps) == YES
 
 
+def test_who_wrote_something_else_there_before_a_paste_did_not_accept() -> None:
+    assert match("f()\n", 2, 2, "a, b", [put(2, "x"), put(3, "y", typed=False)]) == NO
+    assert match("f()\n", 2, 2, "a, b", [put(2, "a"), put(3, "y", typed=False)]) == UNKNOWN
+    assert match("f()\n", 2, 2, "a, b", [put(2, "x")], told=False) == NO
+
+
 def test_what_was_typed_before_a_paste_still_counts() -> None:
     steps = [*typing(0, "return val"), put(10, "ue", typed=False)]
     assert match("\n", 0, 0, "return value", steps) == Match(None, None, True)

@@ -1,0 +1,249 @@
+"""From what the session did at a moment to the line of a run: what was shown, what it was worth.
+
+An episode is a suggestion for as long as it stays the same: it is judged once, where it first
+stood. What was not shown is judged alike, so that other thresholds can be told from the same run.
+Knows nothing of how the session was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from redraft.lsp import rules
+from redraft.lsp.settings import LspSettings
+from redraft.model.gate import sureness, unsure
+from redraft.model.records import Candidate, EditRequest, Stats
+from redraft.model.syntax import language_of
+
+from . import metrics
+from .aftermath import Comparison, compare, needed, until_rest
+from .following import Step
+from .matchers import UNSEEN_S, Match, match
+from .replay import Asking, Offer, Outcome
+from .replay_model import Answer
+from .replay_script import Moment, Script
+from .runs import Episode
+from .scenes import scene_of
+
+#: Lines by which an unchanged suggestion may move and still be the same episode.
+_SLACK_LINES = 2
+
+
+class Scorer:
+    """Makes the lines of one recording, in the order of its moments."""
+
+    def __init__(self, script: Script, settings: LspSettings) -> None:
+        self._script = script
+        self._settings = settings
+        self._last: tuple[Offer, bool, str] | None = None  # what led, was it shown, its episode
+
+    def episode(self, outcome: Outcome) -> Episode:
+        """A moment, with the suggestion that led: the one shown, else the likeliest."""
+        asking, offer = self._lead(outcome)
+        shown = asking is not None and asking.shown is not None
+        moment = outcome.moment
+        steps = self._script.following(moment.document, moment.done)
+        left = needed(steps, moment.at_s, self._script.ends_s)
+        line: Episode = {
+            "id": moment.id,
+            "group": moment.group,
+            "session": moment.session,
+            "simulated": self._script.simulated,
+            "language": moment.language or "other",
+            "path": moment.path,
+            "at_s": round(moment.at_s, 3),
+            "typed": moment.typed,
+            "left": left,
+            "shown": shown,
+            "shown_left": shown if left else None,
+            "quiet": not shown if left is False else None,
+            "reason": _reasons(outcome),
+        }
+        line |= self._suggestion(moment, outcome, asking, offer)
+        line |= _cost(outcome, asking)
+        line["answers"] = [each.as_json() for each in outcome.answers]
+        return line
+
+    # --- which suggestion --------------------------------------------------------------------
+
+    def _lead(self, outcome: Outcome) -> tuple[Asking | None, Offer | None]:
+        for asking in outcome.askings:
+            if asking.shown is not None:
+                return asking, asking.shown
+        found = [
+            (offer.confidence - self._least(asking), asking, offer)
+            for asking in outcome.askings
+            for offer in _candidates(outcome.moment, asking)
+        ]
+        if not found:
+            return None, None
+        _, asking, offer = max(found, key=lambda each: each[0])
+        return asking, offer
+
+    def _least(self, asking: Asking) -> float:
+        infill = asking.task == "infill"
+        return self._settings.threshold if infill else self._settings.edit_threshold
+
+    def _suggestion(
+        self, moment: Moment, outcome: Outcome, asking: Asking | None, offer: Offer | None
+    ) -> dict[str, Any]:
+        if asking is None or offer is None:
+            self._last = None
+            return {"task": None, "repeat": False, "saved": 0, "utility": 0.0, "accepted": None}
+        shown = asking.shown is not None
+        repeat = self._last is not None and self._last[1] == shown and _again(self._last[0], offer)
+        first = self._last[2] if self._last is not None and repeat else moment.id
+        self._last = offer, shown, first
+        too_unsure = unsure(offer.confidence, self._least(asking))
+        barred = not shown and not (too_unsure and asking.reason.startswith(too_unsure))
+        line: dict[str, Any] = {
+            "task": offer.task,
+            "repeat": repeat,
+            "episode": first,
+            "late": asking.late,
+            "barred": barred,
+            "confidence": offer.confidence,
+            "was": offer.old,
+            "suggested": offer.replacement,
+            "saved": 0,
+            "utility": 0.0,
+        }
+        at_s = moment.asks_s + asking.arrived_s - outcome.asked_s
+        return line if repeat else line | self._worth(moment, offer, shown, at_s)
+
+    # --- what it was worth -------------------------------------------------------------------
+
+    def _worth(self, moment: Moment, offer: Offer, shown: bool, at_s: float) -> dict[str, Any]:
+        steps = self._script.following(offer.document, offer.done)
+        place = offer.text, offer.start, offer.end, offer.replacement
+        matched = match(*place, steps, told=self._script.ends_s - at_s >= UNSEEN_S)
+        rest = until_rest(steps, at_s)
+        compared = compare(*place, rest)
+        worth = _matched(matched, shown) | _compared(compared, shown)
+        path = self._script.paths[offer.document]
+        worth["scene"] = scene_of(path, offer.text, offer.result, _after(offer.text, rest))
+        if not shown:
+            return worth
+        saved = metrics.keystrokes_saved(offer.old, offer.replacement, offer.jumps)
+        return worth | {
+            "saved": saved if matched.exact else 0,
+            "utility": None if matched.exact is None else metrics.utility(matched.exact),
+            "characters": len(offer.replacement),
+            "reversal": self._reversal(moment, offer),
+            "errors_added": metrics.errors_added(offer.text, offer.result, language_of(path) or ""),
+        }
+
+    def _reversal(self, moment: Moment, offer: Offer) -> float | None:
+        if offer.document != moment.document or offer.text != moment.text:
+            return None  # the last edit was another one
+        return metrics.reversal_ratio(moment.before, offer.text, offer.result)
+
+
+def _matched(found: Match, shown: bool) -> dict[str, bool | None]:
+    return {
+        "exact": found.exact,
+        "white_space": found.white_space,
+        "prefix": found.prefix,
+        "accepted": found.exact if shown else None,
+        "accepted_white_space": found.white_space if shown else None,
+        "accepted_prefix": found.prefix if shown else None,
+    }
+
+
+def _compared(found: Comparison | None, shown: bool) -> dict[str, float | None]:
+    if found is None or not shown:
+        return {"delta_chrf": None, "kept_chars": None, "suggested_chars": None, "done_chars": None}
+    return {
+        "delta_chrf": round(found.delta_chrf, 3),
+        "kept_chars": found.right,
+        "suggested_chars": found.suggested,
+        "done_chars": found.done,
+    }
+
+
+def _candidates(moment: Moment, asking: Asking) -> list[Offer]:
+    """What the model would have had for the moment's document, the likeliest of each answer."""
+    return [
+        _offer(moment, answer.request, answer.prediction.candidates[0])
+        for answer in asking.answered
+        if answer.prediction is not None
+        and answer.prediction.candidates
+        and answer.request.task == asking.task
+        and answer.request.text == moment.text
+    ]
+
+
+def _offer(moment: Moment, request: EditRequest, candidate: Candidate) -> Offer:
+    text, start, end, new = request.text, candidate.start, candidate.end, candidate.text
+    if request.task == "infill":
+        new = rules.tidied(new, text, request.cursor)
+    made = Offer(
+        request.task, moment.document, text, moment.done, start, end, new, sureness(candidate)
+    )
+    return made.least()
+
+
+def _again(before: Offer, now: Offer) -> bool:
+    """Is it the same suggestion still, or what typing left of it?"""
+    if before.id and before.id == now.id:
+        return True
+    same = (before.task, before.document) == (now.task, now.document)
+    if same and before.result == now.result:
+        return True
+    lines = [offer.text.count("\n", 0, offer.start) for offer in (before, now)]
+    near = abs(lines[0] - lines[1]) <= _SLACK_LINES
+    return same and near and (before.old, before.replacement) == (now.old, now.replacement)
+
+
+def _after(text: str, steps: Sequence[Step]) -> str:
+    for step in steps:
+        text = step.apply(text)
+    return text
+
+
+# --- reasons and costs ---------------------------------------------------------------------------
+
+
+def _reasons(outcome: Outcome) -> str:
+    """Why nothing was shown, for people."""
+    if any(each.shown is not None for each in outcome.askings):
+        return ""
+    names = {"infill": "ghost text", "next_edit": "next edit"}
+    told = (f"{names[each.task]}: {each.reason}" for each in outcome.askings if each.reason)
+    return "; ".join(told)
+
+
+def _cost(outcome: Outcome, asking: Asking | None) -> dict[str, Any]:
+    """What all questions of a moment took together, and how long the one that led, or was answered
+    last, was on its way."""
+    answers = list(outcome.answers)
+    all_stats = [each.prediction.stats for each in answers if each.prediction is not None]
+    line: dict[str, Any] = {
+        "requests": len(answers),
+        "given_up": sum(not each.ended for each in answers),
+        "prompt_tokens": sum(each.prompt_tokens for each in all_stats),
+        "reused_tokens": sum(each.reused_tokens for each in all_stats),
+        "steps": sum(each.denoise_steps for each in all_stats),
+        "tokens": sum(each.canvas_tokens for each in all_stats),
+    }
+    asked = [each for each in outcome.askings if each.answered]
+    if not asked:
+        return line
+    timed = asking if asking is not None and asking.answered else asked[-1]
+    return line | _stages(outcome, timed, timed.answered[-1])
+
+
+def _stages(outcome: Outcome, asking: Asking, answer: Answer) -> dict[str, float]:
+    stats = answer.prediction.stats if answer.prediction is not None else Stats()
+    stages = {
+        "total_ms": 1e3 * (asking.arrived_s - outcome.asked_s),
+        "delay_ms": 1e3 * (answer.asked_s - outcome.asked_s),
+        "queue_ms": stats.queue_ms,
+        "context_ms": answer.prepared_ms + stats.prompt_ms,
+        "prefill_ms": stats.prefill_ms,
+        "denoise_ms": stats.denoise_ms,
+        "gate_ms": 1e3 * (asking.finished - answer.ended),
+        "model_ms": answer.latency_ms,
+    }
+    return {name: round(value, 2) for name, value in stages.items()}
