@@ -1,0 +1,180 @@
+/**
+ * The connection to `redraft lsp`: started, restarted, asked and reported to. Decides nothing about
+ * suggestions.
+ */
+
+import * as vscode from 'vscode';
+import {
+  CloseAction,
+  ErrorAction,
+  LanguageClient,
+  type LanguageClientOptions,
+  type Middleware,
+  RevealOutputChannelOn,
+  State,
+} from 'vscode-languageclient/node';
+import { Restarts } from './restarts';
+import { clientSettings, SECTION, serverSettings } from './settings';
+
+/** `didChangeStatus` of the server, and what the client says of the server itself. */
+export interface Status {
+  readonly busy: boolean;
+  readonly kind: 'Normal' | 'Warning' | 'Error' | 'Inactive';
+  readonly message: string;
+}
+
+export const DOCUMENTS = [
+  { scheme: 'file' },
+  { scheme: 'untitled' },
+  { scheme: 'vscode-notebook-cell' },
+] as const;
+
+/** ms that the server gets to end in good order. */
+const STOP_MS = 2_000;
+
+export class Server implements vscode.Disposable {
+  private client: LanguageClient | undefined;
+  private readonly restarts = new Restarts();
+  private readonly statuses = new vscode.EventEmitter<Status>();
+  readonly onStatus = this.statuses.event;
+
+  constructor(
+    private readonly extension: vscode.Extension<unknown>,
+    readonly log: vscode.LogOutputChannel,
+    private readonly middleware: Middleware,
+  ) {}
+
+  get running(): boolean {
+    return this.client?.state === State.Running;
+  }
+
+  serves(document: vscode.TextDocument): boolean {
+    return this.running && DOCUMENTS.some(({ scheme }) => document.uri.scheme === scheme);
+  }
+
+  tell(message: string, kind: Status['kind'] = 'Normal', busy = false): void {
+    this.statuses.fire({ busy, kind, message });
+  }
+
+  // --- life ---------------------------------------------------------------------------------------
+
+  async start(command: string): Promise<void> {
+    await this.stop();
+    this.restarts.forget();
+    const { arguments: given, environment, model } = clientSettings();
+    const args = model ? [...given, '--model', model] : [...given];
+    this.log.info(`starting ${[command, ...args].join(' ')}`);
+    this.tell('the server is starting', 'Normal', true);
+    const options = { env: { ...process.env, ...environment } };
+    const client = new LanguageClient(SECTION, 'Redraft', { command, args, options }, this.options());
+    this.client = client;
+    client.onNotification('didChangeStatus', (status: Status) => this.statuses.fire(status));
+    client.onDidChangeState(({ newState }) => {
+      if (newState === State.Starting) this.tell('the server is starting', 'Normal', true);
+    });
+    try {
+      await client.start();
+      this.log.info(`connected to ${client.initializeResult?.serverInfo?.version ?? 'the server'}`);
+    } catch (error) {
+      this.log.error(`the server did not start: ${said(error)}`);
+      if (this.client === client) {
+        this.tell(`the server did not start (${said(error)}); the log says more`, 'Error');
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    const client = this.client;
+    this.client = undefined;
+    try {
+      await client?.dispose(STOP_MS);
+    } catch (error) {
+      this.log.warn(`the server did not end in good order: ${said(error)}`);
+    }
+  }
+
+  dispose(): void {
+    void this.stop();
+    this.statuses.dispose();
+  }
+
+  /** The server's settings have changed. */
+  settingsChanged(): void {
+    this.report('workspace/didChangeConfiguration', { settings: this.settings() });
+  }
+
+  private settings(): { [SECTION]: Record<string, unknown> } {
+    return { [SECTION]: serverSettings(this.extension) };
+  }
+
+  private options(): LanguageClientOptions {
+    return {
+      documentSelector: [...DOCUMENTS],
+      initializationOptions: this.settings(),
+      outputChannel: this.log,
+      revealOutputChannelOn: RevealOutputChannelOn.Never,
+      initializationFailedHandler: () => false,
+      errorHandler: {
+        error: () => ({ action: ErrorAction.Continue, handled: true }),
+        closed: () => this.closed(),
+      },
+      middleware: {
+        ...this.middleware,
+        // Its light bulb would make people wait for a model; Tab and the hint are there instead.
+        provideCodeActions: () => [],
+        workspace: {
+          configuration: () => [serverSettings(this.extension)],
+          // Said by settingsChanged, without the client's own settings.
+          didChangeConfiguration: async () => {},
+        },
+      },
+    };
+  }
+
+  private closed(): { action: CloseAction; handled: boolean } {
+    const again = this.restarts.allow(Date.now());
+    this.log.warn(again ? 'the server ended; starting it again' : 'the server keeps ending');
+    if (again) this.tell('the server ended and is started again', 'Warning', true);
+    else this.tell('the server ended several times in a row; restart it from the menu', 'Error');
+    return { action: again ? CloseAction.Restart : CloseAction.DoNotRestart, handled: true };
+  }
+
+  // --- talk ---------------------------------------------------------------------------------------
+
+  /** The server's answer; undefined where there is none, or none that is still of use. */
+  async request<T>(
+    method: string,
+    params: unknown,
+    token?: vscode.CancellationToken,
+  ): Promise<T | undefined> {
+    if (!this.running) return undefined;
+    try {
+      return await this.client!.sendRequest<T>(method, params, token);
+    } catch (error) {
+      // A document that has moved on, a question that was overtaken: the next one is on its way.
+      if (!token?.isCancellationRequested) this.log.debug(`${method}: ${said(error)}`);
+      return undefined;
+    }
+  }
+
+  /** Tell the server something; nobody waits for it. */
+  report(method: string, params: unknown): void {
+    if (!this.running) return;
+    this.client!.sendNotification(method, params).catch((error: unknown) => {
+      this.log.debug(`${method}: ${said(error)}`);
+    });
+  }
+
+  /**
+   * A command of the server.
+   *
+   * @throws the server's own words where it refuses.
+   */
+  async command<T>(command: string, ...args: unknown[]): Promise<T> {
+    if (!this.running) throw new Error('the server is not running');
+    return this.client!.sendRequest<T>('workspace/executeCommand', { command, arguments: args });
+  }
+}
+
+export const said = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

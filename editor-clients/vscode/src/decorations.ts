@@ -1,0 +1,174 @@
+/**
+ * Draws a next edit with what every extension may use: decorations. Knows nothing of why it is shown.
+ */
+
+import * as vscode from 'vscode';
+import { type Edit } from './edit';
+import { type Layout, layout, type Lines } from './layout';
+import { columns, type Look, picture, type Theme, untabbed } from './paint';
+
+/** Columns between the code and what stands beside it, and where the box begins at most. */
+const GAP = 4;
+const FARTHEST = 80;
+
+/** Without this, VS Code would collapse blanks and set the picture on the base line. */
+const INLINE = 'none; vertical-align: top; cursor: pointer';
+const BOX = 'none; position: absolute; top: 0; z-index: 10; cursor: pointer';
+
+export class Painter implements vscode.Disposable {
+  private readonly removed = vscode.window.createTextEditorDecorationType({
+    backgroundColor: new vscode.ThemeColor('diffEditor.removedTextBackground'),
+    overviewRulerColor: new vscode.ThemeColor('editorOverviewRuler.modifiedForeground'),
+    textDecoration: 'line-through; text-decoration-thickness: 1px; opacity: 0.75',
+    rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
+  });
+  private readonly added = vscode.window.createTextEditorDecorationType({
+    overviewRulerColor: new vscode.ThemeColor('editorOverviewRuler.addedForeground'),
+    rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
+  });
+  private readonly above = vscode.window.createTextEditorDecorationType({
+    isWholeLine: true,
+    borderWidth: '1px 0 0 0',
+    borderStyle: 'dashed',
+    borderColor: new vscode.ThemeColor('editorOverviewRuler.addedForeground'),
+  });
+  private readonly hints = vscode.window.createTextEditorDecorationType({
+    rangeBehavior: vscode.DecorationRangeBehavior.OpenOpen,
+  });
+
+  private readonly teasers = vscode.window.createTextEditorDecorationType({
+    rangeBehavior: vscode.DecorationRangeBehavior.OpenOpen,
+  });
+
+  /** The edit in every editor that shows its document. */
+  edit(edit: Edit, document: vscode.TextDocument): void {
+    const drawn = layout(edit, linesOf(document));
+    for (const editor of vscode.window.visibleTextEditors) {
+      if (editor.document === document) this.paint(editor, drawn);
+      else this.clear(editor, false);
+    }
+  }
+
+  private paint(editor: vscode.TextEditor, drawn: Layout): void {
+    const { document } = editor;
+    const at = (offset: number): vscode.Position => document.positionAt(offset);
+    const look = lookOf(editor);
+    const [language, lines] = [document.languageId, linesOf(document)];
+    editor.setDecorations(
+      this.removed,
+      drawn.removed.map(({ start, end }) => new vscode.Range(at(start), at(end))),
+    );
+    const added = drawn.added.map((piece): vscode.DecorationOptions => {
+      const where = at(piece.at);
+      const image = themed((theme) => picture([piece.text], language, look, theme, false));
+      return { range: new vscode.Range(where, where), ...attached(image, { textDecoration: INLINE }) };
+    });
+    if (drawn.box) {
+      const { line, lines: shown } = drawn.box;
+      const end = document.lineAt(line).range.end;
+      const image = themed((theme) => picture(shown, language, look, theme, true));
+      const margin = `0 0 0 ${boxOffset(lines, document.lineCount, line, shown.length, look)}ch`;
+      const css = { textDecoration: BOX, margin };
+      added.push({ range: new vscode.Range(end, end), ...attached(image, css) });
+    }
+    editor.setDecorations(this.added, added);
+    const above = drawn.above === undefined ? [] : [Math.min(drawn.above, document.lineCount - 1)];
+    editor.setDecorations(
+      this.above,
+      above.map((line) => new vscode.Range(line, 0, line, 0)),
+    );
+  }
+
+  /** A word of ours behind the code of a line, instead of the one before. */
+  hint(editor: vscode.TextEditor, line: number, text: string): void {
+    this.word(this.hints, editor, line, text);
+  }
+
+  /** In subtle mode: there is ghost text for who asks; without a line there is none. */
+  teaser(editor?: vscode.TextEditor, line = 0): void {
+    for (const each of vscode.window.visibleTextEditors) each.setDecorations(this.teasers, []);
+    if (editor) this.word(this.teasers, editor, line, '··· Alt+\\');
+  }
+
+  private word(
+    type: vscode.TextEditorDecorationType,
+    editor: vscode.TextEditor,
+    line: number,
+    text: string,
+  ): void {
+    const { end } = editor.document.lineAt(Math.min(line, editor.document.lineCount - 1)).range;
+    const after: vscode.ThemableDecorationAttachmentRenderOptions = {
+      contentText: text.replaceAll(' ', '\u00a0'),
+      color: new vscode.ThemeColor('editorInlayHint.foreground'),
+      backgroundColor: new vscode.ThemeColor('editorInlayHint.background'),
+      margin: `0 0 0 ${GAP / 2}ch`,
+      textDecoration: 'none; padding: 0 0.6ch; border-radius: 3px; font-size: 0.9em',
+    };
+    editor.setDecorations(type, [{ range: new vscode.Range(end, end), renderOptions: { after } }]);
+    for (const other of vscode.window.visibleTextEditors) {
+      if (other !== editor) other.setDecorations(type, []);
+    }
+  }
+
+  clear(editor: vscode.TextEditor, hints = true): void {
+    for (const type of [this.removed, this.added, this.above]) editor.setDecorations(type, []);
+    if (hints) editor.setDecorations(this.hints, []);
+  }
+
+  clearAll(hints = true): void {
+    for (const editor of vscode.window.visibleTextEditors) this.clear(editor, hints);
+  }
+
+  dispose(): void {
+    const all = [this.removed, this.added, this.above, this.hints, this.teasers];
+    for (const type of all) type.dispose();
+  }
+}
+
+function linesOf(document: vscode.TextDocument): Lines {
+  return {
+    lineOf: (offset) => document.positionAt(offset).line,
+    startOf: (line) => document.offsetAt(new vscode.Position(line, 0)),
+    textOf: (line) => document.lineAt(line).text,
+  };
+}
+
+/** How far behind the end of its line a box begins so that it covers no code, if that can be. */
+function boxOffset(lines: Lines, count: number, line: number, height: number, look: Look): number {
+  const width = (at: number): number => columns(untabbed(lines.textOf(at), look.tabSize));
+  let widest = 0;
+  for (let at = line; at < Math.min(count, line + height); at += 1) {
+    widest = Math.max(widest, width(at));
+  }
+  return Math.max(GAP, Math.min(widest, Math.max(FARTHEST, width(line))) - width(line) + GAP);
+}
+
+type Pictures = Record<Theme, vscode.Uri>;
+
+function themed(draw: (theme: Theme) => string): Pictures {
+  const uri = (theme: Theme): vscode.Uri => {
+    const data = Buffer.from(draw(theme)).toString('base64');
+    return vscode.Uri.parse(`data:image/svg+xml;base64,${data}`);
+  };
+  return { dark: uri('dark'), light: uri('light') };
+}
+
+function attached(
+  image: Pictures,
+  css: vscode.ThemableDecorationAttachmentRenderOptions,
+): Pick<vscode.DecorationOptions, 'renderOptions'> {
+  const after = (theme: Theme) => ({ after: { contentIconPath: image[theme], ...css } });
+  return { renderOptions: { dark: after('dark'), light: after('light') } };
+}
+
+/** What the editor's font is. Its line height, where not set, is VS Code's golden line height. */
+function lookOf(editor: vscode.TextEditor): Look {
+  const config = vscode.workspace.getConfiguration('editor', editor.document);
+  const fontSize = config.get('fontSize', 14);
+  const set = config.get('lineHeight', 0);
+  const ratio = process.platform === 'darwin' ? 1.5 : 1.35;
+  const lineHeight = set <= 0 ? ratio * fontSize : set < 8 ? set * fontSize : set;
+  const tabSize = Number(editor.options.tabSize) || 4;
+  const fontFamily = config.get('fontFamily', 'monospace');
+  return { fontFamily, fontSize, lineHeight: Math.max(8, Math.round(lineHeight)), tabSize };
+}

@@ -1,0 +1,140 @@
+/**
+ * Redraft in VS Code: wires the parts together. The client shows and reports; what is suggested, and
+ * when, the language server decides.
+ */
+
+import * as vscode from 'vscode';
+import { Server } from './client';
+import { Painter } from './decorations';
+import { Ghost } from './ghost';
+import { find, install, offer } from './install';
+import { type Actions, chooseModel, command, showMenu, why } from './menu';
+import { FOCUS } from './messages';
+import { NextEdits } from './next_edits';
+import { SECTION } from './settings';
+import { StatusItem } from './status';
+
+/** Settings that take a new server process. */
+const RESTARTING = ['server.path', 'server.arguments', 'server.environment', 'server.model'];
+
+export async function activate(context: vscode.ExtensionContext): Promise<void> {
+  const redraft = new Redraft(context);
+  context.subscriptions.push(redraft);
+  await redraft.start();
+}
+
+class Redraft implements vscode.Disposable {
+  private readonly log = vscode.window.createOutputChannel('Redraft', { log: true });
+  private readonly status = new StatusItem();
+  private readonly painter = new Painter();
+  private readonly server: Server;
+  private readonly ghost: Ghost;
+  private readonly edits: NextEdits;
+  private readonly parts: vscode.Disposable[];
+  private offered = false;
+
+  constructor(private readonly context: vscode.ExtensionContext) {
+    this.ghost = new Ghost(
+      () => this.server,
+      (document, position) => this.edits.ghostItem(document, position),
+      (document, position) => this.hintGhost(document, position),
+    );
+    this.server = new Server(context.extension, this.log, {
+      provideInlineCompletionItems: (document, position, asked, token) =>
+        this.ghost.provide(document, position, asked, token),
+    });
+    this.edits = new NextEdits(() => this.server, this.painter, () => this.ghost, context.extension);
+    this.parts = [
+      this.server.onStatus((status) => this.status.show(status)),
+      ...this.commands(),
+      ...this.events(),
+    ];
+  }
+
+  dispose(): void {
+    for (const part of [...this.parts, this.edits, this.server, this.painter, this.status, this.log]) {
+      part.dispose();
+    }
+  }
+
+  /** Find the server and start it, or offer to install it: by itself only once. */
+  async start(asked = false): Promise<void> {
+    const command = await find(this.context);
+    if (command) return this.server.start(command);
+    await this.server.stop();
+    this.server.tell('the server is not installed', 'Error');
+    if (this.offered && !asked) return;
+    this.offered = true;
+    // Not awaited: the notification stays until it is answered.
+    void offer(this.context, this.log).then((there) => (there ? this.start() : undefined));
+  }
+
+  private async install(): Promise<void> {
+    if (await install(this.context, this.log)) await this.start();
+  }
+
+  private commands(): vscode.Disposable[] {
+    const { ghost, edits } = this;
+    const actions: Actions = {
+      server: this.server,
+      status: this.status,
+      log: this.log,
+      command: () => find(this.context),
+      start: () => this.start(true),
+      install: () => this.install(),
+    };
+    const part = (unit: 'word' | 'line') => () =>
+      edits.acceptable ? edits.accept(unit) : ghost.acceptPart(unit);
+    const all: Record<string, () => unknown> = {
+      acceptSuggestion: () => (edits.acceptable ? edits.accept() : ghost.accept()),
+      acceptWord: part('word'),
+      acceptLine: part('line'),
+      dismiss: () => (edits.acceptable ? edits.dismiss() : ghost.dismiss()),
+      suggest: () => Promise.all([ghost.invoke(), edits.ask(true)]),
+      menu: () => showMenu(actions),
+      why: () => why(this.status),
+      chooseModel: () => chooseModel(actions),
+      restart: () => this.start(true),
+      install: () => this.install(),
+      openLog: () => this.log.show(),
+      snooze5: () => command(this.server, 'redraft.snooze', 5),
+      snooze15: () => command(this.server, 'redraft.snooze', 15),
+      snooze60: () => command(this.server, 'redraft.snooze', 60),
+      wake: () => command(this.server, 'redraft.snooze', 0),
+    };
+    return Object.entries(all).map(([name, run]) =>
+      vscode.commands.registerCommand(`redraft.${name}`, run),
+    );
+  }
+
+  private events(): vscode.Disposable[] {
+    const { window, workspace } = vscode;
+    return [
+      workspace.onDidChangeConfiguration((event) => this.configured(event)),
+      window.onDidChangeTextEditorSelection(() => this.painter.teaser()),
+      window.onDidChangeActiveTextEditor((editor) => this.focused(editor)),
+      window.onDidChangeWindowState(({ focused }) => {
+        this.focused(focused ? window.activeTextEditor : undefined);
+      }),
+    ];
+  }
+
+  private focused(editor: vscode.TextEditor | undefined): void {
+    if (!editor) return this.server.report(FOCUS, {});
+    if (!this.server.serves(editor.document)) return;
+    this.server.report(FOCUS, { textDocument: { uri: editor.document.uri.toString() } });
+  }
+
+  private configured(event: vscode.ConfigurationChangeEvent): void {
+    if (!event.affectsConfiguration(SECTION)) return;
+    const restarts = RESTARTING.some((name) => event.affectsConfiguration(`${SECTION}.${name}`));
+    if (restarts) void this.start();
+    else this.server.settingsChanged();
+  }
+
+  /** Subtle mode: ghost text is there if it is asked for. */
+  private hintGhost(document: vscode.TextDocument, position: vscode.Position): void {
+    const editor = vscode.window.activeTextEditor;
+    if (editor?.document === document) this.painter.teaser(editor, position.line);
+  }
+}

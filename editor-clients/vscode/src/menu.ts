@@ -1,0 +1,216 @@
+/**
+ * The menu behind the status item. Every entry changes a setting, or has the server do something.
+ */
+
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import * as vscode from 'vscode';
+import { said, type Server } from './client';
+import { change, clientSettings } from './settings';
+import { type StatusItem } from './status';
+
+/** ms that a server that is busy starting may take before the menu opens without its answer. */
+const PATIENCE_MS = 1_000;
+const MODELS_MS = 30_000;
+
+const EAGERNESS = {
+  low: 'only what is nearly sure',
+  medium: 'what is probably right',
+  high: 'everything that the model comes up with',
+};
+
+/** `redraft.status` */
+interface Standing {
+  readonly version: string;
+  readonly model: { readonly name: string; readonly provider: string };
+  readonly snoozedS: number;
+  readonly settings: {
+    readonly enabled: boolean;
+    readonly disabledLanguages: readonly string[];
+    readonly eagerness: keyof typeof EAGERNESS;
+  };
+}
+
+interface Entry extends vscode.QuickPickItem {
+  readonly run?: () => unknown;
+}
+
+export interface Actions {
+  readonly server: Server;
+  readonly status: StatusItem;
+  readonly log: vscode.LogOutputChannel;
+  /** The command of the server, if there is one. */
+  command(): Promise<string | undefined>;
+  start(): Promise<void>;
+  install(): Promise<void>;
+}
+
+export async function showMenu(actions: Actions): Promise<void> {
+  const entries = actions.server.running ? await whileRunning(actions) : [];
+  entries.push(...always(actions));
+  await pick(entries, `Redraft: ${actions.status.last.message}`);
+}
+
+async function pick(entries: readonly Entry[], title: string, placeHolder?: string): Promise<void> {
+  const options = { title, matchOnDescription: true, ...(placeHolder ? { placeHolder } : {}) };
+  const chosen = await vscode.window.showQuickPick(entries, options);
+  await chosen?.run?.();
+}
+
+const separator = (label: string): Entry => ({ label, kind: vscode.QuickPickItemKind.Separator });
+
+// --- entries --------------------------------------------------------------------------------------
+
+async function whileRunning({ server, status }: Actions): Promise<Entry[]> {
+  const [standing, recording] = await Promise.all([
+    answer<Standing>(server, 'redraft.status'),
+    answer<unknown>(server, 'redraft.record', 'status'),
+  ]);
+  const settings = standing?.settings;
+  const language = vscode.window.activeTextEditor?.document.languageId;
+  const entries: Entry[] = [
+    { label: '$(question) Why is nothing shown?', description: status.last.message, run: () => why(status) },
+    separator('suggestions'),
+  ];
+  if (settings) {
+    const { enabled } = settings;
+    entries.push({
+      label: enabled ? '$(circle-slash) Switch off here' : '$(play) Switch on here',
+      run: () => change('enabled', !enabled, true),
+    });
+    if (language) entries.push(languageEntry(language, settings.disabledLanguages));
+    entries.push({
+      label: '$(settings) Eagerness',
+      description: settings.eagerness,
+      run: () => pickEagerness(settings.eagerness),
+    });
+  }
+  entries.push(...snoozeEntries(server, standing?.snoozedS ?? 0), subtleEntry(), separator('model'));
+  entries.push(modelEntry(standing), ...recordEntries(server, recording));
+  return entries;
+}
+
+function languageEntry(language: string, disabled: readonly string[]): Entry {
+  const off = disabled.includes(language);
+  const value = off ? disabled.filter((each) => each !== language) : [...disabled, language];
+  return {
+    label: off ? `$(play) Switch on for ${language}` : `$(circle-slash) Switch off for ${language}`,
+    run: () => change('disabledLanguages', value),
+  };
+}
+
+const pickEagerness = (now: string): Promise<void> =>
+  pick(
+    Object.entries(EAGERNESS).map(([label, detail]) => ({
+      label,
+      detail,
+      ...(label === now ? { description: 'now' } : {}),
+      run: () => change('eagerness', label),
+    })),
+    'How readily suggestions are shown',
+  );
+
+function snoozeEntries(server: Server, snoozedS: number): Entry[] {
+  const snooze = (minutes: number) => () => command(server, 'redraft.snooze', minutes);
+  if (snoozedS > 0) {
+    const description = `${Math.ceil(snoozedS / 60)} min left`;
+    return [{ label: '$(bell) Wake up', description, run: snooze(0) }];
+  }
+  return [5, 15, 60].map((minutes) => ({
+    label: `$(bell-slash) Snooze for ${minutes} minutes`,
+    run: snooze(minutes),
+  }));
+}
+
+function subtleEntry(): Entry {
+  const { subtle } = clientSettings();
+  return {
+    label: subtle ? '$(eye) Show suggestions at once' : '$(eye-closed) Subtle mode',
+    description: subtle ? 'subtle mode is on' : 'a hint until you ask with Alt+\\',
+    run: () => change('subtle', !subtle),
+  };
+}
+
+function modelEntry(standing: Standing | undefined): Entry {
+  const { name = '', provider = '' } = standing?.model ?? {};
+  return {
+    label: '$(server) Model',
+    description: `${name} ${provider}`.trim() || clientSettings().model,
+    run: () => vscode.commands.executeCommand('redraft.chooseModel'),
+  };
+}
+
+function recordEntries(server: Server, state: unknown): Entry[] {
+  if (state === undefined) return [];
+  const on = isRecording(state);
+  return [
+    {
+      label: on ? '$(stop-circle) Stop recording' : '$(record) Record my edits',
+      description: on ? 'recording on this machine' : 'for evaluation; stays on this machine',
+      run: () => command(server, 'redraft.record', on ? 'off' : 'on'),
+    },
+  ];
+}
+
+const isRecording = (state: unknown): boolean =>
+  state === true ||
+  (typeof state === 'object' && state !== null && 'recording' in state && Boolean(state.recording));
+
+function always({ log, start, install, server }: Actions): Entry[] {
+  return [
+    separator('server'),
+    { label: '$(refresh) Restart', run: start },
+    ...(server.running ? [] : [{ label: '$(cloud-download) Install the server', run: install }]),
+    { label: '$(output) Open log', run: () => log.show() },
+    {
+      label: '$(gear) All settings',
+      run: () => vscode.commands.executeCommand('workbench.action.openSettings', '@ext:redraft.redraft'),
+    },
+  ];
+}
+
+// --- what they do ---------------------------------------------------------------------------------
+
+export async function why(status: StatusItem): Promise<void> {
+  const entries = status.reasons.map(({ at, message, kind }) => ({
+    label: message,
+    description: at.toLocaleTimeString() + (kind === 'Normal' ? '' : ` · ${kind.toLowerCase()}`),
+  }));
+  const title = 'What Redraft did last, and why nothing was shown';
+  await pick(entries.length ? entries : [{ label: 'Nothing happened yet' }], title);
+}
+
+export async function chooseModel(actions: Actions): Promise<void> {
+  const file = await actions.command();
+  if (!file) return actions.install();
+  try {
+    const { environment } = clientSettings();
+    const env = { ...process.env, ...environment };
+    const options = { env, timeout: MODELS_MS };
+    const { stdout } = await promisify(execFile)(file, ['model', 'list', '--json'], options);
+    const models = JSON.parse(stdout) as { name: string; version: string; ready: string[]; summary: string }[];
+    const entries = models.map(({ name, version, ready, summary }) => ({
+      label: name,
+      description: `${version} · ${ready.length ? `ready: ${ready.join(', ')}` : 'fetched on first use'}`,
+      detail: summary,
+      run: () => change('server.model', name),
+    }));
+    await pick(entries, 'The model that Redraft runs');
+  } catch (error) {
+    void vscode.window.showErrorMessage(`Redraft: the models cannot be listed: ${said(error)}`);
+  }
+}
+
+/** The server's answer; undefined where it has none, or is too slow for a menu. */
+async function answer<T>(server: Server, name: string, ...args: unknown[]): Promise<T | undefined> {
+  const late = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), PATIENCE_MS));
+  return Promise.race([server.command<T>(name, ...args).catch(() => undefined), late]);
+}
+
+export async function command(server: Server, name: string, ...args: unknown[]): Promise<void> {
+  try {
+    await server.command(name, ...args);
+  } catch (error) {
+    void vscode.window.showErrorMessage(`Redraft: ${said(error)}`);
+  }
+}

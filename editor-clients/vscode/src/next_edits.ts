@@ -1,0 +1,377 @@
+/**
+ * The next edit: asked for when the user pauses, moves or has accepted one, shown where it is, jumped
+ * to and accepted. What is shown, and when, is the server's decision; how, depends on the renderer.
+ */
+
+import * as vscode from 'vscode';
+import { type Server } from './client';
+import { type Painter } from './decorations';
+import { asGhost, type Edit, followed, least, portion } from './edit';
+import { type EditItem, type Ghost } from './ghost';
+import { isLeading, setKey } from './keys';
+import {
+  ACCEPT,
+  ACCEPT_PART,
+  type Command,
+  diagnostics,
+  type EditAnswer,
+  IGNORE,
+  type Place,
+  question,
+  range,
+  REJECT,
+  SHOW_EDIT,
+} from './messages';
+import { clientSettings } from './settings';
+
+/** ms in which a change and the movement of the cursor that goes with it are one reason to ask. The
+ * pause after typing is the server's affair. */
+const TOGETHER_MS = 10;
+
+/** Lines from the cursor within which an edit is in sight. */
+const NEAR_LINES = 2;
+
+/** What VS Code grants to extensions that may show edits away from the cursor by its own means. */
+const PROPOSAL = 'inlineCompletionsAdditions';
+
+interface Shown {
+  readonly id: string;
+  readonly command: Command;
+  readonly document: vscode.TextDocument;
+  readonly version: number;
+  readonly edit: Edit; // least
+  readonly cursor: Place | undefined; // once the whole edit is made
+  readonly accepted: number; // UTF-16 units of it, taken by words and lines
+}
+
+/** How an edit is shown where the cursor is now. */
+type Mode = 'ghost' | 'native' | 'near' | 'far' | 'elsewhere' | 'subtle' | 'nothing';
+
+/** By decorations and with its diff: our keys are for it, not VS Code's. */
+const isDrawn = (mode: Mode): boolean => mode === 'near' || mode === 'far' || mode === 'elsewhere';
+
+export class NextEdits implements vscode.Disposable {
+  private shown: Shown | undefined;
+  private reported = ''; // id
+  private revealed = ''; // id; in subtle mode, what was asked for
+  private ghosted = ''; // id and version VS Code was last asked to show
+  private applying = false;
+  /** The cursor is where we put it: Tab goes on even in leading white space. */
+  private held: vscode.Position | undefined;
+  private waiting: NodeJS.Timeout | undefined;
+  private asking: vscode.CancellationTokenSource | undefined;
+  private readonly native: boolean;
+  private readonly parts: vscode.Disposable[];
+
+  constructor(
+    private readonly server: () => Server,
+    private readonly painter: Painter,
+    private readonly ghost: () => Ghost,
+    extension: vscode.Extension<unknown>,
+  ) {
+    const granted = (extension.packageJSON as { enabledApiProposals?: string[] }).enabledApiProposals;
+    this.native = granted?.includes(PROPOSAL) ?? false;
+    const { workspace, window } = vscode;
+    this.parts = [
+      workspace.onDidChangeTextDocument((event) => this.changed(event)),
+      workspace.onDidCloseTextDocument((closed) => {
+        if (this.shown?.document === closed) this.hide();
+      }),
+      window.onDidChangeTextEditorSelection((event) => this.moved(event)),
+      window.onDidChangeTextEditorVisibleRanges(() => this.refresh()),
+      window.onDidChangeVisibleTextEditors(() => this.refresh()),
+      window.onDidChangeActiveTextEditor((editor) => this.entered(editor)),
+    ];
+  }
+
+  dispose(): void {
+    this.hide();
+    clearTimeout(this.waiting);
+    for (const part of this.parts) part.dispose();
+  }
+
+  // --- asking -------------------------------------------------------------------------------------
+
+  private later(): void {
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => void this.ask(false), TOGETHER_MS);
+  }
+
+  /** What comes next? `invoked`: the user asks. */
+  async ask(invoked: boolean): Promise<void> {
+    clearTimeout(this.waiting);
+    this.asking?.cancel();
+    const editor = vscode.window.activeTextEditor;
+    if (!editor || !this.server().serves(editor.document)) return;
+    if (invoked && this.shown) {
+      this.revealed = this.shown.id;
+      return this.refresh();
+    }
+    const source = new vscode.CancellationTokenSource();
+    this.asking = source;
+    const { document } = editor;
+    const params = question(document, editor.selection.active, invoked);
+    const answer = await this.server().request<EditAnswer>(
+      'redraft/nextEdit',
+      { ...params, diagnostics: diagnostics(document) },
+      source.token,
+    );
+    if (source.token.isCancellationRequested || !answer) return;
+    if (invoked) this.revealed = answer.id ?? '';
+    this.take(answer);
+  }
+
+  private take(answer: EditAnswer): void {
+    const [found] = answer.edits;
+    if (!found) return this.forget();
+    const document = vscode.workspace.textDocuments.find(
+      (each) => each.uri.toString() === vscode.Uri.parse(found.textDocument.uri).toString(),
+    );
+    const { version } = found.textDocument;
+    if (!document || (version !== null && version !== document.version)) return this.forget();
+    const where = range(found.range);
+    const [start, end] = [document.offsetAt(where.start), document.offsetAt(where.end)];
+    const edit = least({ start, end, old: document.getText(where), text: found.text });
+    const id = found.command.arguments[0];
+    const accepted = this.shown?.id === id ? this.shown.accepted : 0;
+    const { cursor } = answer;
+    const { command } = found;
+    this.shown = { id, command, document, version: document.version, edit, cursor, accepted };
+    this.refresh();
+  }
+
+  // --- events -------------------------------------------------------------------------------------
+
+  private changed({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
+    if (!contentChanges.length) return;
+    if (this.shown?.document === document && !this.applying) this.follow(contentChanges);
+    if (document === vscode.window.activeTextEditor?.document && !this.applying) this.later();
+  }
+
+  /** Keep what is still true until the server says so itself: nothing may flicker. */
+  private follow(changes: readonly vscode.TextDocumentContentChangeEvent[]): void {
+    const { document, edit } = this.shown!;
+    const [change] = changes;
+    const lineOf = (offset: number): number => document.positionAt(offset).line;
+    const { rangeOffset: start, rangeLength, text } = change!;
+    const now =
+      changes.length === 1
+        ? followed(edit, { start, end: start + rangeLength, text }, lineOf)
+        : undefined;
+    if (!now) return this.forget();
+    this.shown = { ...this.shown!, edit: now, version: document.version };
+    this.refresh();
+  }
+
+  private moved({ textEditor: editor, kind }: vscode.TextEditorSelectionChangeEvent): void {
+    if (editor !== vscode.window.activeTextEditor || this.applying) return;
+    // Our own movements are told late and in parts; only the user's count.
+    const { Keyboard, Mouse } = vscode.TextEditorSelectionChangeKind;
+    if (kind === Keyboard || kind === Mouse) this.held = undefined;
+    this.refresh();
+    this.later();
+  }
+
+  private entered(editor: vscode.TextEditor | undefined): void {
+    const { shown } = this;
+    // Another file was chosen by hand: what is shown here is not what they are about.
+    if (shown && editor && editor.document !== shown.document) this.hide();
+    this.refresh();
+    this.later();
+  }
+
+  // --- showing ------------------------------------------------------------------------------------
+
+  private mode(shown: Shown, editor: vscode.TextEditor): Mode {
+    const { renderer, subtle } = clientSettings();
+    const { document, edit } = shown;
+    if (subtle && this.revealed !== shown.id) return 'subtle';
+    if (editor.document !== document) return 'elsewhere';
+    if (renderer !== 'decorations') {
+      if (this.asGhost(shown, editor)) return 'ghost';
+      if (this.native) return 'native';
+      if (renderer === 'native') return 'nothing';
+    }
+    const [first, last] = [document.positionAt(edit.start), document.positionAt(edit.end)];
+    const { line } = editor.selection.active;
+    const away = Math.max(0, first.line - line, line - last.line);
+    const inSight = editor.visibleRanges.some((visible) => visible.contains(first));
+    return away <= NEAR_LINES && inSight ? 'near' : 'far';
+  }
+
+  private asGhost({ document, edit }: Shown, editor: vscode.TextEditor): vscode.Range | undefined {
+    const { active } = editor.selection;
+    const line = document.lineAt(active.line);
+    const lineEnd = document.offsetAt(line.range.end);
+    const found = asGhost(edit, document.offsetAt(active), lineEnd, line.text);
+    return found && new vscode.Range(active, document.positionAt(found.end));
+  }
+
+  /** What VS Code is to show at the cursor in place of a completion. */
+  ghostItem(document: vscode.TextDocument, position: vscode.Position): EditItem | undefined {
+    const editor = vscode.window.activeTextEditor;
+    const { shown } = this;
+    if (!shown || editor?.document !== document || shown.version !== document.version) return undefined;
+    if (shown.document !== document || !editor.selection.active.isEqual(position)) return undefined;
+    const mode = this.mode(shown, editor);
+    if (mode !== 'ghost' && mode !== 'native') return undefined;
+    const { edit, command } = shown;
+    const end = document.positionAt(edit.end);
+    const start = mode === 'ghost' ? position : document.positionAt(edit.start);
+    const kept = document.getText(new vscode.Range(start, document.positionAt(edit.start)));
+    const item = new vscode.InlineCompletionItem(kept + edit.text, new vscode.Range(start, end));
+    item.command = command as never;
+    // Part of a proposed API; where that is not granted, VS Code does not look at it.
+    if (mode === 'native') Object.assign(item, { isInlineEdit: true });
+    return { item, command };
+  }
+
+  private refresh(): void {
+    const editor = vscode.window.activeTextEditor;
+    if (editor) setKey('leading', isLeading(editor));
+    const { shown } = this;
+    const mode = shown && editor ? this.mode(shown, editor) : 'nothing';
+    this.draw(mode);
+    setKey('edit', isDrawn(mode));
+    setKey('tab', isDrawn(mode) && this.tabIsOurs(editor!));
+    if (!shown || mode === 'nothing' || mode === 'subtle' || this.reported === shown.id) return;
+    this.reported = shown.id;
+    this.server().report(SHOW_EDIT, { item: { command: shown.command } });
+  }
+
+  private tabIsOurs(editor: vscode.TextEditor): boolean {
+    return (this.held?.isEqual(editor.selection.active) ?? false) || !isLeading(editor);
+  }
+
+  private draw(mode: Mode): void {
+    const { shown } = this;
+    const editor = vscode.window.activeTextEditor;
+    if (!shown || !editor || mode === 'nothing') return this.painter.clearAll();
+    if (mode === 'ghost' || mode === 'native') {
+      this.painter.clearAll();
+      const wanted = `${shown.id} ${shown.version} ${mode}`;
+      if (this.ghosted !== wanted) void this.ghost().trigger();
+      this.ghosted = wanted;
+      return;
+    }
+    this.ghosted = '';
+    if (mode === 'subtle') this.painter.clearAll(false);
+    else this.painter.edit(shown.edit, shown.document);
+    const [line, hint] = this.hint(shown, editor, mode);
+    this.painter.hint(editor, line, hint);
+  }
+
+  private hint({ document, edit }: Shown, editor: vscode.TextEditor, mode: Mode): [number, string] {
+    const first = document.positionAt(edit.start).line;
+    const here = editor.selection.active.line;
+    const key = mode === 'subtle' ? 'Alt+\\' : this.tabIsOurs(editor) ? 'Tab' : 'Alt+L';
+    if (document !== editor.document) {
+      const name = vscode.workspace.asRelativePath(document.uri);
+      return [here, `→ edit in ${name}, line ${first + 1} · ${key}`];
+    }
+    if (mode === 'near') return [document.positionAt(edit.end).line, key];
+    return [here, `→ edit at line ${first + 1} · ${key}`];
+  }
+
+  /** Nothing is shown any longer, and the server knows. */
+  private forget(): void {
+    this.shown = undefined;
+    this.ghosted = '';
+    this.refresh();
+  }
+
+  /** The user went on to something else. */
+  private hide(): void {
+    const { shown } = this;
+    this.forget();
+    if (shown) this.tell(IGNORE, shown.id);
+  }
+
+  // --- what the user does with it -----------------------------------------------------------------
+
+  /** Is an edit drawn that the keys are for? */
+  get acceptable(): boolean {
+    const editor = vscode.window.activeTextEditor;
+    return this.shown !== undefined && editor !== undefined && isDrawn(this.mode(this.shown, editor));
+  }
+
+  /** Tab: jump where the edit is out of sight, else make it. */
+  async accept(unit?: 'word' | 'line'): Promise<void> {
+    const { shown } = this;
+    const editor = vscode.window.activeTextEditor;
+    if (!shown || !editor) return;
+    const mode = this.mode(shown, editor);
+    if (mode === 'far' || mode === 'elsewhere') await this.jump(shown);
+    else await this.make(shown, editor, unit);
+  }
+
+  private async jump({ document, edit }: Shown): Promise<void> {
+    const to = document.positionAt(edit.start);
+    this.held = to;
+    const editor = await vscode.window.showTextDocument(document, {
+      selection: new vscode.Range(to, to),
+      viewColumn: columnOf(document),
+    });
+    const { InCenterIfOutsideViewport } = vscode.TextEditorRevealType;
+    editor.revealRange(new vscode.Range(to, to), InCenterIfOutsideViewport);
+    this.refresh();
+  }
+
+  private async make(shown: Shown, editor: vscode.TextEditor, unit?: 'word' | 'line'): Promise<void> {
+    const { document, edit, id } = shown;
+    if (document.version !== shown.version) return this.forget();
+    const part = unit ? portion(edit, unit) : edit;
+    const where = new vscode.Range(document.positionAt(part.start), document.positionAt(part.end));
+    this.applying = true;
+    try {
+      if (!(await editor.edit((builder) => builder.replace(where, part.text)))) return this.hide();
+      const change = { start: part.start, end: part.end, text: part.text };
+      const rest = followed(edit, change, (offset) => document.positionAt(offset).line);
+      const to = this.landing(shown, part, rest === undefined);
+      this.held = to;
+      editor.selection = new vscode.Selection(to, to);
+      editor.revealRange(new vscode.Range(to, to));
+      if (rest) this.keep(shown, rest, part.text.length);
+      else this.done(id);
+    } finally {
+      this.applying = false;
+    }
+    await this.ask(false);
+  }
+
+  private landing({ document, cursor }: Shown, part: Edit, whole: boolean): vscode.Position {
+    if (whole && cursor) return document.validatePosition(new vscode.Position(cursor.line, cursor.character));
+    return document.positionAt(part.start + part.text.length);
+  }
+
+  private done(id: string): void {
+    this.forget();
+    this.tell(ACCEPT, id);
+  }
+
+  private keep(shown: Shown, edit: Edit, taken: number): void {
+    const accepted = shown.accepted + Math.max(1, taken);
+    this.shown = { ...shown, edit, accepted, version: shown.document.version };
+    this.server().report(ACCEPT_PART, { item: { command: shown.command }, acceptedLength: accepted });
+    this.refresh();
+  }
+
+  /** Esc. */
+  dismiss(): void {
+    const { shown } = this;
+    this.forget();
+    if (shown) this.tell(REJECT, shown.id);
+  }
+
+  private tell(command: string, id: string): void {
+    this.server()
+      .command(command, id)
+      .catch((error: unknown) => this.server().log.debug(`${command}: ${String(error)}`));
+  }
+}
+
+/** The column in which a document is open already: it is not opened a second time. */
+function columnOf(document: vscode.TextDocument): vscode.ViewColumn {
+  const open = vscode.window.visibleTextEditors.find((editor) => editor.document === document);
+  return open?.viewColumn ?? vscode.ViewColumn.Active;
+}

@@ -1,0 +1,64 @@
+/**
+ * The settings of the section `redraft`: those that this client reads, and those that are the server's
+ * and only pass through here.
+ */
+
+import * as vscode from 'vscode';
+
+export const SECTION = 'redraft';
+
+export type Renderer = 'auto' | 'decorations' | 'native';
+
+/** What is the client's own; everything else in the manifest is a setting of the server. */
+const OWN = ['server.', 'trace.', 'renderer', 'subtle'];
+
+export interface ClientSettings {
+  readonly path: string;
+  readonly arguments: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly package: string;
+  readonly model: string;
+  readonly renderer: Renderer;
+  readonly subtle: boolean;
+}
+
+export function clientSettings(): ClientSettings {
+  const section = vscode.workspace.getConfiguration(SECTION);
+  return {
+    path: section.get('server.path', ''),
+    arguments: section.get('server.arguments', []),
+    environment: section.get('server.environment', {}),
+    package: section.get('server.package', ''),
+    model: section.get('server.model', ''),
+    renderer: section.get<Renderer>('renderer', 'auto'),
+    subtle: section.get('subtle', false),
+  };
+}
+
+/**
+ * The server's settings as they are now. All of them, set or not: the server keeps what it was last
+ * told, so a setting that was set back has to be said as well. The manifest's defaults are the
+ * server's own; a test compares them.
+ */
+export function serverSettings(extension: vscode.Extension<unknown>): Record<string, unknown> {
+  const section = vscode.workspace.getConfiguration(SECTION);
+  const manifest = extension.packageJSON as Manifest;
+  const names = Object.keys(manifest.contributes.configuration.properties)
+    .map((name) => name.slice(SECTION.length + 1))
+    .filter((name) => !OWN.some((own) => name.startsWith(own)));
+  return Object.fromEntries(names.map((name) => [name, section.get(name) ?? null]));
+}
+
+interface Manifest {
+  readonly contributes: { readonly configuration: { readonly properties: Record<string, unknown> } };
+}
+
+/** Change a setting where it is set already, else for this workspace if `here`, else for the user. */
+export async function change(name: string, value: unknown, here = false): Promise<void> {
+  const section = vscode.workspace.getConfiguration(SECTION);
+  const found = section.inspect(name);
+  const workspace = vscode.workspace.workspaceFolders?.length || vscode.workspace.workspaceFile;
+  const local = found?.workspaceValue !== undefined || (here && workspace);
+  const { Workspace, Global } = vscode.ConfigurationTarget;
+  await section.update(name, value, local ? Workspace : Global);
+}
