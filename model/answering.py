@@ -163,7 +163,7 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
         chars=prompt.constraint.chars,
         lines=lambda first, last: tokens_of(lines[top + first - 1 : top + last]),
         proposals=tuple(
-            Proposal(each.first - top + 1, each.last - top, tokens_of(each.lines))
+            Proposal(each.first - top + 1, each.last - top, tokens_of(each.lines), each.chance)
             for each in repeats
         ),
     )

@@ -1,4 +1,4 @@
-"""Several next edits over one prefix cache, where the weights judge: ranges, drafts, texts, ranking.
+"""Several next edits over one prefix cache, where the weights judge: ranges, drafts, texts, rank.
 
 1. One causal pass prices "no edit" and where an edit may begin.
 2. Each draft that somebody proposes (a repeated edit) is priced as it stands: one pass.
@@ -63,6 +63,7 @@ class Proposal:
     first: int
     last: int
     tokens: tuple[int, ...]  # without END
+    chance: float  # that exactly this is the next edit, by what the proposer knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ class _Editor:
         priced = self._examine(opening, proposal.tokens)
         found = self._tree.opening(opening)
         assert found is not None, "the pass priced it"
-        self._keep(found, priced.tokens, priced.logs, steps=1, source="repeat")
+        self._keep(found, priced, proposal.chance)
 
     def _allowed(self, proposal: Proposal) -> bool:
         return 1 <= proposal.first <= self._field.count + 1 and (
@@ -226,7 +227,7 @@ class _Editor:
         self._examine(guess, lines[: max(room, 0)])
 
     def _write_text(self, opening: Opening, first: bool) -> None:
-        """The model's own text for a range; what it stands by of a text priced before comes first."""
+        """The model's own text for a range, begun with what it agrees to of one priced before."""
         begun, logs = self._begun(opening, self._priced[opening.text])
         answer = Answer(self._brief, self._last_token, self._rng)
         self._run.hold(self._base, [self._last_token, *begun[:-1]])
@@ -259,19 +260,12 @@ class _Editor:
 
     # -- candidates ---------------------------------------------------------------------------
 
-    def _keep(
-        self, opening: Opening, text: Seq[int], logs: Seq[float], steps: int, source: Source
-    ) -> None:
-        tokens = (*self._tree.tokens(opening.text), *text)
-        draft = Draft(
-            text=self._text(tokens),
-            token_ids=tokens,
-            confidence=confidence([math.exp(log) for log in (*opening.logs, *logs)]),
-            steps=steps,
-            repaired=0,
-            finish="end",
-            source=source,
-        )
+    def _keep(self, opening: Opening, priced: _Priced, chance: float) -> None:
+        """Somebody's draft as it stands."""
+        tokens = (*self._tree.tokens(opening.text), *priced.tokens)
+        sure = confidence([math.exp(log) for log in (*opening.logs, *priced.logs)])
+        sure = replace(sure, repeat=chance)
+        draft = Draft(self._text(tokens), tokens, sure, 1, 0, "end", "repeat")
         self._drafts.append(self._completed(draft, opening))
 
     def _text(self, tokens: Seq[int]) -> str:
@@ -310,7 +304,14 @@ def merged(drafts: Seq[Draft]) -> list[Draft]:
             continue
         best = max(known, draft, key=rank)
         source: Source = draft.source if draft.source == known.source else "both"
-        found[draft.text] = replace(best, source=source, steps=known.steps + draft.steps)
+        chances = [one.confidence.repeat for one in (known, draft)]
+        chance = max((one for one in chances if one is not None), default=None)
+        found[draft.text] = replace(
+            best,
+            source=source,
+            steps=known.steps + draft.steps,
+            confidence=replace(best.confidence, repeat=chance),
+        )
     return list(found.values())
 
 

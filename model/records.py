@@ -77,6 +77,7 @@ class Confidence:
     total: float = 0.0  # log: of the whole answer, END included
     place: float | None = None  # log: next edit: of its range of lines, whatever is written there
     nothing: float | None = None  # log: next edit: of no edit at all, at the same moment
+    repeat: float | None = None  # 0 … 1: that this repetition of a recent edit is next, by its text
 
 
 @dataclass(frozen=True, slots=True)

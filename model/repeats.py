@@ -1,30 +1,33 @@
-"""What the recent edits did to some lines, done to other lines that read the same: repeated edits.
+"""Repeated edits: what the recent edits did to some lines, done to others that read the same.
 
-A renamed identifier, an added argument, a changed literal, a replaced block: what was substituted
-once is often substituted again. Found by comparing tokens of text, not by a model: each find is a
-draft for the model to judge. Pure: lines and diffs in, lines out. Knows nothing of prompts.
+A renamed identifier, an added argument, a changed literal, a replaced block: what was done once is
+often done again. Found by comparing text, not by a model: each find is a draft for the model to
+judge, with the odds that it is the next edit. Pure. Knows nothing of prompts or tokens.
 """
 
 from __future__ import annotations
 
-import re
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from difflib import SequenceMatcher
-from itertools import groupby
+from dataclasses import dataclass, replace
 
 from .records import RecentEdit
+from .substitutions import (
+    CONTEXTS,
+    MOST_CHARS,
+    BlockRule,
+    LineRule,
+    apply_to_block,
+    apply_to_line,
+    learn,
+    rename,
+)
 
-#: Pieces of unchanged text that must stand on both sides, most first: more is a better omen.
-CONTEXTS = (6, 3, 2, 1)
-#: An identifier this long is told apart by itself: a rename needs no context.
-TELLING = 3
-#: Of an edit and of a region, at most: what is larger is no repetition and takes time to compare.
+#: Lines looked at, at most.
 MOST_LINES = 400
-MOST_CHARS = 2_000  # of a line
-
-_PIECE = re.compile(r"\w+|\s+|[^\w\s]")
-_NAME = re.compile(r"[^\W\d]\w*")
+#: Repetitions less likely than this are not worth a look.
+LEAST_CHANCE = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,268 +37,114 @@ class Repeat:
     first: int
     last: int
     lines: tuple[str, ...]
-    context: int  # pieces of unchanged text that agreed, up to a whole line: the more the surer
+    context: int  # pieces of text that agreed on each side; more than CONTEXTS[0]: whole lines
     age: int  # of the edit it repeats: 0 is the newest
-
-
-@dataclass(frozen=True, slots=True)
-class _Swap:
-    """Within a line, ``old`` became ``new`` between ``left`` and ``right``."""
-
-    left: tuple[str, ...]  # pieces of text
-    old: str
-    new: str
-    right: tuple[str, ...]
-    rename: bool  # one name for another, everywhere in the edit
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """One line of an edit: all its swaps. ``age`` 0 is the newest edit."""
-
-    old: str
-    new: str
-    swaps: tuple[_Swap, ...]
-    age: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Whole lines of an edit: ``old`` became ``new``; without their common indentation."""
-
-    old: tuple[str, ...]
-    new: tuple[str, ...]
-    age: int
+    support: int = 1  # recent edits that did the same
+    chance: float = 0.0  # that exactly this is the next edit, by what is known without a model
 
 
 def find_repeats(
     edits: Sequence[RecentEdit], lines: Sequence[str], first: int, last: int, cursor: int
 ) -> list[Repeat]:
-    """Edits that repeat recent ones within the lines [first, last), the likeliest first: runs of
-    lines changed alike before single ones of them, then those with most context, then the nearest
-    below the cursor.
+    """Edits that repeat recent ones within the lines [first, last), the likeliest first.
 
     Args:
         edits: oldest first.
         lines: of the document; ``first``, ``last``, ``cursor`` (its line): 0-based.
     """
-    rules, blocks = _learn(edits)
+    rules, blocks = learn(edits)
     if not rules and not blocks:
         return []
     last = min(last, first + MOST_LINES)
-    single = [one for at in range(first, last) if (one := _rewrite(rules, lines[at], at))]
-    found = [*_blocks(blocks, lines, first, last), *_runs(single), *single]
-    total = len(lines)
-
-    def order(repeat: Repeat) -> tuple[int, int, int]:
-        below = repeat.first - cursor
-        return -repeat.context, repeat.age, below if below >= 0 else total - below
-
-    seen: set[tuple[int, int, tuple[str, ...]]] = set()
-    unique = []
-    for repeat in sorted(found, key=order):
-        key = (repeat.first, repeat.last, repeat.lines)
-        if key not in seen and tuple(lines[repeat.first : repeat.last]) != repeat.lines:
-            seen.add(key)
-            unique.append(repeat)
-    return unique
+    single = [one for at in range(first, last) if (one := _of_line(rules, lines[at], at))]
+    found = [*_of_blocks(blocks, lines, first, last), *_runs(single), *single]
+    unique: dict[tuple[int, int, tuple[str, ...]], Repeat] = {}
+    for repeat in found:
+        if tuple(lines[repeat.first : repeat.last]) != repeat.lines:
+            unique.setdefault((repeat.first, repeat.last, repeat.lines), repeat)
+    priced = [
+        replace(repeat, chance=_chance(repeat, [*unique.values()], cursor))
+        for repeat in unique.values()
+    ]
+    likely = (repeat for repeat in priced if repeat.chance >= LEAST_CHANCE)
+    return sorted(likely, key=lambda repeat: (-repeat.chance, repeat.first))
 
 
-# --- learning ---------------------------------------------------------------------------------
-
-
-def _learn(edits: Sequence[RecentEdit]) -> tuple[list[_Rule], list[_Block]]:
-    """What the edits did, newest first; without what a later one took back."""
-    rules: list[_Rule] = []
-    blocks: list[_Block] = []
-    undone: set[tuple[str, str]] = set()  # (old, new) that a later edit turned round
-    for age, edit in enumerate(reversed(edits)):
-        for old, new in _changes(edit.diff):
-            made = [rule for pair in _paired(old, new) if (rule := _rule(*pair, age))]
-            kept = [_without(rule, undone) for rule in made]
-            rules += [rule for rule in kept if rule.swaps]
-            undone |= {(swap.new, swap.old) for rule in made for swap in rule.swaps if swap.rename}
-            block = _Block(_dedent(old), _dedent(new), age)
-            if (
-                old
-                and "".join(block.old).strip()
-                and (block.old, block.new) not in ((other.new, other.old) for other in blocks)
-            ):
-                blocks.append(block)
-    return rules, blocks
-
-
-def _changes(diff: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Each run of removed and added lines of a hunk's body."""
-    body = [(line[0], line[1:]) for line in diff.split("\n")[:MOST_LINES] if line]
-    for changed, run in groupby(body, key=lambda line: line[0] in "+-"):
-        if changed:
-            found = list(run)
-            yield (
-                [text for sign, text in found if sign == "-"],
-                [text for sign, text in found if sign == "+"],
-            )
-
-
-def _paired(old: list[str], new: list[str]) -> list[tuple[str, str]]:
-    """Lines of which one became the other."""
-    if len(old) == len(new):
-        return [(a, b) for a, b in zip(old, new, strict=True) if a != b]
-    pairs: list[tuple[str, str]] = []
-    matcher = SequenceMatcher(None, [_likeness(a) for a in old], [_likeness(b) for b in new], False)
-    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        if tag == "replace" and i2 - i1 == j2 - j1:
-            pairs += zip(old[i1:i2], new[j1:j2], strict=True)
-    return pairs
-
-
-def _likeness(line: str) -> str:
-    return line.strip()
-
-
-def _rule(old: str, new: str, age: int) -> _Rule | None:
-    """What turns ``old`` into ``new``; None where little stays."""
-    if max(len(old), len(new)) > MOST_CHARS:
-        return None
-    a, b = _PIECE.findall(old), _PIECE.findall(new)
-    swaps = []
-    kept = 0
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, False).get_opcodes():
-        if tag == "equal":
-            kept += sum(1 for piece in a[i1:i2] if not piece.isspace())
-            continue
-        gone, come = "".join(a[i1:i2]), "".join(b[j1:j2])
-        if not gone.strip() and not come.strip():
-            continue  # white space alone
-        rename = _is_rename(gone, come, b)
-        swaps.append(
-            _Swap(tuple(a[max(0, i1 - 6) : i1]), gone, come, tuple(a[i2 : i2 + 6]), rename)
-        )
-    if not swaps or (not kept and not all(swap.rename for swap in swaps)):
-        return None
-    return _Rule(old, new, tuple(swaps), age)
-
-
-def _is_rename(old: str, new: str, result: list[str]) -> bool:
-    return (
-        len(old) >= TELLING and _NAME.fullmatch(old) is not None and bool(new) and old not in result
-    )
-
-
-def _without(rule: _Rule, undone: set[tuple[str, str]]) -> _Rule:
-    left = tuple(swap for swap in rule.swaps if (swap.old, swap.new) not in undone)
-    return _Rule(rule.old, rule.new, left, rule.age)
-
-
-# --- applying ---------------------------------------------------------------------------------
-
-
-def _rewrite(rules: Sequence[_Rule], line: str, at: int) -> Repeat | None:
-    """``line`` with what some rule did; None where none applies."""
+def _of_line(rules: Sequence[LineRule], line: str, at: int) -> Repeat | None:
+    """``line`` with what the best fitting rule did; None where none fits."""
     if not line.strip() or len(line) > MOST_CHARS:
         return None
-    best: tuple[int, int, str] | None = None  # context, -age, text
-    for rule in rules:
-        found = _apply(rule, line)
-        if found and found[1] != line and (best is None or (found[0], -rule.age) > best[:2]):
-            best = (found[0], -rule.age, found[1])
+    best: tuple[int, str, LineRule] | None = None
+    for rule in rules:  # newest first
+        found = apply_to_line(rule, line)
+        if found and (best is None or found[0] > best[0]):
+            best = (*found, rule)
     if best is None:
         return None
-    text = best[2]
+    context, text, chosen = best
     for rule in rules:  # other names that changed too
-        text = _renamed(rule, text)
-    return Repeat(at, at + 1, (text,), best[0], -best[1])
-
-
-def _apply(rule: _Rule, line: str) -> tuple[int, str] | None:
-    """All swaps of ``rule`` where their surroundings agree, with how much did; else its renames."""
-    for count in CONTEXTS:
-        text: str | None = line
-        for swap in rule.swaps:
-            text = _swapped(swap, text, count) if text is not None else None
-        if text is not None:
-            return count, text
-    text = _renamed(rule, line)
-    return (0, text) if text != line else None
-
-
-def _renamed(rule: _Rule, line: str) -> str:
-    for swap in rule.swaps:
-        if swap.rename and swap.old in line:
-            new = swap.new.replace("\\", r"\\")
-            line = re.sub(rf"(?<!\w){re.escape(swap.old)}(?!\w)", new, line)
-    return line
-
-
-def _swapped(swap: _Swap, line: str, count: int) -> str | None:
-    """``line`` with the swap made wherever ``count`` pieces on both sides agree; a side with fewer
-    pieces ends the line there."""
-    left, right = "".join(swap.left[-count:]), "".join(swap.right[:count])
-    begins, ends = not left.strip() or len(swap.left) < count, len(swap.right) < count
-    left = left.lstrip() if begins else left
-    if not _NAME.search(left + swap.old + right):
-        return None
-    come = swap.new.lstrip() if begins and not left else swap.new
-    gone = swap.old.lstrip() if begins and not left else swap.old
-    if (not gone or gone in come) and _pattern(left, come, right, begins, ends).search(line):
-        return None  # it is so already
-    pattern = _pattern(left, gone, right, begins, ends)
-    text, found = pattern.subn(lambda match: match[1] + left + come + right, line)
-    return text if found else None
-
-
-def _pattern(left: str, middle: str, right: str, begins: bool, ends: bool) -> re.Pattern[str]:
-    """The text as whole words; ``begins`` and ``ends``: the line begins, ends with it."""
-    whole = left + middle + right
-    head = r"^(\s*)" if begins else r"(?<!\w)()" if re.match(r"\w", whole) else "()"
-    tail = r"\s*$" if ends else r"(?!\w)" if re.search(r"\w\Z", whole) else ""
-    return re.compile(head + re.escape(whole) + tail)
+        text = rename(rule, text)
+    support = len({rule.age for rule in rules if rule.deed == chosen.deed})
+    return Repeat(at, at + 1, (text,), context, chosen.age, support)
 
 
 def _runs(single: Sequence[Repeat]) -> Iterator[Repeat]:
     """Neighbouring lines that change alike, as one edit."""
     run: list[Repeat] = []
-    for repeat in single:
-        if run and run[-1].last == repeat.first:
+    for repeat in [*single, None]:
+        if run and repeat is not None and run[-1].last == repeat.first:
             run.append(repeat)
             continue
         if len(run) > 1:
-            yield _joined(run)
-        run = [repeat]
-    if len(run) > 1:
-        yield _joined(run)
+            yield Repeat(
+                run[0].first,
+                run[-1].last,
+                tuple(line for one in run for line in one.lines),
+                context=max(one.context for one in run),
+                age=min(one.age for one in run),
+                support=max(one.support for one in run),
+            )
+        run = [repeat] if repeat is not None else []
 
 
-def _joined(run: Sequence[Repeat]) -> Repeat:
-    text = tuple(line for repeat in run for line in repeat.lines)
-    context = max(repeat.context for repeat in run)
-    return Repeat(run[0].first, run[-1].last, text, context, min(repeat.age for repeat in run))
-
-
-# --- blocks -----------------------------------------------------------------------------------
-
-
-def _blocks(
-    blocks: Sequence[_Block], lines: Sequence[str], first: int, last: int
+def _of_blocks(
+    rules: Sequence[BlockRule], lines: Sequence[str], first: int, last: int
 ) -> Iterator[Repeat]:
-    """Places that read like the old lines of an edit from start to end."""
-    for block in blocks:
-        size = len(block.old)
-        opening = block.old[0].strip()
-        for at in range(first, last - size + 1):
-            if lines[at].strip() != opening:
-                continue
-            indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
-            there = lines[at : at + size]
-            if _dedent(there) == block.old:
-                own = len(block.old[0]) - len(block.old[0].lstrip())
-                base = indent[: len(indent) - own] if own else indent
-                new = tuple(base + line if line else line for line in block.new)
-                yield Repeat(at, at + size, new, max(CONTEXTS) + size, block.age)
+    done = Counter((rule.old, rule.new) for rule in rules)
+    for rule in rules:
+        for at in range(first, last):
+            found = apply_to_block(rule, lines, at, last)
+            if found is not None:
+                support = done[rule.old, rule.new]
+                yield Repeat(*found, CONTEXTS[0] + 1, rule.age, support)
 
 
-def _dedent(lines: Sequence[str]) -> tuple[str, ...]:
-    """Lines without the indentation that all share."""
-    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
-    common = min(indents, default=0)
-    return tuple(line[common:] if line.strip() else "" for line in lines)
+def _chance(repeat: Repeat, all_: Sequence[Repeat], cursor: int) -> float:
+    """A logistic regression over 1,850 repetitions found at 2,500 moments of training commits: of
+    those it calls likelier than 0.5, 69 % were the next edit to the letter.
+
+    People go down a file: what lies above the cursor, or far below it, was mostly left alone on
+    purpose. The more places there are, the less likely is each.
+    """
+    inside = any(
+        other.first <= repeat.first
+        and repeat.last <= other.last
+        and len(other.lines) > len(repeat.lines)
+        for other in all_
+    )
+    log_odds = (
+        0.56
+        - 0.62 * (repeat.context == 0)
+        - 1.06 * (repeat.context == 1)
+        + 0.73 * (repeat.context > CONTEXTS[0])
+        - 0.22 * min(repeat.age, 4)
+        + 0.59 * (min(repeat.support, 4) - 1)
+        + 1.61 * (repeat.first >= cursor)
+        - 1.07 * math.log1p(abs(repeat.first - cursor))
+        - 2.00 * (repeat.first == cursor)
+        + 0.48 * (repeat.last - repeat.first > 1)
+        - 1.15 * inside
+        - 0.31 * (not repeat.lines)
+        - 1.27 * math.log(len(all_))
+    )
+    return 1 / (1 + math.exp(-log_odds))

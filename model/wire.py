@@ -361,7 +361,8 @@ def _read_confidence(data: object, where: str) -> Confidence:
     mean, minimum, first = (fields.number(key, 0, 1.001) for key in ("mean", "minimum", "first"))
     total = fields.number("total", LEAST_LOG, 0.01, 0.0)
     place, nothing = (fields.number(key, LEAST_LOG, 0.01, None) for key in ("place", "nothing"))
-    return Confidence(mean, minimum, first, total, place, nothing)
+    repeat = fields.number("repeat", 0, 1, None)
+    return Confidence(mean, minimum, first, total, place, nothing, repeat)
 
 
 def _read_stats(data: object, where: str) -> Stats:

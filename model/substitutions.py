@@ -1,0 +1,270 @@
+"""What the recent edits did, as rules that can be done again: to a line, or to whole lines.
+
+A line's rule is a list of swaps: this text became that one between these neighbours. A block's rule
+is about whole lines: they were replaced, taken away, or put between others. Pure: diffs and lines
+in, lines out. Knows nothing of documents, cursors or which repetition is likely.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import groupby
+
+from .records import RecentEdit
+
+#: Pieces of unchanged text that must stand on both sides, most first: more is a better omen.
+CONTEXTS = (6, 3, 2, 1)
+#: An identifier this long is told apart by itself: a rename needs no neighbours.
+TELLING = 3
+#: Lines that are put between others again; more are something new.
+MOST_INSERTED = 6
+#: Of an edit, at most; what is larger is no repetition and takes time to compare.
+MOST_LINES = 400
+MOST_CHARS = 2_000  # of a line
+
+_PIECE = re.compile(r"\w+|\s+|[^\w\s]")
+_NAME = re.compile(r"[^\W\d]\w*")
+_NEW_NAME = re.compile(r"[\w.:$]+(?:\(\))?")
+_COMMENT = re.compile(r"\s*(?:#|//|/?\*|--|;|%|<!--)")
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Within a line, ``old`` became ``new`` between ``left`` and ``right``."""
+
+    left: tuple[str, ...]  # pieces of text
+    old: str
+    new: str
+    right: tuple[str, ...]
+    rename: bool  # one name for another, wherever it stood in the line
+
+
+@dataclass(frozen=True, slots=True)
+class LineRule:
+    """What happened within one line."""
+
+    swaps: tuple[Swap, ...]
+    age: int  # of its edit: 0 is the newest
+
+    @property
+    def deed(self) -> tuple[tuple[str, str], ...]:
+        """What was done, wherever it was."""
+        return tuple((swap.old, swap.new) for swap in self.swaps)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRule:
+    """Whole lines ``old`` became ``new``; both without their common indentation.
+
+    An insertion is told by the lines above and below it, which are then part of both.
+    """
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    age: int  # of its edit: 0 is the newest
+    insertion: bool = False
+
+
+def learn(edits: Sequence[RecentEdit]) -> tuple[list[LineRule], list[BlockRule]]:
+    """Rules of the edits (oldest first), those of the newest first, without what a later edit took
+    back."""
+    lines: list[LineRule] = []
+    blocks: list[BlockRule] = []
+    undone: set[tuple[str, str]] = set()  # (old, new) that a later edit turned round
+    for age, edit in enumerate(reversed(edits)):
+        for change in _changes(edit.diff):
+            made = [_line_rule(*pair, age) for pair in _paired(change.old, change.new)]
+            left = [_without(rule, undone) for rule in made]
+            lines += [rule for rule in left if rule.swaps]
+            undone |= {(swap.new, swap.old) for rule in made for swap in rule.swaps if swap.rename}
+            written = [rule.new for rule in blocks if not rule.insertion]
+            fresh = [*_block_rules(change, age)]
+            blocks += [rule for rule in fresh if rule.insertion or rule.old not in written]
+    return lines, blocks
+
+
+# --- reading diffs ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    old: list[str]
+    new: list[str]
+    above: list[str]  # the unchanged line there, if any
+    below: list[str]
+
+
+def _changes(diff: str) -> Iterator[_Change]:
+    """Each run of removed and added lines of a hunk's body."""
+    body = [(line[0], line[1:]) for line in diff.split("\n")[:MOST_LINES] if line]
+    runs = [[*run] for _, run in groupby(body, key=lambda line: line[0] in "+-")]
+    for i, run in enumerate(runs):
+        if run[0][0] in "+-":
+            yield _Change(
+                old=[text for sign, text in run if sign == "-"],
+                new=[text for sign, text in run if sign == "+"],
+                above=[runs[i - 1][-1][1]] if i else [],
+                below=[runs[i + 1][0][1]] if i + 1 < len(runs) else [],
+            )
+
+
+def _paired(old: list[str], new: list[str]) -> list[tuple[str, str]]:
+    """Lines of which one became the other."""
+    if len(old) == len(new):
+        return [(a, b) for a, b in zip(old, new, strict=True) if a != b]
+    pairs: list[tuple[str, str]] = []
+    stripped = [line.strip() for line in old], [line.strip() for line in new]
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, *stripped, autojunk=False).get_opcodes():
+        if tag == "replace" and i2 - i1 == j2 - j1:
+            pairs += zip(old[i1:i2], new[j1:j2], strict=True)
+    return pairs
+
+
+def _line_rule(old: str, new: str, age: int) -> LineRule:
+    """What turns ``old`` into ``new``; without swaps where little stays."""
+    if max(len(old), len(new)) > MOST_CHARS:
+        return LineRule((), age)
+    a, b = _PIECE.findall(old), _PIECE.findall(new)
+    prose = _COMMENT.match(old) is not None
+    swaps = []
+    stays = False
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        gone, come = "".join(a[i1:i2]), "".join(b[j1:j2])
+        if tag == "equal":
+            stays = stays or bool(gone.strip())
+        elif gone.strip() or come.strip():
+            rename = _is_rename(gone, come, b, prose)
+            left, right = tuple(a[:i1][-CONTEXTS[0] :]), tuple(a[i2 : i2 + CONTEXTS[0]])
+            swaps.append(Swap(left, gone, come, right, rename))
+    if not stays and not all(swap.rename for swap in swaps):
+        return LineRule((), age)
+    return LineRule(tuple(swaps), age)
+
+
+def _is_rename(old: str, new: str, result: list[str], prose: bool) -> bool:
+    """Whether a name gave way to another, and no plain word of a comment did."""
+    if prose and old.isalpha() and old.islower():
+        return False
+    names = len(old) >= TELLING and _NAME.fullmatch(old) and _NEW_NAME.fullmatch(new)
+    return bool(names) and old not in result
+
+
+def _without(rule: LineRule, undone: set[tuple[str, str]]) -> LineRule:
+    left = tuple(swap for swap in rule.swaps if (swap.old, swap.new) not in undone)
+    return LineRule(left, rule.age)
+
+
+def _block_rules(change: _Change, age: int) -> Iterator[BlockRule]:
+    above, below = change.above, change.below
+    if change.old:
+        if _tells(change.old):
+            yield BlockRule(dedent(change.old), dedent(change.new), age)
+        return
+    between = above + below
+    if len(change.new) <= MOST_INSERTED and len(between) == 2 and all(map(str.strip, between)):
+        yield BlockRule(dedent(between), dedent([*above, *change.new, *below]), age, insertion=True)
+
+
+def _tells(lines: Sequence[str]) -> bool:
+    """Whether lines are more than a bracket or a short word, which stand everywhere."""
+    return sum(len(name) for line in lines for name in _NAME.findall(line)) > TELLING
+
+
+# --- doing it again ---------------------------------------------------------------------------
+
+
+def apply_to_line(rule: LineRule, line: str) -> tuple[int, str] | None:
+    """``line`` after all swaps where their neighbours agree, and how many pieces did on each side;
+    after its renames alone where they do not (0); None where nothing changes."""
+    for count in CONTEXTS:
+        text: str | None = line
+        for swap in rule.swaps:
+            text = _swapped(swap, text, count) if text is not None else None
+        if text is not None and text != line:
+            return count, text
+    text = rename(rule, line)
+    return (0, text) if text != line else None
+
+
+def rename(rule: LineRule, line: str) -> str:
+    """``line`` with the names that ``rule`` changed."""
+    for swap in rule.swaps:
+        if swap.rename and swap.old in line:
+            new = swap.new.replace("\\", r"\\")
+            line = re.sub(rf"(?<!\w){re.escape(swap.old)}(?!\w)", new, line)
+    return line
+
+
+def _swapped(swap: Swap, line: str, count: int) -> str | None:
+    """``line`` with the swap made wherever ``count`` pieces on both sides agree; where the edit had
+    fewer on a side, the line must end there too."""
+    left, right = "".join(swap.left[-count:]), "".join(swap.right[:count])
+    begins, ends = not left.strip() or len(swap.left) < count, len(swap.right) < count
+    gone, come = swap.old, swap.new
+    if begins:
+        left = left.lstrip()
+        gone, come = (gone, come) if left else (gone.lstrip(), come.lstrip())
+    if not _NAME.search(left + gone + right):
+        return None
+    if gone in come and _pattern(left, come, right, begins, ends).search(line):
+        return None  # it is so already
+    pattern = _pattern(left, gone, right, begins, ends)
+    text, found = pattern.subn(lambda match: match[1] + left + come + right, line)
+    return text if found else None
+
+
+def _pattern(left: str, middle: str, right: str, begins: bool, ends: bool) -> re.Pattern[str]:
+    """The text as whole words; ``begins`` and ``ends``: the line begins, ends with it."""
+    whole = left + middle + right
+    head = r"^(\s*)" if begins else r"(?<!\w)()" if re.match(r"\w", whole) else "()"
+    tail = r"\s*$" if ends else r"(?!\w)" if re.search(r"\w\Z", whole) else ""
+    return re.compile(head + re.escape(whole) + tail)
+
+
+def apply_to_block(
+    rule: BlockRule, lines: Sequence[str], at: int, last: int
+) -> tuple[int, int, tuple[str, ...]] | None:
+    """What becomes of which lines [first, last) where those from ``at`` on read like the rule's;
+    None where they do not, or it is so already.
+
+    Args:
+        last: no line from there on may change.
+    """
+    size = len(rule.old)
+    if at + size > last or lines[at].strip() != rule.old[0].strip():
+        return None
+    if dedent(lines[at : at + size]) != rule.old:
+        return None
+    own = len(rule.old[0]) - len(rule.old[0].lstrip())
+    indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+    indent = indent[: len(indent) - own] if own else indent
+    head = _common(rule.old, rule.new)
+    tail = _common(rule.old[head:][::-1], rule.new[head:][::-1])
+    new = [indent + line if line else line for line in rule.new[head : len(rule.new) - tail]]
+    if rule.insertion and _stands(new, lines, at + head):
+        return None
+    return at + head, at + size - tail, tuple(new)
+
+
+def _stands(new: Sequence[str], lines: Sequence[str], at: int) -> bool:
+    """Whether ``new`` stands right above or below place ``at`` already."""
+    wanted = [line.strip() for line in new]
+    above, below = lines[max(0, at - len(new)) : at], lines[at : at + len(new)]
+    return wanted in ([line.strip() for line in above], [line.strip() for line in below])
+
+
+def _common(a: Sequence[str], b: Sequence[str]) -> int:
+    count = 0
+    while count < min(len(a), len(b)) and a[count] == b[count]:
+        count += 1
+    return count
+
+
+def dedent(lines: Sequence[str]) -> tuple[str, ...]:
+    """Lines without the indentation that all share."""
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    common = min(indents, default=0)
+    return tuple(line[common:] if line.strip() else "" for line in lines)
