@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from fakes_edit import EditPredictor, mercury_as_cursortab, mercury_body, post, zeta2_as_zed
 from fakes_http import eventually, served
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hostile_http import never_a_500
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from redraft.server.settings import Settings
@@ -110,33 +109,12 @@ NAMES = st.sampled_from(
         "stream",
         "raw",
         "model",
+        "eagerness",
         "messages",
     )
 )
 
 
 def test_no_json_whatever_makes_a_500() -> None:
-    loop = asyncio.new_event_loop()
-    context = served(EditPredictor(edit=(1, 1, ["A"])))
-    _, client = loop.run_until_complete(context.__aenter__())
-
-    async def send(path: str, body: bytes) -> int:
-        async with client.post(path, data=body) as answer:
-            await answer.read()
-            return answer.status
-
-    @hypothesis_settings(
-        max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
-    @given(
-        path=st.sampled_from(ROUTES),
-        body=st.dictionaries(NAMES, JSON | MESSAGES).map(lambda one: json.dumps(one).encode()),
-    )
-    def check(path: str, body: bytes) -> None:
-        assert loop.run_until_complete(send(path, body)) < 500
-
-    try:
-        check()
-    finally:
-        loop.run_until_complete(context.__aexit__(None, None, None))
-        loop.close()
+    bodies = st.dictionaries(NAMES, JSON | MESSAGES).map(lambda one: json.dumps(one).encode())
+    never_a_500(ROUTES, bodies, EditPredictor(edit=(1, 1, ["A"])))

@@ -10,8 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from fakes_http import ScriptedPredictor, eventually, served
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hostile_http import never_a_500
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from redraft.model.errors import ModelNotReady, SettingsError
@@ -382,31 +381,8 @@ OTHERS = st.sampled_from(("stream_options", "model", "diffusing", "version", "re
 
 
 def test_no_json_whatever_makes_a_500() -> None:
-    loop = asyncio.new_event_loop()
-    context = served(ScriptedPredictor())
-    _, client = loop.run_until_complete(context.__aenter__())
-
-    async def post(path: str, body: bytes) -> int:
-        async with client.post(path, data=body) as answer:
-            await answer.read()
-            return answer.status
-
-    @hypothesis_settings(
-        max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
-    @given(
-        path=st.sampled_from(INFILL_ROUTES),
-        body=st.dictionaries(NAMES | OTHERS, JSON).map(lambda b: json.dumps(b).encode())
-        | st.binary(),
-    )
-    def check(path: str, body: bytes) -> None:
-        assert loop.run_until_complete(post(path, body)) < 500
-
-    try:
-        check()
-    finally:
-        loop.run_until_complete(context.__aexit__(None, None, None))
-        loop.close()
+    bodies = st.dictionaries(NAMES | OTHERS, JSON).map(lambda one: json.dumps(one).encode())
+    never_a_500(INFILL_ROUTES, bodies | st.binary(), ScriptedPredictor())
 
 
 def test_a_client_session_that_sends_half_a_request_is_forgotten() -> None:
