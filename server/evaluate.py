@@ -17,12 +17,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from redraft.model.errors import SettingsError
 
+from .replay import register as register_replay
 from .report import register
 
 if TYPE_CHECKING:
+    from redraft.evals.edits import Asking
     from redraft.evals.gaps import Problem
     from redraft.evals.perplexity import Scaling
     from redraft.evals.runs import RunFile
+    from redraft.evals.scenery import Kind
+    from redraft.evals.steps import Step
     from redraft.evals.subject import Subject
     from redraft.model.answering import Model
     from redraft.model.backend import Backend
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
 register(app)  # report and check
+register_replay(app)
 
 
 def _writable(json_file: Path | None) -> Path | None:
@@ -141,10 +146,10 @@ def infill(
             "threshold": threshold, "set": change or [], "context": context,
             "max_tokens": max_tokens, "max_lines": max_lines, "seed": seed,
         }  # fmt: skip
-        with _run(out, settings, resume) as run:
+        with open_run_for(out, settings, resume) as run:
             asking = Asking(chosen, max_tokens, max_lines, seed)
             asked = in_turn(problems, limit, seed)
-            with _progress("filling gaps") as progress:
+            with progress_of("filling gaps") as progress:
                 episodes = solve(judged, asked, asking, run, jobs, progress)
             show_tables(run, list(tables(episodes, seed)), json_file)
 
@@ -185,33 +190,92 @@ def edits(
     least: Annotated[
         float, typer.Option(min=0, max=1, help="An edit less sure than this is not shown.")
     ] = 0.0,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help="Leave out a kind of context: history, definitions, imports, viewed, related, "
+            "region or far. May be given repeatedly.",
+        ),
+    ] = None,
+    ablate: Annotated[
+        bool,
+        typer.Option("--ablate", help="Leave out each kind in turn, on the same steps: one table."),
+    ] = False,
+    likelihood: Annotated[
+        bool,
+        typer.Option(
+            "--likelihood", help="Only how likely the true edit is; no answer is written."
+        ),
+    ] = False,
     out: Out = None,
     resume: Resume = False,
     json_file: Json = None,
     seed: Seed = 0,
 ) -> None:
     """Foresee the next hunk of held-out commits, given the ones before it."""
-    from redraft.evals.edits import foresee, tables
+    from redraft.evals.edits import Asking, foresee, tables
     from redraft.evals.samples import fingerprint, in_turn, read_changes
-    from redraft.evals.steps import steps_of
+    from redraft.evals.scenery import kinds_named
+    from redraft.evals.steps import steps_in
 
     from .figures import show_tables
 
-    steps = [step for change in read_changes(commits) for step in steps_of(change)]
+    left_out = kinds_named(without or ())
+    if ablate and left_out:
+        raise SettingsError("--ablate leaves out each kind by itself: do not name any --without.")
+    steps = list(steps_in(read_changes(commits)))
     chosen = _plan(plan, threshold, change)
     subject = _subject(model, adapter, weights, variant, provider, out)
+    asking = Asking(chosen, context, max_tokens, seed, least, left_out, writes=not likelihood)
+    settings = {
+        "benchmark": "edits", "source": commits.name, "sample": fingerprint(steps),
+        **_about(subject), "plan": plan, "threshold": threshold, "set": change or [],
+        "context": context, "max_tokens": max_tokens, "least": least, "seed": seed,
+        "without": sorted(left_out), "likelihood": likelihood,
+    }  # fmt: skip
+    asked = in_turn(steps, limit, seed)
     with _loaded(subject, threads, context) as judged:
         _check(chosen, judged)
-        settings = {
-            "benchmark": "edits", "source": commits.name, "sample": fingerprint(steps),
-            **_about(subject), "plan": plan, "threshold": threshold, "set": change or [],
-            "context": context, "max_tokens": max_tokens, "least": least, "seed": seed,
-        }  # fmt: skip
+        _check_likelihood(likelihood, judged)
+        if ablate:
+            return _ablate(judged, asked, asking, settings, out, resume, json_file)
         with _run(out, settings, resume) as run:
-            asked = in_turn(steps, limit, seed)
             with _progress("foreseeing edits") as progress:
-                episodes = foresee(judged, asked, chosen, max_tokens, seed, run, progress, least)
+                episodes = foresee(judged, asked, asking, run, progress)
             show_tables(run, list(tables(episodes, seed)), json_file)
+
+
+def _check_likelihood(wanted: bool, model: Model) -> None:
+    from redraft.evals.likelihood import knows
+
+    if wanted and not knows(model):
+        raise SettingsError(
+            "These weights were not trained to write causally, so they tell no likelihood. Leave "
+            "out --likelihood."
+        )
+
+
+def _ablate(
+    model: Model,
+    steps: list[Step],
+    asking: Asking,
+    settings: dict[str, Any],
+    out: Path | None,
+    resume: bool,
+    json_file: Path | None,
+) -> None:
+    from redraft.evals.ablation import ALL, ablate, arms, file_of
+
+    from .figures import show_arms
+
+    def open_file(name: str, without: frozenset[Kind]) -> RunFile:
+        path = file_of(out, name) if out is not None else None
+        return _run(path, settings | {"without": sorted(without)}, resume)
+
+    with _progress("foreseeing edits in all ways") as progress:
+        runs = ablate(model, steps, asking, open_file, progress)
+    show_arms(runs[ALL], arms(runs, asking.seed), json_file)
 
 
 @app.command()
@@ -250,8 +314,8 @@ def perplexity(
         "benchmark": "perplexity", "code": " ".join(path.name for path in code),
         "sample": long.fingerprint(found), **_about(subject), "scored": long.SCORED,
     }  # fmt: skip
-    with _run(out, settings, resume) as run:
-        with _progress("reading") as progress:
+    with open_run_for(out, settings, resume) as run:
+        with progress_of("reading") as progress:
             long.measure(found, load, run, progress)
         show_perplexity(run, list(long.cells(run, found, seed)), json_file)
 
@@ -348,7 +412,8 @@ def _about(subject: Subject) -> dict[str, str]:
     }
 
 
-def _run(out: Path | None, settings: dict[str, Any], resume: bool) -> RunFile:
+def open_run_for(out: Path | None, settings: dict[str, Any], resume: bool) -> RunFile:
+    """The run that ``--out`` and ``--resume`` mean, with this machine and command in its header."""
     from redraft.evals.latency import machine
     from redraft.evals.runs import open_run
 
@@ -362,7 +427,7 @@ def _command() -> str:
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with the time that is left, on standard error."""
     from rich.progress import (
         BarColumn,

@@ -1,0 +1,223 @@
+"""Many recordings replayed into one run: one after the other, side by side, or on many machines.
+
+Recordings are independent of each other and each is played in order, so the lines of a run are the
+same however it was spread. A run that was broken off is played again with the answers it has, which
+costs no model. Knows nothing of what a line means.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from redraft.lsp.settings import LspSettings
+from redraft.model.errors import InstallError, SettingsError
+
+from .replay import Outcome, play
+from .replay_model import ReplayPredictor
+from .replay_scores import Scorer
+from .replay_script import Script, read_script, sample
+from .replay_who import Mind, Who, open_mind
+from .runs import Episode, Progress, RunFile
+
+SUFFIXES = (".json", ".jsonl")
+
+Told = Callable[[Episode], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One recording to play, with all that it takes."""
+
+    script: Script
+    chosen: frozenset[str]  # ids of the moments to ask at
+    settings: LspSettings
+    latency_ms: float | None  # None: as measured
+    known: tuple[dict[str, Any], ...] = field(default=())  # answers of the run so far
+
+
+def read_scripts(paths: Iterable[Path]) -> list[Script]:
+    """The recordings of files and folders, each with a name of its own.
+
+    Raises:
+        SettingsError: there is none.
+        InvalidRequest: a file is no recording.
+    """
+    files = [file for path in paths for file in _files(path)]
+    names = _names(files)
+    if not files:
+        raise SettingsError(
+            "There is no recording here. Name files or folders that hold recordings "
+            f"({', '.join(SUFFIXES)}); 'redraft record list' says where yours are."
+        )
+    return [read_script(file, names[at]) for at, file in enumerate(files)]
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
+    return [path]
+
+
+def _names(files: Sequence[Path]) -> list[str]:
+    """The first part of each file's name; where two would be the same, with a number."""
+    seen: dict[str, int] = {}
+    names = []
+    for file in files:
+        name = file.name.partition(".")[0]
+        seen[name] = seen.get(name, 0) + 1
+        names.append(name if seen[name] == 1 else f"{name}~{seen[name]}")
+    return names
+
+
+def jobs_of(
+    scripts: Sequence[Script],
+    run: RunFile,
+    settings: LspSettings,
+    limit: int | None = None,
+    latency_ms: float | None = None,
+    seed: int = 0,
+) -> list[Job]:
+    """What is left to play, and how."""
+    chosen = sample(scripts, limit, seed)
+    jobs = []
+    for script in scripts:
+        mine = [moment.id for moment in script.moments if moment.id in chosen]
+        if run.missing(mine):
+            known = [a for id_ in mine for a in run.episodes.get(id_, {}).get("answers", ())]
+            jobs.append(Job(script, frozenset(mine), settings, latency_ms, tuple(known)))
+    return jobs
+
+
+def replay_job(job: Job, mind: Mind, told: Told) -> None:
+    """Play one recording; ``told`` hears of each moment, also of those that the run has already."""
+    predictor = ReplayPredictor(mind.ask, mind.status, job.latency_ms)
+    predictor.remember(job.known)
+    scorer = Scorer(job.script, job.settings)
+
+    def score(outcome: Outcome) -> None:
+        told(scorer.episode(outcome))
+
+    play(job.script, job.chosen, predictor, job.settings, score)
+
+
+def replay_all(
+    jobs: Sequence[Job],
+    who: Who,
+    run: RunFile,
+    progress: Progress = lambda done, total: None,
+    processes: int = 1,
+    ray_address: str | None = None,
+) -> None:
+    """Play them all into ``run``.
+
+    Args:
+        processes: side by side on this machine, each with the model in its memory.
+        ray_address: of a Ray cluster that plays them instead; "local" starts one here.
+
+    Raises:
+        RedraftError: the model is gone; what is done stays in the run.
+    """
+    asked = {id_ for job in jobs for id_ in job.chosen}
+    total = len(run.episodes.keys() | asked)
+    progress(len(run.episodes), total)
+
+    def told(episode: Episode) -> None:
+        if episode["id"] not in run.episodes:
+            run.add(episode)
+            progress(len(run.episodes), total)
+
+    if not jobs:
+        return
+    if ray_address is None and (processes == 1 or len(jobs) == 1):
+        with _opened(who) as mind:
+            for job in jobs:
+                replay_job(job, mind, told)
+        return
+    spread = _on_ray(jobs, who, ray_address) if ray_address else _in_processes(jobs, who, processes)
+    with closing(spread):
+        for lines in spread:
+            for line in lines:
+                told(line)
+
+
+@contextmanager
+def _opened(who: Who) -> Iterator[Mind]:
+    mind = open_mind(who)
+    try:
+        yield mind
+    finally:
+        mind.close()
+
+
+# --- side by side --------------------------------------------------------------------------------
+
+_MIND: list[Mind] = []  # of this process, where it is one of several
+
+
+def _in_processes(jobs: Sequence[Job], who: Who, processes: int) -> Iterator[list[Episode]]:
+    """The lines of each recording, in the order of the jobs."""
+    start = multiprocessing.get_context("spawn")  # a fork would copy threads that are not there
+    workers = min(processes, len(jobs))
+    with ProcessPoolExecutor(workers, start, initializer=_begin, initargs=(who,)) as pool:
+        yield from pool.map(_lines, jobs)
+
+
+def _begin(who: Who) -> None:
+    _MIND.append(open_mind(who))
+
+
+def _lines(job: Job) -> list[Episode]:
+    return lines_of(job, _MIND[0])
+
+
+def lines_of(job: Job, mind: Mind) -> list[Episode]:
+    """All lines of a recording."""
+    lines: list[Episode] = []
+    replay_job(job, mind, lines.append)
+    return lines
+
+
+# --- on many machines ----------------------------------------------------------------------------
+
+
+def _on_ray(jobs: Sequence[Job], who: Who, address: str) -> Iterator[list[Episode]]:
+    """The same on a Ray cluster, whose machines need Redraft installed and reach the weights by
+    themselves: one actor a job at most, as many at once as the cluster has processors for."""
+    try:
+        import ray
+        from ray.util import ActorPool
+    except ImportError as error:
+        raise InstallError(
+            "Ray is not installed. Run: pip install 'redraft[ray]', or leave out --ray."
+        ) from error
+
+    ray.init(
+        address=None if address == "local" else address,
+        ignore_reinit_error=True,
+        include_dashboard=False,
+        log_to_driver=False,
+    )
+    try:
+        at_once = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        made = ray.remote(_Actor)
+        actors = [made.remote(who) for _ in range(min(at_once, len(jobs)))]
+        pool = ActorPool(actors)
+        yield from pool.map(lambda actor, job: actor.lines.remote(job), list(jobs))
+    finally:
+        ray.shutdown()
+
+
+class _Actor:
+    """A process somewhere, with the model in its memory."""
+
+    def __init__(self, who: Who) -> None:
+        self._mind = open_mind(who)
+
+    def lines(self, job: Job) -> list[Episode]:
+        return lines_of(job, self._mind)

@@ -1,0 +1,174 @@
+"""``redraft eval replay``: what the language server would have shown to whoever made a recording.
+
+Translates options into calls of ``redraft.evals``; measures nothing itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from redraft.model.errors import SettingsError
+from redraft.model.gate import Eagerness
+from redraft.model.records import Quality
+
+if TYPE_CHECKING:
+    from redraft.evals.replay_script import Script
+    from redraft.evals.replay_who import Who
+
+Gate = Literal["threshold", "none"]
+
+Paths = Annotated[
+    list[Path], typer.Argument(metavar="PATH...", help="Recordings, or folders of them.")
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Moments at most, drawn evenly; a smaller sample is part of a larger."
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option("--model", help="Of 'redraft model list', or the baseline copy-last-edit."),
+]
+Adapter = Annotated[
+    str, typer.Option(help="'shipped', 'none' for the bare base, or an adapter's .safetensors.")
+]
+Weights = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="A ready folder, instead of an adapter.")
+]
+Variant = Annotated[str | None, typer.Option(help="int8, q8, fp32 or fp16.")]
+Provider = Annotated[
+    Literal["CPU", "CUDA"] | None,
+    typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
+]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads of the model.")]
+Server = Annotated[
+    str, typer.Option(metavar="URL", help="A Redraft server to ask instead of loading a model.")
+]
+Key = Annotated[
+    str | None, typer.Option(envvar="REDRAFT_API_KEY", help="The server's key.", show_envvar=True)
+]
+Context = Annotated[int, typer.Option(min=64, max=32768, help="Prompt budget, tokens.")]
+QualityOption = Annotated[Quality, typer.Option(help="Denoising effort.")]
+GateOption = Annotated[
+    Gate, typer.Option(help="'threshold' shows what is sure enough; 'none' shows nothing, ever.")
+]
+EagernessOption = Annotated[
+    Eagerness, typer.Option(help="Of the threshold; 'high' shows whatever no rule forbids.")
+]
+Latency = Annotated[
+    float | None,
+    typer.Option(min=0, help="ms of every answer. Default: as long as each really takes."),
+]
+Jobs = Annotated[int, typer.Option(min=1, help="Recordings played side by side.")]
+Ray = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Of a Ray cluster; 'local' starts one here.")
+]
+Out = Annotated[
+    Path | None, typer.Option(metavar="RUN.jsonl", help="Write every moment there, as it comes.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")]
+Json = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the summary there.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of the sample and the bootstrap.")]
+
+
+def register(app: typer.Typer) -> None:
+    """The command under ``redraft eval``."""
+    app.command()(replay)
+
+
+def replay(
+    paths: Paths,
+    limit: Limit = None,
+    model: Model = "redraft-135m",
+    adapter: Adapter = "shipped",
+    weights: Weights = None,
+    variant: Variant = None,
+    provider: Provider = None,
+    threads: Threads = None,
+    server: Server = "",
+    key: Key = None,
+    context: Context = 1_024,
+    quality: QualityOption = "medium",
+    gate: GateOption = "threshold",
+    eagerness: EagernessOption = "medium",
+    latency_ms: Latency = None,
+    jobs: Jobs = 1,
+    ray: Ray = None,
+    out: Out = None,
+    resume: Resume = False,
+    json_file: Json = None,
+    seed: Seed = 0,
+) -> None:
+    """Play recordings through the language server and compare what it shows with what was typed."""
+    from redraft.evals.policies import NONE
+    from redraft.evals.replay_runs import jobs_of, read_scripts, replay_all
+    from redraft.evals.replay_tables import tables
+    from redraft.evals.replay_who import Who, check_who
+    from redraft.lsp.settings import LspSettings
+
+    from .evaluate import open_run_for, progress_of
+    from .figures import check_writable, show_tables
+
+    check_writable(json_file)
+    keep = out.absolute().parent / "judged" if out is not None else None
+    who = Who(
+        NONE if gate == "none" else model, adapter, weights, variant, provider, threads, context,
+        keep, server, key,
+    )  # fmt: skip
+    check_who(who)
+    scripts = read_scripts(paths)
+    settings = {
+        **_about(who), **_source(scripts), "gate": gate, "eagerness": eagerness,
+        "quality": quality, "context": context, "latency_ms": latency_ms, "limit": limit,
+        "seed": seed,
+    }  # fmt: skip
+    lsp = LspSettings(eagerness=eagerness, quality=quality)
+    with open_run_for(out, settings, resume) as run:
+        work = jobs_of(scripts, run, lsp, limit, latency_ms, seed)
+        with progress_of("replaying") as progress:
+            replay_all(work, who, run, progress, jobs, ray)
+        episodes = sorted(run.episodes.values(), key=_order)
+        if not episodes:
+            raise SettingsError("These recordings hold no edit to ask at; record a longer session.")
+        show_tables(run, list(tables(episodes, seed)), json_file)
+
+
+def _about(who: Who) -> dict[str, Any]:
+    """Which model, and where from; finding it also fetches it, before anything else begins."""
+    if who.server:
+        from redraft.evals.replay_who import open_mind
+
+        mind = open_mind(who)
+        mind.close()
+        return {"benchmark": "replay", "model": mind.status.model, "server": who.server}
+    if who.is_policy:
+        return {"benchmark": "replay", "model": who.model}
+    from .console import bar
+
+    with bar() as show:
+        subject = who.subject(lambda p: show(p.stage, p.fraction))
+    return {
+        "benchmark": "replay",
+        "model": subject.label,
+        "model_sha256": subject.identity,
+        "variant": subject.variant,
+    }
+
+
+def _source(scripts: list[Script]) -> dict[str, Any]:
+    from redraft.evals.replay_script import fingerprint
+
+    first, *more = [script.name for script in scripts]
+    return {
+        "source": f"{first} and {len(more)} more" if more else first,
+        "sample": fingerprint(scripts),
+    }
+
+
+def _order(episode: dict[str, Any]) -> tuple[str, float]:
+    return episode["session"], episode["at_s"]
