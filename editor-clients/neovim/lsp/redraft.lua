@@ -4,4 +4,12 @@ return {
   cmd = { "redraft", "lsp" },
   root_markers = { ".git" },
   workspace_required = false,
+  handlers = {
+    didChangeStatus = function(_, status)
+      require("redraft.status").told(status)
+    end,
+  },
+  on_exit = function(code, signal, id)
+    require("redraft.client").ended(id, code, signal)
+  end,
 }

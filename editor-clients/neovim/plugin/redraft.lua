@@ -3,4 +3,14 @@ if vim.g.loaded_redraft then
   return
 end
 vim.g.loaded_redraft = true
-require("redraft").setup()
+if vim.fn.has("nvim-0.11") == 0 then
+  vim.notify("Redraft needs Neovim 0.11 or later", vim.log.levels.ERROR)
+  return
+end
+require("redraft").setup(vim.g.redraft)
+vim.lsp.enable("redraft")
+vim.api.nvim_create_autocmd("VimEnter", {
+  callback = function()
+    require("redraft.client").explain()
+  end,
+})

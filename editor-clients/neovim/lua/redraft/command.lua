@@ -1,0 +1,243 @@
+-- `:Redraft …`: each subcommand, and what completes it. Settings are the server's; this sends them.
+local client = require("redraft.client")
+local config = require("redraft.config")
+local status = require("redraft.status")
+
+local M = {}
+
+local function say(message, level)
+  vim.notify("Redraft: " .. message, level or vim.log.levels.INFO)
+end
+
+local function complain(message)
+  say(message, vim.log.levels.ERROR)
+end
+
+--- Run a command of the server and hand on its answer, or say why there is none.
+local function ask_server(name, arguments, done)
+  local running = client.any()
+  if not running then
+    client.explain()
+    return complain("no server is running; :checkhealth redraft tells more")
+  end
+  client.command(running, name, arguments, function(result, err)
+    if err then
+      return complain(err.message)
+    end
+    done(result)
+  end)
+end
+
+local function one_of(word, words, what)
+  if vim.list_contains(words, word) then
+    return true
+  end
+  complain(("%s is one of %s, not %q"):format(what, table.concat(words, ", "), word or ""))
+  return false
+end
+
+-- --- on and off -----------------------------------------------------------------------------
+
+local function switch_language(language, on)
+  local disabled = vim.tbl_filter(function(each)
+    return each ~= language
+  end, client.settings().disabledLanguages or {})
+  if not on then
+    disabled[#disabled + 1] = language
+  end
+  client.set("disabledLanguages", disabled)
+  say(("%s for %s"):format(on and "on" or "off", language))
+end
+
+--- `enable` and `disable`: everywhere, `here` (this buffer), `language [name]`.
+local function switch(words, on)
+  local where = words[1]
+  if not on then
+    require("redraft.events").clear()
+  end
+  if where == nil then
+    client.set("enabled", on)
+    vim.b.redraft_disabled = nil
+    say(on and "on" or "off")
+  elseif where == "here" then
+    vim.b.redraft_disabled = not on or nil
+    say(on and "on in this buffer" or "off in this buffer")
+  elseif one_of(where, { "here", "language" }, "what follows") then
+    local language = words[2] or vim.bo.filetype
+    if language == "" then
+      return complain("this buffer has no filetype; name a language")
+    end
+    switch_language(language, on)
+  end
+end
+
+-- --- subcommands ----------------------------------------------------------------------------
+
+local LEVELS = { "low", "medium", "high" }
+local PAUSES = { "5", "15", "60", "off" }
+local RECORDING = { "on", "off", "status" }
+
+local function files_and_languages(words)
+  if #words <= 1 then
+    return { "here", "language" }
+  end
+  return words[1] == "language" and vim.fn.getcompletion("", "filetype") or {}
+end
+
+local run, complete = {}, { enable = files_and_languages, disable = files_and_languages }
+
+function run.enable(words)
+  switch(words, true)
+end
+
+function run.disable(words)
+  switch(words, false)
+end
+
+function run.eagerness(words)
+  if one_of(words[1], LEVELS, "eagerness") then
+    client.set("eagerness", words[1])
+    say("eagerness is " .. words[1])
+  end
+end
+
+function complete.eagerness()
+  return LEVELS
+end
+
+function run.snooze(words)
+  local minutes = words[1] == "off" and 0 or tonumber(words[1] or PAUSES[1])
+  if not minutes then
+    return complain(("snooze takes minutes or off, not %q"):format(words[1]))
+  end
+  require("redraft.events").clear()
+  ask_server("redraft.snooze", { minutes }, function(result)
+    local left = math.ceil(result.snoozedS / 60)
+    say(left > 0 and ("quiet for %d min"):format(left) or "no longer quiet")
+  end)
+end
+
+function complete.snooze()
+  return PAUSES
+end
+
+function run.subtle(words)
+  local wanted = words[1] == nil and not config.values.subtle or words[1] == "on"
+  if words[1] == nil or one_of(words[1], { "on", "off" }, "subtle") then
+    config.values.subtle = wanted
+    require("redraft.events").clear()
+    say(wanted and "suggestions are hinted at until asked for" or "suggestions are shown")
+  end
+end
+
+function complete.subtle()
+  return { "on", "off" }
+end
+
+function run.why()
+  local why = status.why()
+  say(why == "" and status.word() or why)
+end
+
+local function sentence(told)
+  local model = told.model
+  local lines = {
+    ("Redraft %s, %s"):format(told.version, status.word()),
+    told.message,
+    ("model: %s"):format(model.name ~= "" and model.name .. " on " .. model.provider or model.state),
+  }
+  for _, name in ipairs(vim.fn.sort(vim.tbl_keys(told.settings))) do
+    if name ~= "secretGlobs" then
+      lines[#lines + 1] = ("  %s = %s"):format(name, vim.inspect(told.settings[name]))
+    end
+  end
+  return table.concat(lines, "\n")
+end
+
+function run.status()
+  if not client.any() then
+    client.explain()
+    return say(status.word() .. (status.why() ~= "" and ": " .. status.why() or ""))
+  end
+  ask_server("redraft.status", {}, function(told)
+    vim.api.nvim_echo({ { sentence(told) } }, true, {})
+  end)
+end
+
+function run.restart()
+  require("redraft.events").clear()
+  client.restart()
+  say("starting again")
+end
+
+function run.log()
+  vim.cmd.tabedit(vim.fn.fnameescape(vim.lsp.log.get_filename()))
+  vim.cmd("normal! G")
+end
+
+function run.record(words)
+  if one_of(words[1] or "status", RECORDING, "record") then
+    ask_server("redraft.record", { words[1] or "status" }, function(result)
+      local message = type(result) == "table" and result.message or nil
+      say(message or (type(result) == "string" and result) or vim.inspect(result))
+    end)
+  end
+end
+
+function complete.record()
+  return RECORDING
+end
+
+function run.accept(words)
+  if not require("redraft").accept(words[1]) then
+    run.why()
+  end
+end
+
+function complete.accept()
+  return { "word", "line" }
+end
+
+function run.reject()
+  if not require("redraft").reject() then
+    run.why()
+  end
+end
+
+function run.next()
+  require("redraft").next()
+end
+
+-- --- the command ----------------------------------------------------------------------------
+
+local function names()
+  return vim.fn.sort(vim.tbl_keys(run))
+end
+
+local function starting_with(words, start)
+  return vim.tbl_filter(function(word)
+    return vim.startswith(word, start)
+  end, words)
+end
+
+--- `line` as typed so far, `start` the beginning of its last word.
+local function completions(start, line)
+  local words = vim.split(vim.trim(line:match("Redraft!?%s+(.*)") or ""), "%s+")
+  if #words <= 1 and not line:find("%s%S+%s$") then
+    return starting_with(names(), start)
+  end
+  local more = complete[table.remove(words, 1)]
+  return more and starting_with(more(start == "" and { unpack(words), "" } or words), start) or {}
+end
+
+function M.set()
+  vim.api.nvim_create_user_command("Redraft", function(given)
+    local words = given.fargs
+    local name = table.remove(words, 1) or "status"
+    if one_of(name, names(), "a subcommand") then
+      run[name](words)
+    end
+  end, { nargs = "*", complete = completions, desc = "Redraft: local next edits and infill" })
+end
+
+return M

@@ -1,0 +1,48 @@
+-- What a person can set about drawing and keys. Everything else is a setting of the server, which
+-- owns its defaults: see `redraft.client`. Knows nothing of suggestions.
+local M = {}
+
+--- `false` instead of a key leaves it alone.
+M.defaults = {
+  keys = {
+    accept = "<Tab>", -- go to the edit, then accept it; what the key did before otherwise
+    accept_always = "<M-l>", -- the same where Tab has other work: in a menu, a snippet, an indent
+    accept_word = "<M-Right>",
+    accept_line = "<M-C-Right>",
+    reject = "<C-]>", -- in insert mode; in normal mode as well
+    escape = "<Esc>", -- rejects an edit in normal mode; in insert mode it only leaves that mode
+    ask = "<M-\\>", -- ask now, whatever the moment
+  },
+  subtle = false, -- draw a mark only, and the suggestion once `accept` or `ask` is pressed
+}
+
+M.values = vim.deepcopy(M.defaults)
+
+local function check(given)
+  vim.validate("redraft", given, "table")
+  vim.validate("redraft.subtle", given.subtle, "boolean", true)
+  vim.validate("redraft.keys", given.keys, "table", true)
+  for name in pairs(given) do
+    if M.defaults[name] == nil then
+      local hint = "settings of the server belong in vim.lsp.config('redraft', { init_options = … })"
+      error(("Redraft has no option %q here; %s"):format(name, hint), 0)
+    end
+  end
+  for name, key in pairs(given.keys or {}) do
+    if M.defaults.keys[name] == nil then
+      local known = table.concat(vim.tbl_keys(M.defaults.keys), ", ")
+      error(("Redraft has no key %q; there are %s"):format(name, known), 0)
+    end
+    vim.validate("redraft.keys." .. name, key, function(value)
+      return type(value) == "string" or value == false
+    end, "a key, or false")
+  end
+end
+
+--- Take over what `require("redraft").setup` or `vim.g.redraft` says.
+function M.set(given)
+  check(given)
+  M.values = vim.tbl_deep_extend("force", M.defaults, given)
+end
+
+return M

@@ -1,0 +1,158 @@
+-- What an edit does to lines, as small as it can be drawn: parts of lines that go and come, whole
+-- lines that go, whole lines that come. Pure: lists of lines in, a list of changes out.
+--
+-- A change is one of
+--   { kind = "part", row, from, to, new, start }  bytes [from, to) of old line `row` become `new`,
+--                                                 which starts at byte `start` of the new line
+--   { kind = "gone", row }                        old line `row` goes
+--   { kind = "come", row, lines }                 `lines` come before old line `row`
+-- with rows from 0 in the old lines, in the order of the text. `at` is the 1-based number of the
+-- new line, or of the first of them, that a change writes.
+local M = {}
+
+--- Lines less alike than this are drawn as one that goes and one that comes.
+local ALIKE = 0.4
+--- A hunk with more lines than this on a side is not aligned line by line: cost grows as a product.
+local MOST_ALIGNED = 40
+
+local function tokens(line)
+  local found, at = {}, 1
+  while at <= #line do
+    local token = line:match("^[%w_\128-\255]+", at) or line:match("^%s+", at) or line:sub(at, at)
+    found[#found + 1] = token
+    at = at + #token
+  end
+  return found
+end
+
+--- Indices of what differs between two lists of strings without line ends.
+local function differing(old, new)
+  local function joined(list)
+    return #list == 0 and "" or table.concat(list, "\n") .. "\n"
+  end
+  return vim.diff(joined(old), joined(new), { result_type = "indices", algorithm = "minimal" })
+end
+
+--- Bytes of the first `count` tokens.
+local function width(list, count)
+  local sum = 0
+  for i = 1, count do
+    sum = sum + #list[i]
+  end
+  return sum
+end
+
+--- The parts of one line that differ: { { from, to, new, start } … }.
+function M.parts(old, new)
+  local before, after = tokens(old), tokens(new)
+  local found = {}
+  for _, hunk in ipairs(differing(before, after)) do
+    local old_at, old_count, new_at, new_count = unpack(hunk)
+    local first = old_count == 0 and old_at or old_at - 1 -- tokens in front of the difference
+    local written = new_count == 0 and new_at or new_at - 1
+    found[#found + 1] = {
+      from = width(before, first),
+      to = width(before, first + old_count),
+      new = table.concat(vim.list_slice(after, written + 1, written + new_count)),
+      start = width(after, written),
+    }
+  end
+  return found
+end
+
+--- 0 … 1: how much of two lines is the same at their ends, indents aside.
+local function likeness(old, new)
+  old, new = vim.trim(old), vim.trim(new)
+  local short, long = math.min(#old, #new), math.max(#old, #new)
+  if long == 0 then
+    return 1
+  end
+  local head = 0
+  while head < short and old:byte(head + 1) == new:byte(head + 1) do
+    head = head + 1
+  end
+  local tail = 0
+  while tail < short - head and old:byte(#old - tail) == new:byte(#new - tail) do
+    tail = tail + 1
+  end
+  return (head + tail) / long
+end
+
+--- Which old line became which new one, in order: { [old] = new }, the likest pairs overall.
+local function pairs_of(old, new)
+  local best, choice = {}, {}
+  for i = #old + 1, 1, -1 do
+    best[i], choice[i] = {}, {}
+    for j = #new + 1, 1, -1 do
+      if i > #old or j > #new then
+        best[i][j], choice[i][j] = 0, "end"
+      else
+        local like = likeness(old[i], new[j])
+        local both = like >= ALIKE and best[i + 1][j + 1] + like or -1
+        local skip_old, skip_new = best[i + 1][j], best[i][j + 1]
+        if both >= skip_old and both >= skip_new then
+          best[i][j], choice[i][j] = both, "both"
+        elseif skip_old >= skip_new then
+          best[i][j], choice[i][j] = skip_old, "old"
+        else
+          best[i][j], choice[i][j] = skip_new, "new"
+        end
+      end
+    end
+  end
+  local found, i, j = {}, 1, 1
+  while i <= #old and j <= #new do
+    local chosen = choice[i][j]
+    if chosen == "both" then
+      found[i] = j
+    end
+    i = i + ((chosen == "both" or chosen == "old") and 1 or 0)
+    j = j + ((chosen == "both" or chosen == "new") and 1 or 0)
+  end
+  return found
+end
+
+local function line_changes(found, row, old, new, at)
+  for _, part in ipairs(M.parts(old, new)) do
+    part.kind, part.row, part.at = "part", row, at
+    found[#found + 1] = part
+  end
+end
+
+--- One hunk: `old` lines from row `row` on become `new` ones, the first of which is number `at`.
+local function hunk_changes(found, row, old, new, at)
+  local aligned = #old <= MOST_ALIGNED and #new <= MOST_ALIGNED and pairs_of(old, new) or {}
+  local written = 0
+  local function come(before, upto)
+    if upto > written then
+      local lines = vim.list_slice(new, written + 1, upto)
+      found[#found + 1] = { kind = "come", row = before, lines = lines, at = at + written }
+      written = upto
+    end
+  end
+  for i, line in ipairs(old) do
+    if aligned[i] then
+      come(row + i - 1, aligned[i] - 1)
+      line_changes(found, row + i - 1, line, new[aligned[i]], at + aligned[i] - 1)
+      written = aligned[i]
+    else
+      found[#found + 1] = { kind = "gone", row = row + i - 1, at = at + written }
+    end
+  end
+  come(row + #old, #new)
+end
+
+--- The changes that make `new` of `old`, both lists of lines.
+function M.changes(old, new)
+  local found = {}
+  for _, hunk in ipairs(differing(old, new)) do
+    local old_at, old_count, new_at, new_count = unpack(hunk)
+    local row = old_count == 0 and old_at or old_at - 1
+    local before = vim.list_slice(old, row + 1, row + old_count)
+    local after = new_count == 0 and {} or vim.list_slice(new, new_at, new_at + new_count - 1)
+    hunk_changes(found, row, before, after, new_count == 0 and new_at + 1 or new_at)
+  end
+  return found
+end
+
+return M

@@ -1,0 +1,324 @@
+-- The next edit: drawn where it would be made, jumped to, accepted whole or in part, turned down.
+-- The server says what, where and why; here is only where the cursor and the windows are.
+local client = require("redraft.client")
+local config = require("redraft.config")
+local diff = require("redraft.diff")
+local marks = require("redraft.marks")
+local text = require("redraft.text")
+
+local M = {}
+
+M.METHOD = "redraft/nextEdit"
+
+--- An edit that begins or ends further from the cursor is jumped to first.
+local NEAR_ROWS = 2
+
+--- What is shown: { id, item, client, jump, cursor, uri, buffer, tick, changes, lines, first, last,
+--- hidden, reported } and what it replaces: { row, column, to_row, to_column, with }, in bytes.
+--- Without `buffer`, and what is counted in it, the file is not loaded yet.
+local shown = nil
+--- Where a jump or an acceptance put the cursor: { buffer, row, column }.
+local placed = nil
+
+function M.visible()
+  return shown ~= nil
+end
+
+function M.id()
+  return shown and shown.id
+end
+
+--- Forget what is shown. `how`, "reject" or "ignore", is told to the server.
+function M.clear(how)
+  local edit = shown
+  shown = nil
+  if not edit then
+    return false
+  end
+  marks.hint(nil)
+  if edit.buffer then
+    marks.clear(edit.buffer)
+  end
+  if how then
+    client.turned_down(edit.client, edit.item, "redraft." .. how)
+  end
+  return true
+end
+
+--- A buffer is unloaded: what is drawn there is gone.
+function M.forget(buffer)
+  if shown and shown.buffer == buffer then
+    M.clear()
+  end
+end
+
+-- --- where it is ----------------------------------------------------------------------------
+
+--- Fill in what an edit replaces. The server counts a line behind the last line end, Neovim none.
+local function locate(edit)
+  local buffer, range = edit.buffer, edit.item.range
+  local encoding, count = edit.client.offset_encoding, vim.api.nvim_buf_line_count(buffer)
+  local with = edit.item.text:gsub("\r\n?", "\n")
+  local row, to_row = range.start.line, range["end"].line
+  local column = row < count and text.column(buffer, range.start, encoding) or nil
+  local to_column = to_row < count and text.column(buffer, range["end"], encoding) or nil
+  if not to_column then
+    to_row, to_column = count - 1, #text.line(buffer, count - 1)
+    if not column then
+      row, column, with = to_row, to_column, "\n" .. with
+    end
+    if with:sub(-1) == "\n" then
+      with = with:sub(1, -2)
+    elseif row > 0 and column == 0 then -- the last lines go, and the line end before them
+      row, column = row - 1, #text.line(buffer, row - 1)
+    end
+  end
+  edit.row, edit.column, edit.to_row, edit.to_column = row, column, to_row, to_column
+  edit.with = vim.split(with, "\n", { plain = true })
+end
+
+--- Fill in how it is drawn: changes of rows of the buffer, and the new lines they are about.
+local function outline(edit)
+  local old = vim.api.nvim_buf_get_lines(edit.buffer, edit.row, edit.to_row + 1, false)
+  local new = vim.deepcopy(edit.with)
+  new[1] = old[1]:sub(1, edit.column) .. new[1]
+  new[#new] = new[#new] .. old[#old]:sub(edit.to_column + 1)
+  edit.changes, edit.lines = diff.changes(old, new), new
+  for _, change in ipairs(edit.changes) do
+    change.row = change.row + edit.row
+  end
+  if #edit.changes > 0 then
+    edit.first, edit.last = edit.changes[1].row, edit.changes[#edit.changes].row
+  end
+end
+
+--- The loaded buffer of an edit, if it is at the version that the edit was made for.
+local function settle(edit)
+  local buffer = vim.uri_to_bufnr(edit.uri)
+  if not vim.api.nvim_buf_is_loaded(buffer) then
+    edit.buffer = nil
+    return true
+  end
+  local version = edit.item.textDocument.version
+  local known = vim.lsp.util.buf_versions[buffer]
+  if type(version) == "number" and known and known ~= version then
+    return false
+  end
+  edit.buffer, edit.tick = buffer, vim.api.nvim_buf_get_changedtick(buffer)
+  locate(edit)
+  outline(edit)
+  return #edit.changes > 0
+end
+
+--- Must the cursor go there before the edit is accepted?
+local function is_away()
+  if shown.buffer ~= vim.api.nvim_get_current_buf() then
+    return true
+  end
+  local row = text.cursor()
+  local far = row < shown.first - NEAR_ROWS or row > shown.last + NEAR_ROWS
+  return far or shown.first + 1 < vim.fn.line("w0") or shown.first + 1 > vim.fn.line("w$")
+end
+
+-- --- drawing --------------------------------------------------------------------------------
+
+local function key_name()
+  local keys = require("redraft.keys")
+  local key = keys.is_free() and config.values.keys.accept or config.values.keys.accept_always
+  return key and " · " .. key:gsub("^<(.*)>$", "%1") or ""
+end
+
+--- Say where the edit is, as long as it is not under the cursor.
+function M.hint()
+  if not shown then
+    return
+  end
+  if not shown.hidden and not is_away() then
+    return marks.hint(nil)
+  end
+  local line = (shown.first or shown.item.range.start.line) + 1
+  local where = ("at line %d"):format(line)
+  if shown.buffer ~= vim.api.nvim_get_current_buf() then
+    where = ("in %s, line %d"):format(vim.fs.basename(vim.uri_to_fname(shown.uri)), line)
+  end
+  marks.hint("→ edit " .. where .. key_name())
+end
+
+local function draw()
+  if shown.buffer and not shown.hidden then
+    marks.draw(shown.buffer, shown.changes, shown.lines)
+  end
+  M.hint()
+  if not shown.reported then
+    shown.reported = true
+    client.notify(shown.client, "textDocument/didShowInlineEdit", { item = shown.item })
+  end
+end
+
+--- Draw what the server answered.
+function M.receive(result, from, invoked)
+  local item = result and result.edits and result.edits[1]
+  if not item then
+    return M.clear()
+  end
+  local edit = { item = item, client = from, id = result.id, uri = item.textDocument.uri }
+  edit.jump, edit.cursor = result.jump, result.cursor
+  if not settle(edit) then
+    return M.clear()
+  end
+  local again = shown and shown.id == edit.id
+  edit.reported = again and shown.reported
+  edit.hidden = config.values.subtle and not invoked and not (again and not shown.hidden)
+  if shown and shown.buffer and shown.buffer ~= edit.buffer then
+    marks.clear(shown.buffer)
+  end
+  shown = edit
+  draw()
+end
+
+--- After a change: what is about other lines stays until the server has looked at it again.
+function M.follow()
+  if not shown or not shown.buffer or shown.buffer ~= vim.api.nvim_get_current_buf() then
+    return
+  end
+  local row = text.cursor()
+  local changed = vim.api.nvim_buf_get_changedtick(shown.buffer) ~= shown.tick
+  if changed and row >= shown.first - 1 and row <= shown.last + 1 then
+    marks.clear(shown.buffer)
+    marks.hint(nil)
+  end
+end
+
+-- --- taking it ------------------------------------------------------------------------------
+
+local function place(row, column)
+  local buffer = vim.api.nvim_get_current_buf()
+  row = math.min(row, vim.api.nvim_buf_line_count(buffer) - 1)
+  vim.api.nvim_win_set_cursor(0, { row + 1, math.min(column, #text.line(buffer, row)) })
+  vim.cmd("normal! zv") -- out of a fold
+  local now_row, now_column = text.cursor()
+  placed = { buffer = buffer, row = now_row, column = now_column }
+end
+
+--- Is the cursor where we put it? Then Tab is about edits even in an indent: Tab, Tab, Tab.
+function M.is_placed()
+  local row, column = text.cursor()
+  return placed ~= nil
+    and placed.buffer == vim.api.nvim_get_current_buf()
+    and placed.row == row
+    and placed.column == column
+end
+
+local function jump()
+  vim.cmd("normal! m'")
+  if shown.buffer ~= vim.api.nvim_get_current_buf() then
+    local edit = shown
+    local location = { uri = edit.uri, range = edit.item.range }
+    vim.lsp.util.show_document(location, edit.client.offset_encoding, { focus = true })
+    shown = edit -- leaving a buffer forgets what is shown
+    if not settle(edit) then
+      return M.clear()
+    end
+  end
+  local change = shown.changes[1]
+  place(change.row, change.from or 0)
+  draw()
+end
+
+--- Is the edit for the text that is in the buffer now?
+local function holds()
+  return shown.buffer ~= nil and vim.api.nvim_buf_get_changedtick(shown.buffer) == shown.tick
+end
+
+--- Would `accept` do something now? Not for the moment between a change and the server's next answer.
+function M.is_ready()
+  return shown ~= nil and (shown.hidden or is_away() or holds())
+end
+
+local function accept_all()
+  local edit = shown
+  M.clear()
+  vim.go.undolevels = vim.go.undolevels -- an undo step of its own
+  local row, column, to_row, to_column = edit.row, edit.column, edit.to_row, edit.to_column
+  vim.api.nvim_buf_set_text(edit.buffer, row, column, to_row, to_column, edit.with)
+  if edit.cursor then
+    local column_now = edit.cursor.line < vim.api.nvim_buf_line_count(edit.buffer)
+        and text.column(edit.buffer, edit.cursor, edit.client.offset_encoding)
+      or 0
+    place(edit.cursor.line, column_now)
+  end
+  client.accepted(edit.client, edit.item)
+end
+
+local apply = {} -- each returns the text it wrote, and whether that was all of the change
+
+function apply.part(buffer, change, unit)
+  local new = unit == "word" and text.first_word(change.new) or change.new
+  vim.api.nvim_buf_set_text(buffer, change.row, change.from, change.row, change.to, { new })
+  place(change.row, change.from + #new)
+  return new, new == change.new
+end
+
+function apply.gone(buffer, change)
+  vim.api.nvim_buf_set_lines(buffer, change.row, change.row + 1, false, {})
+  place(change.row, 0)
+  return "", true
+end
+
+function apply.come(buffer, change)
+  vim.api.nvim_buf_set_lines(buffer, change.row, change.row, false, { change.lines[1] })
+  place(change.row, #change.lines[1])
+  return change.lines[1] .. "\n", #change.lines == 1
+end
+
+--- The first changes of the edit that one `unit` takes.
+local function taken_with(unit)
+  local first, count = shown.changes[1], 1
+  while unit == "line" and first.kind == "part" and shown.changes[count + 1] do
+    local next_one = shown.changes[count + 1]
+    if next_one.kind ~= "part" or next_one.row ~= first.row then
+      break
+    end
+    count = count + 1
+  end
+  return count
+end
+
+local function accept_part(unit)
+  local edit, count = shown, taken_with(unit)
+  vim.go.undolevels = vim.go.undolevels
+  local written, whole = {}, count == #edit.changes
+  for i = count, 1, -1 do -- from behind: places in front stay what they are
+    local change = edit.changes[i]
+    local new, all = apply[change.kind](edit.buffer, change, unit)
+    table.insert(written, 1, new)
+    whole = whole and all
+  end
+  M.clear()
+  if whole then
+    return client.accepted(edit.client, edit.item)
+  end
+  edit.taken = (edit.taken or 0) + text.utf16(table.concat(written))
+  local report = { item = edit.item, acceptedLength = edit.taken }
+  client.notify(edit.client, "textDocument/didPartiallyAcceptCompletion", report)
+end
+
+--- Go to the edit, or accept it: all of it, or its first "word" or "line". False where there is none.
+function M.accept(unit)
+  if not M.is_ready() then
+    return false
+  end
+  if shown.hidden then
+    shown.hidden = false
+    draw()
+  elseif is_away() then
+    jump()
+  elseif unit then
+    accept_part(unit)
+  else
+    accept_all()
+  end
+  return true
+end
+
+return M

@@ -1,0 +1,200 @@
+-- Ghost text: what the server would write at the cursor, drawn there, and taken whole or in part.
+-- Stays on the screen while it is typed, without asking. Decides nothing about what is shown.
+local client = require("redraft.client")
+local config = require("redraft.config")
+local text = require("redraft.text")
+
+local M = {}
+
+M.METHOD = "textDocument/inlineCompletion"
+
+local space = vim.api.nvim_create_namespace("redraft.ghost")
+local MARK = 1 -- one and the same mark, so that drawing again does not flicker
+
+--- What is drawn: { buffer, row, column, text, item, client, tick, reported, hidden }, row and column
+--- from 0 in bytes; `text` is what is left of the item, `tick` the buffer's version.
+local shown = nil
+
+function M.visible()
+  return shown ~= nil
+end
+
+--- What is left to insert, or nil.
+function M.text()
+  return shown and shown.text
+end
+
+--- Forget what is drawn. `how`, "reject" or "ignore", is told to the server.
+function M.clear(how)
+  local ghost = shown
+  shown = nil
+  if not ghost then
+    return false
+  end
+  if vim.api.nvim_buf_is_valid(ghost.buffer) then
+    vim.api.nvim_buf_del_extmark(ghost.buffer, space, MARK)
+  end
+  if how then
+    client.turned_down(ghost.client, ghost.item, "redraft." .. how)
+  end
+  return true
+end
+
+local function drawing(ghost)
+  if ghost.hidden then
+    return { virt_text = { { " ◇", "RedraftHint" } }, virt_text_pos = "eol" }
+  end
+  local tabstop = vim.bo[ghost.buffer].tabstop
+  local before = vim.fn.strdisplaywidth(text.line(ghost.buffer, ghost.row):sub(1, ghost.column))
+  local first, below
+  for i, line in ipairs(text.lines(ghost.text)) do
+    local chunk = { { text.shown(line, i == 1 and before or 0, tabstop), "RedraftGhost" } }
+    if i == 1 then
+      first = chunk
+    else
+      below = below or {}
+      below[#below + 1] = chunk
+    end
+  end
+  return { virt_text = first, virt_text_pos = "inline", virt_lines = below, hl_mode = "combine" }
+end
+
+local function draw(ghost)
+  if shown and shown.buffer ~= ghost.buffer then
+    M.clear()
+  end
+  local marks = vim.tbl_extend("force", drawing(ghost), { id = MARK })
+  vim.api.nvim_buf_set_extmark(ghost.buffer, space, ghost.row, ghost.column, marks)
+  ghost.tick = vim.api.nvim_buf_get_changedtick(ghost.buffer)
+  shown = ghost
+  if not ghost.reported then
+    ghost.reported = true
+    client.notify(ghost.client, "textDocument/didShowCompletion", { item = ghost.item })
+  end
+end
+
+--- The part of an item that is not in the buffer yet, or nil where it cannot be drawn here.
+local function ghost_of(item, from)
+  local buffer, row, column = vim.api.nvim_get_current_buf(), text.cursor()
+  local rest = item.insertText:gsub("\r\n?", "\n")
+  if item.range then
+    if item.range.start.line ~= row then
+      return nil
+    end
+    local start = text.column(buffer, item.range.start, from.offset_encoding)
+    local typed = text.line(buffer, row):sub(start + 1, column)
+    if rest:sub(1, #typed) ~= typed then
+      return nil
+    end
+    rest = rest:sub(#typed + 1)
+  end
+  if rest == "" then
+    return nil
+  end
+  local ghost = { buffer = buffer, row = row, column = column, text = rest, item = item }
+  ghost.client = from
+  return ghost
+end
+
+local function id_of(ghost)
+  return ghost.item.command and ghost.item.command.arguments[1]
+end
+
+--- Draw what the server answered.
+function M.receive(result, from, invoked)
+  if vim.fn.mode():sub(1, 1) ~= "i" then
+    return
+  end
+  local items = result and (result.items or result) or {}
+  local ghost = items[1] and ghost_of(items[1], from)
+  if not ghost then
+    return M.clear()
+  end
+  local again = shown and id_of(shown) ~= nil and id_of(shown) == id_of(ghost)
+  ghost.reported = again and shown.reported
+  ghost.hidden = config.values.subtle and not invoked and not (again and not shown.hidden)
+  draw(ghost)
+end
+
+--- After a change: keep the ghost while its next characters are typed, drop it otherwise.
+function M.follow()
+  if not shown then
+    return
+  end
+  if shown.tick == vim.api.nvim_buf_get_changedtick(shown.buffer) then
+    return -- the change was ours
+  end
+  local row, column = text.cursor()
+  local typed = vim.api.nvim_get_current_line():sub(shown.column + 1, column)
+  local on_the_way = row == shown.row and typed ~= "" and shown.text:sub(1, #typed) == typed
+  if on_the_way and #typed < #shown.text then
+    shown.column, shown.text = column, shown.text:sub(#typed + 1)
+    draw(shown)
+  else
+    M.clear()
+  end
+end
+
+--- Is there a ghost, and the cursor where it is?
+function M.is_here()
+  local row, column = text.cursor()
+  return shown ~= nil and shown.row == row and shown.column == column
+end
+
+-- --- taking it ------------------------------------------------------------------------------
+
+--- Write `part` at the ghost's place; one undo step of its own.
+local function insert(ghost, part)
+  vim.go.undolevels = vim.go.undolevels
+  local lines = vim.split(part, "\n", { plain = true })
+  local row, column = ghost.row, ghost.column
+  vim.api.nvim_buf_set_text(ghost.buffer, row, column, row, column, lines)
+  row = row + #lines - 1
+  column = #lines == 1 and column + #lines[1] or #lines[#lines]
+  vim.api.nvim_win_set_cursor(0, { row + 1, column })
+  return row, column
+end
+
+--- Show what was only hinted at.
+local function reveal()
+  if shown and shown.hidden then
+    shown.hidden = false
+    draw(shown)
+    return true
+  end
+  return false
+end
+
+local function take(part)
+  local ghost = shown
+  if part == ghost.text then
+    M.clear()
+    insert(ghost, part)
+    client.accepted(ghost.client, ghost.item)
+    return
+  end
+  ghost.row, ghost.column = insert(ghost, part)
+  ghost.text = ghost.text:sub(#part + 1)
+  draw(ghost)
+  local whole, rest = ghost.item.insertText, ghost.text
+  if whole:find("\r\n", 1, true) then
+    rest = rest:gsub("\n", "\r\n")
+  end
+  local report = { item = ghost.item, acceptedLength = text.utf16(whole) - text.utf16(rest) }
+  client.notify(ghost.client, "textDocument/didPartiallyAcceptCompletion", report)
+end
+
+--- Insert what is shown: all of it, or its first "word" or "line". False where nothing is shown.
+function M.accept(unit)
+  if not M.is_here() then
+    return false
+  end
+  if reveal() then
+    return true
+  end
+  local cut = { word = text.first_word, line = text.first_line }
+  take(unit and cut[unit](shown.text) or shown.text)
+  return true
+end
+
+return M

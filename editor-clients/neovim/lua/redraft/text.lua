@@ -1,0 +1,58 @@
+-- Places and texts: between the server's UTF-16 positions and a buffer's rows and bytes, and how
+-- virtual text is cut and drawn. Pure but for reading buffers.
+local M = {}
+
+--- A buffer's lines have no line ends.
+function M.lines(text)
+  return vim.split(text:gsub("\r\n?", "\n"), "\n", { plain = true })
+end
+
+function M.line(buffer, row)
+  return vim.api.nvim_buf_get_lines(buffer, row, row + 1, false)[1] or ""
+end
+
+--- Bytes of `position` in its line; beyond the end is the end.
+function M.column(buffer, position, encoding)
+  return vim.str_byteindex(M.line(buffer, position.line), encoding, position.character, false)
+end
+
+--- The cursor of the current window: row and column from 0, in bytes.
+function M.cursor()
+  local at = vim.api.nvim_win_get_cursor(0)
+  return at[1] - 1, at[2]
+end
+
+function M.utf16(text)
+  return vim.str_utfindex(text, "utf-16")
+end
+
+--- The first word of `text` with the blanks before it: a run of keyword characters, or of others.
+function M.first_word(text)
+  local word = vim.fn.matchstr(text, [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]])
+  return word == "" and text or word
+end
+
+--- The rest of the line, with the line end before it.
+function M.first_line(text)
+  return text:match("^\n?[^\n]*")
+end
+
+--- `text` as it looks at display column `at`: virtual text knows no tab stops.
+function M.shown(text, at, tabstop)
+  if not text:find("\t", 1, true) then
+    return text
+  end
+  local parts = {}
+  for before, tab in text:gmatch("([^\t]*)(\t?)") do
+    at = at + vim.fn.strdisplaywidth(before)
+    parts[#parts + 1] = before
+    if tab ~= "" then
+      local width = tabstop - at % tabstop
+      parts[#parts + 1] = (" "):rep(width)
+      at = at + width
+    end
+  end
+  return table.concat(parts)
+end
+
+return M
