@@ -25,7 +25,7 @@ from redraft.model.syntax import common_head, common_tail
 from .replay_editor import Editor
 from .replay_model import TRACE, Answer, ReplayPredictor, Trace
 from .replay_script import Moment, Script
-from .simulated import run
+from .simulated_time import run
 
 #: Lines from the cursor within which an edit is in sight; a farther one takes two Tabs.
 NEAR_LINES = 2

@@ -240,8 +240,8 @@ def edits(
         _check_likelihood(likelihood, judged)
         if ablate:
             return _ablate(judged, asked, asking, settings, out, resume, json_file)
-        with _run(out, settings, resume) as run:
-            with _progress("foreseeing edits") as progress:
+        with open_run_for(out, settings, resume) as run:
+            with progress_of("foreseeing edits") as progress:
                 episodes = foresee(judged, asked, asking, run, progress)
             show_tables(run, list(tables(episodes, seed)), json_file)
 
@@ -271,9 +271,9 @@ def _ablate(
 
     def open_file(name: str, without: frozenset[Kind]) -> RunFile:
         path = file_of(out, name) if out is not None else None
-        return _run(path, settings | {"without": sorted(without)}, resume)
+        return open_run_for(path, settings | {"without": sorted(without)}, resume)
 
-    with _progress("foreseeing edits in all ways") as progress:
+    with progress_of("foreseeing edits in all ways") as progress:
         runs = ablate(model, steps, asking, open_file, progress)
     show_arms(runs[ALL], arms(runs, asking.seed), json_file)
 
