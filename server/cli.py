@@ -18,6 +18,7 @@ from redraft.model.errors import RedraftError, SettingsError
 
 from .evaluate import app as eval_app
 from .importing import import_weights
+from .record import app as record_app
 from .training import app as train_app
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ models = typer.Typer(help="List, fetch, inspect and export weights.", no_args_is
 app.add_typer(models, name="model")
 app.add_typer(train_app, name="train")
 app.add_typer(eval_app, name="eval")
+app.add_typer(record_app, name="record")
 
 Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
 Variant = Annotated[

@@ -1,0 +1,243 @@
+"""The history of a git repository as commits to be typed anew.
+
+Reads with the ``git`` command line: names of the changed files from one ``git log``, their texts
+from one ``git cat-file``. Nothing of the repository is run or changed, nothing is fetched. Knows
+nothing of streams; see :mod:`.simulated`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from ..lsp.recorder_entries import header, line_of
+from ..lsp.rules import refuse_file
+from ..lsp.settings import LspSettings
+from ..lsp.workspace import MOST_BYTES, is_made
+from ..model.errors import InstallError, SettingsError
+from ..model.syntax import language_of
+from .simulated import Plan, Simulation, plan_of
+
+MOST_FILES = 20  # of a commit; more are a rename, a licence or a formatter's
+_CHUNK = 1 << 16
+
+Show = Callable[[str, float | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which commits."""
+
+    since: str = ""  # as git understands it: "2024-01-01", "6 months ago"
+    most: int | None = None  # streams to make; None: all there are
+    language: str = ""  # of the files, as LSP names it; "": any that is code
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What was made of a history."""
+
+    path: Path
+    commits: int  # typed anew
+    looked_at: int  # those, and others that had too few edits or too many
+    changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    """A commit, and the files it changed: path, blob before, blob after."""
+
+    commit: str
+    time_s: int
+    files: tuple[tuple[str, str, str], ...]
+
+
+def import_git(repo: Path, out: Path, wanted: Wanted, made_by: str, show: Show) -> Imported:
+    """Write the newest commits of a repository as one simulated recording, oldest first.
+
+    Raises:
+        InstallError: there is no git.
+        SettingsError: that is no repository, a language is unknown, or nothing can be written.
+    """
+    plans, looked_at = _plans(repo, wanted, show)
+    if not plans:
+        raise SettingsError(
+            f"None of the {looked_at} commits of {repo} can be typed anew: each needs 3 to 40 "
+            "edits of code. Look further back with --since, or name another --language."
+        )
+    try:
+        with out.open("wb") as file:
+            changes = _write(file, plans, made_by, show)
+    except OSError as error:
+        raise SettingsError(f"{out} cannot be written ({error}); name another --out") from error
+    return Imported(out, len(plans), looked_at, changes)
+
+
+def _write(file: IO[bytes], plans: list[Plan], made_by: str, show: Show) -> int:
+    """Type the commits; returns how many changes that takes."""
+    name, simulation, changes = plans[0].repo, Simulation(), 0
+    uuid = f"git-{name}-{plans[-1].commit[:12]}"
+    file.write(line_of(header(uuid, "", 1000 * plans[0].time_s, made_by, simulated=True)))
+    for number, plan in enumerate(plans):
+        show(f"typing commits of {name}", number / len(plans))
+        for entry in simulation.type(plan):
+            file.write(line_of(entry))
+            changes += entry["kind"] == "changed"
+    return changes
+
+
+def _plans(repo: Path, wanted: Wanted, show: Show) -> tuple[list[Plan], int]:
+    """The commits that can be typed anew, oldest first, and how many were looked at."""
+    total = _count(repo, wanted)
+    plans: list[Plan] = []
+    looked_at = 0
+    with _git(repo, "cat-file", "--batch") as texts:
+        for touched in _commits(repo, wanted):
+            looked_at += 1
+            done = max(looked_at / max(1, total), len(plans) / (wanted.most or total or 1))
+            show(f"reading {repo.name}: {len(plans)} commits", min(1.0, done))
+            record = _record(repo, touched, texts, wanted.language)
+            plan = plan_of(record, wanted.seed) if record is not None else None
+            plans += [plan] if plan is not None else []
+            if len(plans) == wanted.most:
+                break
+    return sorted(plans, key=lambda plan: plan.time_s), looked_at
+
+
+def _count(repo: Path, wanted: Wanted) -> int:
+    """How many commits there are to look at. Refuses what is no repository."""
+    arguments = ["rev-list", "--count", "--no-merges", *_since(wanted), "HEAD"]
+    try:
+        done = subprocess.run(
+            _command(repo, *arguments), capture_output=True, env=_environment(), check=False
+        )
+    except FileNotFoundError:
+        raise _no_git() from None
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip().splitlines()
+        raise SettingsError(
+            f"git cannot read the history of {repo}: {why[0] if why else 'no reason given'}. Name "
+            "the folder of a repository that has commits."
+        )
+    return int(done.stdout)
+
+
+def _commits(repo: Path, wanted: Wanted) -> Iterator[_Touched]:
+    """Newest first, without merges: those that changed files in place."""
+    arguments = ["log", "--no-merges", "--no-renames", "--diff-filter=M", "--raw", "--no-abbrev"]
+    arguments += ["-z", "--format=%x01%H %ct", *_since(wanted)]
+    with _git(repo, *arguments) as log:
+        assert log.stdout is not None
+        yield from _parsed(_tokens(log.stdout))
+
+
+def _tokens(stream: IO[bytes]) -> Iterator[str]:
+    rest = b""
+    while chunk := stream.read(_CHUNK):
+        *whole, rest = (rest + chunk).split(b"\0")
+        yield from (os.fsdecode(token) for token in whole)
+    if rest:
+        yield os.fsdecode(rest)
+
+
+def _parsed(tokens: Iterator[str]) -> Iterator[_Touched]:
+    """``\\x01commit time``, then for each file ``:modes blobs M`` and its path."""
+    commit, time_s, files = "", 0, list[tuple[str, str, str]]()
+    for token in tokens:
+        token = token.lstrip("\n")
+        if token.startswith("\x01"):
+            if files:
+                yield _Touched(commit, time_s, tuple(files))
+            commit, told = token[1:].split(" ", 1)
+            time_s, files = int(told), []
+        elif token.startswith(":"):
+            modes_before, modes_after, before, after, _ = token.split(" ")
+            path = next(tokens, "")
+            if modes_before.endswith(("644", "755")) and modes_after.endswith(("644", "755")):
+                files.append((path, before, after))
+    if files:
+        yield _Touched(commit, time_s, tuple(files))
+
+
+def _record(
+    repo: Path, touched: _Touched, texts: subprocess.Popen[bytes], language: str
+) -> dict[str, Any] | None:
+    """A commit with the texts of its files; None where there is nothing to type."""
+    if len(touched.files) > MOST_FILES:
+        return None
+    settings, files = LspSettings(), []
+    for path, *blobs in touched.files:
+        found = language_of(path)
+        if found is None or language not in ("", found) or refuse_file(path, settings):
+            continue
+        before, after = (_text(texts, blob) for blob in blobs)
+        if before and after:
+            files.append({"path": path, "language": found, "before": before, "after": after})
+    told = {"repo": repo.resolve().name, "commit": touched.commit, "time": touched.time_s}
+    return {**told, "files": files} if files else None
+
+
+def _text(texts: subprocess.Popen[bytes], blob: str) -> str:
+    """A file's text; "" for what nobody types: binaries, large and generated files."""
+    assert texts.stdin is not None and texts.stdout is not None
+    texts.stdin.write(f"{blob}\n".encode())
+    texts.stdin.flush()
+    told = texts.stdout.readline().split()
+    if len(told) != 3:  # "… missing": a clone that lacks it
+        return ""
+    size = int(told[2])
+    data = texts.stdout.read(size)
+    texts.stdout.read(1)
+    if size > MOST_BYTES or b"\0" in data:
+        return ""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return ""
+    return "" if is_made(text) else text
+
+
+# --- git -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _git(repo: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A running git, ended in any case."""
+    try:
+        process = subprocess.Popen(
+            _command(repo, *arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+        )
+    except FileNotFoundError:
+        raise _no_git() from None
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _command(repo: Path, *arguments: str) -> list[str]:
+    return ["git", "-C", str(repo), "--no-pager", *arguments]
+
+
+def _environment() -> dict[str, str]:
+    """Nothing is fetched for a partial clone, and nothing written."""
+    return {**os.environ, "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+
+
+def _since(wanted: Wanted) -> list[str]:
+    return [f"--since={wanted.since}"] if wanted.since else []
+
+
+def _no_git() -> InstallError:
+    return InstallError("git was not found; install it, and see that it is in the PATH")

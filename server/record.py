@@ -1,0 +1,237 @@
+"""``redraft record``: turn recording on and off, see and delete recordings, simulate some from git.
+
+Translates options into calls of ``redraft.lsp`` and ``redraft.evals``; records nothing itself.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from redraft.model.errors import SettingsError
+
+if TYPE_CHECKING:
+    from redraft.lsp.recording_folder import Kept, Recordings
+
+app = typer.Typer(
+    help="Record your editing for evaluation: off unless you turn it on, on this disk only.",
+    no_args_is_help=True,
+)
+
+_MB = 1_000_000
+
+
+def _recordings() -> Recordings:
+    from redraft.lsp.recording_folder import Recordings
+
+    return Recordings()
+
+
+@app.command("on")
+def turn_on(
+    limit: Annotated[
+        int | None,
+        typer.Option(min=20, metavar="MB", help="Of all recordings; the oldest go. Default: 500."),
+    ] = None,
+) -> None:
+    """Record from now on, in every editor that runs Redraft, those open already included."""
+    from redraft.lsp.recording_folder import FILE_BYTES, Limits
+
+    from .console import out
+
+    recordings = _recordings()
+    recordings.turn_on(Limits(FILE_BYTES, limit * _MB) if limit else None)
+    limits = recordings.limits()
+    out.print(
+        f"Recording is on. Into {recordings.folder} goes, {limits.total_bytes // _MB} MB at most:\n"
+        "  the text of the files you have open, and every change of them with its time\n"
+        "  where the cursor is when a suggestion is wanted\n"
+        "  each suggestion, shown or not, and what became of it\n"
+        "Never: files that the setting secretGlobs names (.env, *.pem, *.key …). Nothing is sent "
+        "anywhere.\n"
+        "'redraft record off' ends it, 'redraft record delete --all' deletes everything.",
+        markup=False,
+    )
+
+
+@app.command("off")
+def turn_off() -> None:
+    """Stop recording in every editor. What was recorded stays until it is deleted."""
+    from .console import out
+
+    recordings = _recordings()
+    recordings.turn_off()
+    kept = recordings.kept()
+    rest = f" {len(kept)} recordings stay in {recordings.folder}." if kept else ""
+    out.print(f"Recording is off.{rest}", markup=False)
+
+
+@app.command()
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Is recording on, where does it go, and how much is there?"""
+    from .console import out
+
+    recordings = _recordings()
+    kept, limits = recordings.kept(), recordings.limits()
+    told = {
+        "on": recordings.is_on(),
+        "folder": str(recordings.folder),
+        "recordings": len(kept),
+        "bytes": sum(each.size for each in kept),
+        "limit_bytes": limits.total_bytes,
+    }
+    if as_json:
+        out.print_json(data=told)
+        return
+    out.print(f"Recording is {'on' if told['on'] else 'off'}.", markup=False)
+    out.print(
+        f"{len(kept)} recordings, {_size(sum(each.size for each in kept))} of "
+        f"{_size(limits.total_bytes)}, in {recordings.folder}",
+        markup=False,
+    )
+
+
+@app.command("list")
+def list_recordings(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """The recordings, oldest first."""
+    from rich.table import Table
+
+    from .console import out
+
+    rows = [_described(each) for each in _recordings().kept()]
+    if as_json:
+        out.print_json(data=rows)
+        return
+    if not rows:
+        out.print("There are no recordings.")
+        return
+    table = Table(box=None, padding=(0, 3, 0, 0))
+    for heading in ("recording", "last written", "size", "changes", "workspace"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        size, changes = _size(row["bytes"]), f"{row['changes']:,}"
+        table.add_row(row["name"], row["last_written"], size, changes, row["workspace"])
+    out.print(table, soft_wrap=False)
+
+
+@app.command()
+def delete(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[RECORDING]…", help="As 'list' names them.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every recording.")] = False,
+    older_than: Annotated[
+        int | None, typer.Option(min=0, metavar="DAYS", help="Those last written before that.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete recordings. What a running editor still writes begins anew, while recording is on."""
+    from .console import out
+
+    recordings = _recordings()
+    chosen = _chosen(recordings, names or [], everything, older_than)
+    if not chosen:
+        out.print("There is nothing to delete.")
+        return
+    size = _size(sum(each.size for each in chosen))
+    if not yes:
+        typer.confirm(f"Delete {len(chosen)} recordings, {size}?", abort=True)
+    left = recordings.delete([each.path for each in chosen])
+    if left:
+        raise SettingsError(
+            f"{len(left)} recordings are being written to, first of all {left[0].name}: turn "
+            "recording off, close the editor, and delete again"
+        )
+    out.print(f"Deleted {len(chosen)} recordings, {size}.", markup=False)
+
+
+@app.command("import-git")
+def import_from_git(
+    repo: Annotated[Path, typer.Argument(metavar="REPO", help="A folder with a git history.")],
+    since: Annotated[
+        str, typer.Option(metavar="DATE", help="As git takes it: 2024-01-01, '6 months ago'.")
+    ] = "",
+    most: Annotated[
+        int | None, typer.Option("--max", min=1, help="Commits, the newest. Default: all.")
+    ] = None,
+    language: Annotated[
+        str, typer.Option(metavar="ID", help="Only files of this one, such as python.")
+    ] = "",
+    out_file: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Default: REPO.simulated.jsonl")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of how they are typed.")] = 0,
+) -> None:
+    """Type the commits of a repository anew, as a simulated recording for 'redraft eval'."""
+    from importlib.metadata import version
+
+    from redraft.evals.gitstreams import Wanted, import_git
+
+    from .console import bar, out
+
+    target = out_file or Path(f"{repo.resolve().name}.simulated.jsonl")
+    wanted = Wanted(since, most, language, seed)
+    with bar() as show:
+        made = import_git(repo, target, wanted, f"redraft {version('redraft')}", show)
+    out.print(
+        f"{made.path}: {made.commits:,} of {made.looked_at:,} commits, {made.changes:,} changes, "
+        "simulated",
+        markup=False,
+    )
+
+
+# --- small parts ---------------------------------------------------------------------------------
+
+
+def _chosen(
+    recordings: Recordings, names: list[str], everything: bool, older_than: int | None
+) -> list[Kept]:
+    """
+    Raises:
+        SettingsError: nothing was chosen, or a name that there is not.
+    """
+    kept = recordings.kept()
+    if everything:
+        return kept
+    if older_than is not None:
+        limit_s = time.time() - 86_400 * older_than
+        return [each for each in kept if each.changed_s < limit_s]
+    if not names:
+        raise SettingsError("name the recordings to delete, or give --all or --older-than DAYS")
+    by_name = {each.path.name: each for each in kept} | {each.path.stem: each for each in kept}
+    unknown = [name for name in names if name not in by_name]
+    if unknown:
+        raise SettingsError(f"there is no recording {unknown[0]!r}; see 'redraft record list'")
+    return list(dict.fromkeys(by_name[name] for name in names))
+
+
+def _described(kept: Kept) -> dict[str, Any]:
+    first, changes = b"", 0
+    try:
+        with kept.path.open("rb") as file:
+            first = file.readline()
+            changes = sum(line.startswith(b'{"kind":"changed"') for line in file)
+    except OSError:
+        pass  # deleted meanwhile
+    try:
+        workspace = str(json.loads(first).get("repoRootUri", ""))
+    except (ValueError, AttributeError):
+        workspace = ""
+    return {
+        "name": kept.path.stem,
+        "last_written": time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.changed_s)),
+        "bytes": kept.size,
+        "changes": changes,
+        "workspace": workspace,
+    }
+
+
+def _size(count: int) -> str:
+    return f"{count / _MB:,.1f} MB"
