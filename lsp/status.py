@@ -63,8 +63,14 @@ class StatusLine:
             self._thinking -= 1
 
     def idle(self) -> None:
-        """A question was given up: nothing to tell while another one is open."""
-        if not self._thinking:
+        """A question was given up: nothing to tell while another one is open, and what was told
+        while it was stays."""
+        if self._thinking:
+            return
+        told = self._told
+        if told is not None and told["busy"] and told["message"] != "thinking":
+            self.tell(told["message"], told["kind"])
+        else:
             self.tell("idle")
 
 

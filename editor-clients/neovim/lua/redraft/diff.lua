@@ -60,12 +60,13 @@ function M.parts(old, new)
   return found
 end
 
---- 0 … 1: how much of two lines is the same at their ends, indents aside.
+--- 0 … 1: how much of two lines is the same at their ends, indents aside, over the mean of their
+--- lengths: the geometric one, for which a short line inside a long one still counts.
 local function likeness(old, new)
   old, new = vim.trim(old), vim.trim(new)
   local short, long = math.min(#old, #new), math.max(#old, #new)
-  if long == 0 then
-    return 1
+  if short == 0 then
+    return long == 0 and 1 or 0
   end
   local head = 0
   while head < short and old:byte(head + 1) == new:byte(head + 1) do
@@ -75,7 +76,7 @@ local function likeness(old, new)
   while tail < short - head and old:byte(#old - tail) == new:byte(#new - tail) do
     tail = tail + 1
   end
-  return (head + tail) / long
+  return (head + tail) / math.sqrt(short * long)
 end
 
 --- Which old line became which new one, in order: { [old] = new }, the likest pairs overall.

@@ -14,7 +14,7 @@ M.METHOD = "redraft/nextEdit"
 local NEAR_ROWS = 2
 
 --- What is shown: { id, item, client, jump, cursor, uri, buffer, tick, changes, lines, first, last,
---- hidden, reported } and what it replaces: { row, column, to_row, to_column, with }, in bytes.
+--- hidden, reported, taken } and what it replaces: { row, column, to_row, to_column, with }, in bytes.
 --- Without `buffer`, and what is counted in it, the file is not loaded yet.
 local shown = nil
 --- Where a jump or an acceptance put the cursor: { buffer, row, column }.
@@ -167,7 +167,7 @@ function M.receive(result, from, invoked)
     return M.clear()
   end
   local again = shown and shown.id == edit.id
-  edit.reported = again and shown.reported
+  edit.reported, edit.taken = again and shown.reported, again and shown.taken or nil
   edit.hidden = config.values.subtle and not invoked and not (again and not shown.hidden)
   if shown and shown.buffer and shown.buffer ~= edit.buffer then
     marks.clear(shown.buffer)
@@ -250,33 +250,40 @@ local function accept_all()
   client.accepted(edit.client, edit.item)
 end
 
-local apply = {} -- each returns the text it wrote, and whether that was all of the change
+--- Each makes a change, or what `unit` takes of it, and returns what it wrote, whether that was all,
+--- and where the cursor belongs.
+local apply = {}
 
 function apply.part(buffer, change, unit)
   local new = unit == "word" and text.first_word(change.new) or change.new
   vim.api.nvim_buf_set_text(buffer, change.row, change.from, change.row, change.to, { new })
-  place(change.row, change.from + #new)
-  return new, new == change.new
+  return new, new == change.new, change.row, change.from + #new
 end
 
 function apply.gone(buffer, change)
   vim.api.nvim_buf_set_lines(buffer, change.row, change.row + 1, false, {})
-  place(change.row, 0)
-  return "", true
+  return "", true, change.row, 0
 end
 
 function apply.come(buffer, change)
-  vim.api.nvim_buf_set_lines(buffer, change.row, change.row, false, { change.lines[1] })
-  place(change.row, #change.lines[1])
-  return change.lines[1] .. "\n", #change.lines == 1
+  local line = change.lines[1]
+  vim.api.nvim_buf_set_lines(buffer, change.row, change.row, false, { line })
+  return line .. "\n", #change.lines == 1, change.row, #line
 end
 
---- The first changes of the edit that one `unit` takes.
+--- How many changes one `unit` takes: lines that go are taken with the first that comes in their
+--- place, and a "line" with all that changes in it.
 local function taken_with(unit)
-  local first, count = shown.changes[1], 1
-  while unit == "line" and first.kind == "part" and shown.changes[count + 1] do
-    local next_one = shown.changes[count + 1]
-    if next_one.kind ~= "part" or next_one.row ~= first.row then
+  local changes, count = shown.changes, 1
+  while changes[count].kind == "gone" and changes[count + 1] do
+    count = count + 1
+    if changes[count].kind == "part" then
+      return count - 1
+    end
+  end
+  local first = changes[1]
+  while unit == "line" and first.kind == "part" and changes[count + 1] do
+    if changes[count + 1].kind ~= "part" or changes[count + 1].row ~= first.row then
       break
     end
     count = count + 1
@@ -285,16 +292,25 @@ local function taken_with(unit)
 end
 
 local function accept_part(unit)
-  local edit, count = shown, taken_with(unit)
+  local edit, count, shift = shown, taken_with(unit), { row = 0, column = 0 }
+  M.clear()
   vim.go.undolevels = vim.go.undolevels
   local written, whole = {}, count == #edit.changes
-  for i = count, 1, -1 do -- from behind: places in front stay what they are
-    local change = edit.changes[i]
-    local new, all = apply[change.kind](edit.buffer, change, unit)
-    table.insert(written, 1, new)
-    whole = whole and all
+  for i = 1, count do
+    local change = vim.deepcopy(edit.changes[i]) -- what comes first moves what comes after
+    change.row = change.row - shift.row
+    if change.kind == "part" then
+      change.from, change.to = change.from + shift.column, change.to + shift.column
+    end
+    local new, all, row, column = apply[change.kind](edit.buffer, change, unit)
+    if change.kind == "gone" then
+      shift.row = shift.row + 1
+    elseif change.kind == "part" then
+      shift.column = shift.column + #new - (change.to - change.from)
+    end
+    written[#written + 1], whole = new, whole and all
+    place(row, column)
   end
-  M.clear()
   if whole then
     return client.accepted(edit.client, edit.item)
   end
