@@ -1,10 +1,12 @@
 """The inner half of the sandbox: limits itself, then runs one program that a model wrote.
 
 Started by ``sandbox.py`` as ``python -I -S -B jail.py`` in an empty folder, with the order as JSON
-on standard input; standard library only. The program runs under resource limits, in a network
-namespace of its own where the system permits, and under an audit hook that refuses sockets, other
-processes, native code and files outside the folder. That stops accidents, which is what a model's
-mistakes are; it is no wall against somebody who attacks the interpreter.
+on standard input; standard library only. The program runs under resource limits, behind what the
+kernel refuses (``walls.py``: Linux), in a network namespace of its own where the system permits,
+and under an audit hook that refuses sockets, other processes, native code and files outside the
+folder. The hook says why and serves where the kernel has no walls; it is no wall itself against
+somebody who attacks the interpreter. Nor can anything keep a program from judging itself well that
+runs in one interpreter with its tests.
 """
 
 from __future__ import annotations
@@ -20,15 +22,27 @@ from typing import Any
 REFUSED = (
     "socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile",
     "os.system", "os.kill", "os.chdir", "os.fchdir", "os.chmod", "os.chown", "os.link",
-    "os.symlink", "os.setxattr", "pty.", "ctypes.", "winreg.", "webbrowser.",
+    "os.symlink", "os.setxattr", "os.removexattr", "pty.", "ctypes.", "winreg.", "_winapi.",
+    "webbrowser.", "resource.", "sqlite3.", "gc.get_", "cpython.PyInterpreterState_New",
 )  # fmt: skip
-REFUSED_IMPORTS = frozenset({"_ctypes", "_posixsubprocess", "_multiprocessing"})
+#: Modules in C that open files or make processes, memory or interpreters and raise no event.
+REFUSED_IMPORTS = frozenset({
+    "_ctypes", "_posixsubprocess", "_multiprocessing", "_posixshmem", "_sqlite3", "_ssl", "_dbm",
+    "_gdbm", "_tkinter", "_curses", "readline", "_xxsubinterpreters", "_xxinterpchannels",
+    "_interpreters", "_interpchannels", "_interpqueues", "_testcapi", "_testinternalcapi",
+})  # fmt: skip
+#: Functions that raise no event.
+SILENT = (
+    "mkfifo", "mknod", "chroot", "pidfd_open", "setns", "unshare", "setpriority",
+    "sched_setaffinity", "sched_setscheduler", "sched_setparam",
+)  # fmt: skip
 #: Events whose string arguments are paths that the program writes to.
 CHANGING = frozenset({
     "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.utime",
 })  # fmt: skip
 READING = frozenset({"os.listdir", "os.scandir"})
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+MOST_CHANGES = 100  # of files: each may be a megabyte, and somebody has to clear up
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x1000_0000, 0x4000_0000
 
@@ -40,6 +54,7 @@ class Guard:
         self.folder = os.path.realpath(folder)
         self.readable = (self.folder, *(os.path.realpath(path) for path in sys.path if path))
         self.busy = False
+        self.changes = 0
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
         if self.busy:  # what this hook itself does
@@ -58,11 +73,22 @@ class Guard:
         if event == "open":
             writes = bool(args[2] & WRITES) if isinstance(args[2], int) else True
             self.check(args[0], (self.folder,) if writes else self.readable)
+            if args[1] is None:  # os.open
+                self.refuse_folders(args[0])
+            self.changes += writes
         elif event in CHANGING:
             for path in args:
                 self.check(path, (self.folder,))
+            self.changes += 1
         elif event in READING:
             self.check("." if args[0] is None else args[0], self.readable)
+        if self.changes > MOST_CHANGES:
+            raise PermissionError(f"the sandbox refuses more than {MOST_CHANGES} changes of files")
+
+    def refuse_folders(self, path: object) -> None:
+        """An open folder would let a relative name mean another place than this hook sees."""
+        if isinstance(path, (str, bytes, os.PathLike)) and os.path.isdir(path):  # noqa: PTH112
+            self.check(path, (self.folder,))
 
     def check(self, path: object, allowed: tuple[str, ...]) -> None:
         if not isinstance(path, (str, bytes, os.PathLike)):
@@ -110,6 +136,34 @@ def leave_the_network() -> None:
         del sys.modules[name]
 
 
+def raise_walls(file: str, libraries: str) -> list[str]:
+    """Let ``walls.py`` build what the kernel offers; the names of what stands."""
+    loaded = set(sys.modules)
+    try:
+        import importlib.util
+
+        spec = importlib.util.spec_from_file_location("walls", file)
+        assert spec is not None and spec.loader is not None
+        walls = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(walls)
+        built: list[str] = walls.build(".", (*filter(None, sys.path), libraries))
+    except (ImportError, OSError, AttributeError):
+        built = []
+    for name in set(sys.modules) - loaded:
+        del sys.modules[name]
+    return built
+
+
+def hide_silent() -> None:
+    """Functions that the hook would not hear of."""
+    import signal
+
+    for module in (os, sys.modules.get("posix"), signal, sys.modules.get("_signal")):
+        for name in (*SILENT, "pidfd_send_signal"):
+            if hasattr(module, name):
+                delattr(module, name)
+
+
 def silence() -> None:
     """Standard input is empty from here on, and output goes nowhere."""
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -137,9 +191,11 @@ def main() -> None:
     silence()
     leave_the_network()
     limit(order["cpu_s"], order["memory_mb"], order["file_mb"])
+    walls = raise_walls(order["walls"], order["libraries"])
+    hide_silent()
     sys.addaudithook(Guard("."))
     verdict, detail = run(order["program"])
-    answer = {"secret": order["secret"], "verdict": verdict, "detail": detail}
+    answer = {"secret": order["secret"], "verdict": verdict, "detail": detail, "walls": walls}
     os.write(report, json.dumps(answer).encode())
     os._exit(0)  # no atexit handler or destructor of the program runs
 

@@ -95,14 +95,13 @@ def _flag(value: bool | None) -> int | None:
 
 def _scene(each: Episode) -> dict[str, Any]:
     """The episode's scene; of runs made before there were scenes, what they have."""
+    scene: dict[str, Any] = {"path": "", "line": 0, "above": "", "was": "", "below": ""}
     if isinstance(each.get("scene"), dict):
-        return {"path": "", "line": 0, "above": "", "below": ""} | each["scene"]
+        return scene | {"predicted": "", "expected": ""} | each["scene"]
     expected, found = each.get("expected", ""), each.get("found", each.get("completion", ""))
     line = expected["first"] if isinstance(expected, dict) else 0
-    return {
-        "path": str(each["id"]), "line": line, "above": "", "was": "",
-        "predicted": _text(found), "expected": _text(expected), "below": "",
-    }  # fmt: skip
+    texts = {"predicted": _text(found), "expected": _text(expected)}
+    return scene | {"path": str(each["id"]), "line": line} | texts
 
 
 def _text(change: Any) -> str:

@@ -10,17 +10,23 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 JAIL = Path(__file__).with_name("jail.py")
 
 Outcome = Literal["passed", "failed", "timeout", "died"]
+
+MOST_BYTES = 100_000  # of what the jail may say; a verdict has a few hundred
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +51,41 @@ class Verdict:
         return self.outcome == "passed"
 
 
+@cache
 def weakness() -> str:
     """What this system cannot enforce, for people; "" nothing."""
     if sys.platform == "win32":
         return "Windows limits neither memory nor processor time here, only the wall clock"
     if sys.platform == "darwin":
         return "macOS does not enforce the limit of memory"
-    return ""
+    said, _, secret, _ = _ask("", Limits())
+    walls = (_answer(said, secret) or {}).get("walls", [])
+    missing = [name for wall, name in WALLS.items() if wall not in walls]
+    return f"this kernel offers no {' and no '.join(missing)}" if missing else ""
+
+
+#: What ``walls.py`` builds on Linux.
+WALLS = {"files": "Landlock", "calls": "filter of system calls"}
 
 
 def run_program(program: str, limits: Limits | None = None) -> Verdict:
     """Run ``program`` to its end or to its limits."""
     limits = limits or Limits()
+    said, code, secret, late = _ask(program, limits)
+    if late:
+        return Verdict("timeout", f"ran for more than {limits.wall_s:g} s")
+    return _read(said, secret, code)
+
+
+def _ask(program: str, limits: Limits) -> tuple[bytes, int, str, bool]:
+    """What the jail said, its exit code, the secret of the run, whether time ran out."""
     secret = secrets.token_hex(16)
     order = json.dumps({
         "program": program, "secret": secret, "cpu_s": limits.cpu_s,
         "memory_mb": limits.memory_mb, "file_mb": limits.file_mb,
+        "walls": str(JAIL.with_name("walls.py")), "libraries": str(Path(sys.base_prefix) / "lib"),
     })  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="redraft-", ignore_cleanup_errors=True) as folder:
+    with _folder() as folder:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", str(JAIL)],
             stdin=subprocess.PIPE,
@@ -73,20 +96,64 @@ def run_program(program: str, limits: Limits | None = None) -> Verdict:
             start_new_session=True,  # a group of its own, to be killed as one; Windows ignores it
         )
         try:
-            said, _ = process.communicate(order.encode(), timeout=limits.wall_s)
-        except subprocess.TimeoutExpired:
-            return Verdict("timeout", f"ran for more than {limits.wall_s:g} s")
+            said, late = _converse(process, order.encode(), limits.wall_s)
         finally:
             _kill(process)
-    return _read(said, secret, process.returncode)
+    return said, process.returncode, secret, late
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[str]:
+    """An empty folder, gone afterwards whatever a program made of it."""
+    folder = tempfile.mkdtemp(prefix="redraft-")
+    try:
+        yield folder
+    finally:
+        with contextlib.suppress(RecursionError):  # folders within folders within folders
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _converse(process: subprocess.Popen[bytes], order: bytes, wall_s: float) -> tuple[bytes, bool]:
+    """Give the order and hear the verdict: no more of it than a verdict may have, so that a program
+    that finds the pipe cannot fill this process's memory."""
+    said = b""
+
+    def talk() -> None:
+        nonlocal said
+        assert process.stdin is not None and process.stdout is not None
+        with contextlib.suppress(OSError, ValueError):  # it is over already
+            process.stdin.write(order)
+            process.stdin.close()
+            said = process.stdout.read(MOST_BYTES)
+
+    talking = threading.Thread(target=talk, daemon=True)
+    talking.start()
+    talking.join(wall_s)
+    late = talking.is_alive()
+    if not late and len(said) < MOST_BYTES:
+        try:
+            process.wait(wall_s)
+        except subprocess.TimeoutExpired:  # it has closed its pipe and goes on
+            late = True
+    return said, late
+
+
+def _answer(said: bytes, secret: str) -> dict[str, Any] | None:
+    """The jail's answer; None: it is not the jail's."""
+    with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
+        answer: dict[str, Any] = json.loads(said)
+        if answer["secret"] == secret:
+            return answer
+    return None
 
 
 def _read(said: bytes, secret: str, code: int) -> Verdict:
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        answer = json.loads(said)
-        if answer["secret"] == secret:
-            passed = answer["verdict"] == "passed"
-            return Verdict("passed" if passed else "failed", str(answer["detail"]))
+    if len(said) >= MOST_BYTES:
+        return Verdict("died", "wrote into the pipe that its verdict takes")
+    answer = _answer(said, secret)
+    if answer is not None:
+        passed = answer.get("verdict") == "passed"
+        return Verdict("passed" if passed else "failed", str(answer.get("detail", "")))
     if sys.platform != "win32" and code in (-signal.SIGXCPU, -signal.SIGKILL):
         return Verdict("timeout", "used up its processor time")
     return Verdict("died", f"ended with code {code} before its tests did")
@@ -100,7 +167,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
                 process.kill()
             else:
                 os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.wait()
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            if pipe is not None:
+                pipe.close()
 
 
 def _environment() -> dict[str, str]:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from redraft.evals import sandbox
 from redraft.evals.sandbox import Limits, Verdict, run_program, weakness
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
@@ -141,3 +142,99 @@ def test_leaving_early_is_not_passing(program: str, outcome: str) -> None:
 
 def test_what_is_not_enforced_here_is_said() -> None:
     assert bool(weakness()) == (sys.platform in ("win32", "darwin"))
+
+
+# --- attacks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import os\nwhile True: os.write(3, b'[' * 65536)",
+        "import os\nos.write(3, b'[' * 200_000)\nos._exit(0)",
+    ],
+)
+def test_a_flood_through_the_pipe_of_the_verdict_is_cut_off(program: str) -> None:
+    assert run_program(program).outcome == "died"
+
+
+def test_nested_nonsense_in_place_of_a_verdict_is_no_verdict() -> None:
+    assert run_program("import os\nos.write(3, b'[' * 60_000)\nos._exit(0)").outcome == "died"
+
+
+def test_a_program_that_closes_the_pipe_and_goes_on_is_stopped() -> None:
+    program = "import os, time\nfor fd in range(3, 9):\n    try: os.close(fd)\n"
+    program += "    except OSError: pass\ntime.sleep(600)"
+    assert run_program(program, Limits(wall_s=1.0)).outcome == "timeout"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "for i in range(500): open(str(i), 'w')",
+        "import os\nfor i in range(500): os.mkdir('a/' * i + 'a')",
+    ],
+)
+def test_files_and_folders_are_counted(program: str) -> None:
+    verdict = run_program(program)
+    assert refused(verdict) and "more than 100" in verdict.detail
+
+
+@POSIX
+def test_a_relative_name_cannot_mean_another_folder() -> None:
+    program = "import os\nhere = os.open(os.path.dirname(os.__file__), os.O_RDONLY)\n"
+    assert refused(
+        run_program(program + "os.open('new.py', os.O_CREAT | os.O_WRONLY, dir_fd=here)")
+    )
+
+
+@pytest.mark.parametrize(
+    "module", ["sqlite3", "ssl", "dbm.gnu", "_xxsubinterpreters", "_posixshmem", "_tkinter"]
+)
+def test_modules_that_open_files_in_silence_are_out_of_reach(module: str) -> None:
+    verdict = run_program(f"import {module}")
+    assert verdict.outcome == "failed" and "Error" in verdict.detail
+
+
+#: Makes the audit hook blind, as anything can that runs in one interpreter with it.
+BLIND = (
+    "import __main__ as jail, os\njail.REFUSED = ()\njail.REFUSED_IMPORTS = ()\n"
+    "jail.Guard.check = lambda *a: None\n"
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or weakness() != "", reason="no walls of the kernel")
+@pytest.mark.parametrize(
+    "program",
+    [
+        "os.fork()",
+        "os.kill(os.getppid(), 9)",
+        "os.symlink('/etc/passwd', 'link')",
+        "import socket\nsocket.socket()",
+        "import socket\nsocket.socketpair()",
+        "import subprocess\nsubprocess.run(['/bin/true'])",
+        "open('/etc/passwd').read()",
+        "open('../up.txt', 'w')",
+        "os.listdir('/proc/self')",
+        "os.execv('/bin/true', ['true'])",
+        "import ctypes\nctypes.CDLL(None)\nos.posix_spawn('/bin/true', ['true'], {})",
+        "import resource\nresource.setrlimit(resource.RLIMIT_AS, (-1, -1))",
+        "import resource\nresource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))",
+    ],
+)
+def test_the_kernel_refuses_what_a_blinded_hook_lets_through(program: str) -> None:
+    verdict = run_program(BLIND + program)
+    assert verdict.outcome == "failed"
+    assert verdict.detail.startswith(("PermissionError", "OSError", "ValueError: not allowed"))
+
+
+def test_what_a_kernel_lacks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    weakness.cache_clear()
+    monkeypatch.setattr(
+        sandbox, "_ask", lambda *_: (b'{"secret": "s", "walls": []}', 0, "s", False)
+    )
+    try:
+        assert weakness() == "this kernel offers no Landlock and no filter of system calls"
+    finally:
+        weakness.cache_clear()
