@@ -20,5 +20,5 @@ vscode=node_modules/code-server/lib/vscode
 ln -sfn node_modules "$vscode/node_modules.asar"
 # node-pty stays unbuilt: only terminals need it.
 (cd "$vscode" && npm rebuild "${quiet[@]}" @vscode/spdlog native-watchdog)
-(cd node_modules/code-server && npm rebuild "${quiet[@]}" argon2)
+npm rebuild "${quiet[@]}" argon2
 touch complete

@@ -31,6 +31,13 @@ interface Standing {
   };
 }
 
+/** `redraft.record status` */
+interface Recording {
+  readonly on: boolean;
+  readonly folder: string;
+  readonly problem: string;
+}
+
 interface Entry extends vscode.QuickPickItem {
   readonly run?: () => unknown;
 }
@@ -64,7 +71,7 @@ const separator = (label: string): Entry => ({ label, kind: vscode.QuickPickItem
 async function whileRunning({ server, status }: Actions): Promise<Entry[]> {
   const [standing, recording] = await Promise.all([
     answer<Standing>(server, 'redraft.status'),
-    answer<unknown>(server, 'redraft.record', 'status'),
+    answer<Recording>(server, 'redraft.record', 'status'),
   ]);
   const settings = standing?.settings;
   const language = vscode.window.activeTextEditor?.document.languageId;
@@ -140,21 +147,17 @@ function modelEntry(standing: Standing | undefined): Entry {
   };
 }
 
-function recordEntries(server: Server, state: unknown): Entry[] {
-  if (state === undefined) return [];
-  const on = isRecording(state);
+function recordEntries(server: Server, state: Recording | undefined): Entry[] {
+  if (!state) return [];
+  const { on, folder, problem } = state;
   return [
     {
       label: on ? '$(stop-circle) Stop recording' : '$(record) Record my edits',
-      description: on ? 'recording on this machine' : 'for evaluation; stays on this machine',
+      description: problem || (on ? `into ${folder}` : 'for evaluation; stays on this machine'),
       run: () => command(server, 'redraft.record', on ? 'off' : 'on'),
     },
   ];
 }
-
-const isRecording = (state: unknown): boolean =>
-  state === true ||
-  (typeof state === 'object' && state !== null && 'recording' in state && Boolean(state.recording));
 
 function always({ log, start, install, server }: Actions): Entry[] {
   return [

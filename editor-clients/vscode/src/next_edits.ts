@@ -113,7 +113,7 @@ export class NextEdits implements vscode.Disposable {
     const params = question(document, editor.selection.active, invoked);
     const answer = await this.server().request<EditAnswer>(
       'redraft/nextEdit',
-      { ...params, diagnostics: diagnostics(document) },
+      { ...params, diagnostics: diagnostics(document), otherDocuments: true },
       source.token,
     );
     if (source.token.isCancellationRequested || !answer) return;

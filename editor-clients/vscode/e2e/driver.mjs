@@ -1,0 +1,76 @@
+// A browser with VS Code in it, for a test in another language: one JSON command per line on stdin, one
+// JSON answer per line on stdout. Knows the browser and VS Code's page; nothing of Redraft.
+//
+//   node driver.mjs PLAYWRIGHT_CORE CHROMIUM
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+
+const [, , folder, executablePath] = process.argv;
+const { chromium } = createRequire(`${folder}/`)('playwright-core');
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
+let page;
+
+const commands = {
+  /** Open a page with VS Code and wait for its editor. */
+  async open({ url, width = 1280, height = 800 }) {
+    await page?.context().close();
+    const context = await browser.newContext({ viewport: { width, height }, deviceScaleFactor: 1 });
+    page = await context.newPage();
+    page.setDefaultTimeout(60_000);
+    await page.goto(url);
+    await page.waitForSelector('.monaco-editor .view-lines .view-line', { timeout: 120_000 });
+  },
+  async press({ keys }) {
+    for (const key of keys) await page.keyboard.press(key);
+  },
+  async type({ text, delay = 15 }) {
+    await page.keyboard.type(text, { delay });
+  },
+  async click({ selector }) {
+    await page.click(selector);
+  },
+  /** Until the expression, evaluated in the page, is true; its value. */
+  async until({ expression, timeout = 60_000 }) {
+    const handle = await page.waitForFunction(expression, undefined, { timeout, polling: 50 });
+    return handle.jsonValue();
+  },
+  async evaluate({ expression }) {
+    return page.evaluate(expression);
+  },
+  async screenshot({ path, clip }) {
+    await page.screenshot({ path, ...(clip ? { clip } : {}) });
+  },
+  /** ms from each key to the frame that shows it: the time the page reports for its next frame. */
+  async measure({ text, delay }) {
+    await page.evaluate(() => {
+      window.__frames = [];
+      window.addEventListener('keydown', () => {
+        const start = performance.now();
+        requestAnimationFrame(() => {
+          const channel = new MessageChannel();
+          channel.port1.onmessage = () => window.__frames.push(performance.now() - start);
+          channel.port2.postMessage(0);
+        });
+      }, true);
+    });
+    await page.keyboard.type(text, { delay });
+    await page.waitForTimeout(500);
+    return page.evaluate(() => window.__frames);
+  },
+  async close() {
+    await browser.close();
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { command, ...options } = JSON.parse(line);
+  let answer;
+  try {
+    answer = { value: (await commands[command](options)) ?? null };
+  } catch (error) {
+    answer = { error: String(error) };
+  }
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+  if (command === 'close') break;
+}
+process.exit(0);

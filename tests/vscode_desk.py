@@ -1,0 +1,344 @@
+"""A real VS Code in a real browser, with our extension in it and a scripted model behind it.
+
+VS Code is code-server, the browser is Chromium; ``editor-clients/vscode/e2e/install.sh DIR`` puts
+them where ``REDRAFT_VSCODE_DIR`` says. Knows VS Code's page, nothing of what tests expect of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from lsp_process import SERVER
+
+CLIENT = Path(__file__).parents[1] / "editor-clients" / "vscode"
+CODE_SERVER = Path("node_modules/code-server/out/node/entry.js")
+_NODE = shutil.which("node")
+_CHROMIUM = os.environ.get("CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+_START_S = 120.0  # for code-server; 3 s where the machine has nothing else to do
+
+
+def missing() -> str:
+    """Why VS Code cannot be driven here, "" where it can."""
+    if _NODE is None:
+        return "no node on the PATH"
+    folder = os.environ.get("REDRAFT_VSCODE_DIR")
+    how = "editor-clients/vscode/e2e/install.sh DIR installs code-server"
+    if not folder:
+        return f"REDRAFT_VSCODE_DIR is not set; {how}"
+    if not (Path(folder) / CODE_SERVER).exists():
+        return f"no code-server in REDRAFT_VSCODE_DIR={folder}; {how}"
+    if _CHROMIUM is None:
+        return "no chromium on the PATH and none named by CHROMIUM"
+    if not (CLIENT / "node_modules" / "esbuild").exists():
+        return f"'npm ci' was not run in {CLIENT}"
+    return ""
+
+
+class Browser:
+    """The page, driven by ``e2e/driver.mjs``."""
+
+    def __init__(self, folder: Path) -> None:
+        assert _NODE is not None
+        assert _CHROMIUM is not None
+        command = [_NODE, str(CLIENT / "e2e" / "driver.mjs"), str(folder), _CHROMIUM]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+
+    def do(self, command: str, **options: Any) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"command": command, **options}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        answer = json.loads(line or '{"error": "the browser ended"}')
+        if "error" in answer:
+            raise AssertionError(f"{command} {options}: {answer['error']}")
+        return answer["value"]
+
+    def close(self) -> None:
+        try:
+            self.do("close")
+            self._process.wait(timeout=20)
+        finally:
+            self._process.kill()
+            self._process.wait()
+
+
+@dataclass
+class Studio:
+    """code-server and a browser, shared by all tests of a module."""
+
+    port: int
+    browser: Browser
+    pictures: Path  # where screenshots are kept
+
+
+@contextmanager
+def studio(folder: Path, pictures: Path) -> Iterator[Studio]:
+    """Build the extension, start VS Code with it, and a browser."""
+    installed = Path(os.environ["REDRAFT_VSCODE_DIR"])
+    extensions = folder / "extensions"
+    _install_extension(extensions)
+    port = _free_port()
+    process = _start(installed, folder, extensions, port)
+    browser = None
+    try:
+        _await_server(port, process)
+        browser = Browser(installed)
+        pictures.mkdir(parents=True, exist_ok=True)
+        yield Studio(port, browser, pictures)
+    finally:
+        if browser is not None:
+            browser.close()
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _install_extension(extensions: Path) -> None:
+    assert _NODE is not None
+    subprocess.run([_NODE, "build.mjs"], cwd=CLIENT, check=True, timeout=120)
+    version = json.loads((CLIENT / "package.json").read_text())["version"]
+    target = extensions / f"redraft.redraft-{version}"
+    (target / "dist").mkdir(parents=True)
+    shutil.copy(CLIENT / "package.json", target)
+    shutil.copy(CLIENT / "dist" / "extension.js", target / "dist")
+    shutil.copytree(CLIENT / "media", target / "media")
+
+
+USER_SETTINGS = {
+    "security.workspace.trust.enabled": False,
+    "workbench.startupEditor": "none",
+    "workbench.tips.enabled": False,
+    "workbench.enableExperiments": False,
+    "telemetry.telemetryLevel": "off",
+    "update.mode": "none",
+    "extensions.ignoreRecommendations": True,
+    "git.enabled": False,
+    "editor.minimap.enabled": False,
+    "editor.fontFamily": "monospace",
+    "editor.wordBasedSuggestions": "off",
+    "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
+    "workbench.colorTheme": "Default Dark Modern",
+}
+
+
+def _start(
+    installed: Path, folder: Path, extensions: Path, port: int
+) -> subprocess.Popen[bytes]:
+    assert _NODE is not None
+    user = folder / "data" / "User"
+    user.mkdir(parents=True)
+    (user / "settings.json").write_text(json.dumps(USER_SETTINGS))
+    home = folder / "home"
+    home.mkdir()
+    environment = {**os.environ, "HOME": str(home), "EXTENSIONS_GALLERY": "{}"}
+    command = [
+        *(_NODE, str(installed / CODE_SERVER), "--auth", "none", "--disable-telemetry"),
+        *("--bind-addr", f"127.0.0.1:{port}", "--disable-update-check"),
+        *("--user-data-dir", str(folder / "data"), "--extensions-dir", str(extensions)),
+    ]
+    with (folder / "code-server.log").open("wb") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _await_server(port: int, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + _START_S
+    while time.monotonic() < end:
+        assert process.poll() is None, "code-server ended; see code-server.log"
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5).close()
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+        else:
+            return
+    raise AssertionError(f"code-server does not answer at port {port}")
+
+
+# --- one test's window -----------------------------------------------------------------------
+
+#: The text in the status item of the extension, as screen readers get it.
+STATUS = "document.querySelector('[id=\"redraft.redraft.redraft\"] a')?.getAttribute('aria-label')"
+
+
+@dataclass
+class Window:
+    """A project opened in VS Code, with a scripted model behind its language server."""
+
+    studio: Studio
+    folder: Path  # the project
+    log: Path  # of the model
+    outcomes_log: Path
+    name: str  # of the test
+    _pictures: list[Path] = field(default_factory=list)
+
+    # --- doing ---------------------------------------------------------------------------------
+
+    def press(self, *keys: str) -> None:
+        self.studio.browser.do("press", keys=keys)
+
+    def type(self, text: str, delay_ms: int = 15) -> None:
+        self.studio.browser.do("type", text=text, delay=delay_ms)
+
+    def go_to(self, line: int, column: int) -> None:
+        """1-based."""
+        self.press("Control+g")
+        self.until("document.activeElement?.closest('.quick-input-widget')")
+        self.type(f"{line}:{column}", 0)
+        self.press("Enter")
+        self.until("!document.activeElement?.closest('.quick-input-widget')")
+
+    def command(self, title: str) -> None:
+        """By the palette."""
+        self.press("F1")
+        self.until("document.activeElement?.closest('.quick-input-widget')")
+        self.type(title, 0)
+        self.until(f"{_ROWS}[0]?.includes({json.dumps(title)})")
+        self.press("Enter")
+
+    def choose(self, label: str) -> None:
+        """In an open menu."""
+        self.until(f"{_ROWS}.some(row => row.includes({json.dumps(label)}))")
+        self.type(label, 0)
+        self.until(f"{_ROWS}[0]?.includes({json.dumps(label)})")
+        self.press("Enter")
+
+    def picture(self, what: str) -> Path:
+        path = self.studio.pictures / f"{self.name}-{what}.png"
+        self.studio.browser.do("screenshot", path=str(path))
+        return path
+
+    # --- looking -------------------------------------------------------------------------------
+
+    def until(self, expression: str, timeout_s: float = 60) -> Any:
+        return self.studio.browser.do("until", expression=expression, timeout=1000 * timeout_s)
+
+    def evaluate(self, expression: str) -> Any:
+        return self.studio.browser.do("evaluate", expression=expression)
+
+    def ghost(self) -> str:
+        return str(self.evaluate(GHOST))
+
+    def await_ghost(self, text: str) -> None:
+        self.until(f"{GHOST}.includes({json.dumps(text)})")
+
+    def await_no_ghost(self) -> None:
+        self.until(f"{GHOST} === ''")
+
+    def hints(self) -> str:
+        return str(self.evaluate(HINTS))
+
+    def await_hint(self, text: str) -> None:
+        self.until(f"{HINTS}.includes({json.dumps(text)})")
+
+    def await_no_hint(self) -> None:
+        self.until(f"{HINTS} === ''")
+
+    def status(self) -> str:
+        return str(self.evaluate(STATUS))
+
+    def await_status(self, text: str, timeout_s: float = 60) -> None:
+        self.until(f"{STATUS}?.includes({json.dumps(text)})", timeout_s)
+
+    def saved(self, name: str) -> str:
+        """What is in the editor, by way of the disk."""
+        self.press("Control+s")
+        self.until("!document.querySelector('.tab.active.dirty')")
+        return (self.folder / name).read_text(encoding="utf-8")
+
+    def asked(self) -> list[dict[str, Any]]:
+        """What the model was asked so far."""
+        if not self.log.exists():
+            return []
+        entries = map(json.loads, self.log.read_text().splitlines())
+        return [entry for entry in entries if entry["event"] == "asked"]
+
+    def outcomes(self) -> list[str]:
+        return self.outcomes_log.read_text().splitlines() if self.outcomes_log.exists() else []
+
+    def await_outcome(self, text: str) -> None:
+        end = time.monotonic() + 60
+        while not any(text in line for line in self.outcomes()):
+            assert time.monotonic() < end, f"no {text!r} in {self.outcomes()}"
+            time.sleep(0.05)
+
+
+#: Ghost text: what stands in the cursor's line, then the lines below it.
+GHOST = (
+    "[[...document.querySelectorAll('.editor-instance span.ghost-text-decoration')]"
+    ".map(e => e.textContent).join(''),"
+    " ...[...document.querySelectorAll('.editor-instance .suggest-preview-text .view-line')]"
+    ".map(e => e.textContent)]"
+    ".join('\\n').replaceAll('\\u00a0', ' ')"
+)
+
+#: What our decorations say: words of ours are set as the content of pseudo-elements.
+HINTS = (
+    "[...document.querySelectorAll('.editor-instance .view-line span[class*=\"ced-\"]')]"
+    ".map(e => getComputedStyle(e, '::after').content)"
+    ".filter(c => c.startsWith('\"')).map(c => JSON.parse(c)).join('\\n')"
+    ".replaceAll('\\u00a0', ' ')"
+)
+
+_ROWS = (
+    "[...document.querySelectorAll('.quick-input-list .monaco-list-row')]"
+    ".map(e => e.getAttribute('aria-label') ?? '')"
+)
+
+
+@contextmanager
+def window(
+    studio: Studio,
+    folder: Path,
+    name: str,
+    files: dict[str, str],
+    script: dict[str, Any],
+    settings: dict[str, Any] | None = None,
+) -> Iterator[Window]:
+    """Open the first of ``files`` in a project of its own; the cursor is at its beginning."""
+    project = folder / "project"
+    (project / ".vscode").mkdir(parents=True)
+    for path, text in files.items():
+        (project / path).write_text(text, encoding="utf-8")
+    log, outcomes = folder / "model.log", folder / "outcomes.log"
+    told = {**script, "log": str(log), "outcomes": str(outcomes)}
+    server = {
+        "redraft.server.path": sys.executable,
+        "redraft.server.arguments": [str(SERVER), json.dumps(told)],
+    }
+    configured = json.dumps({**server, **(settings or {})})
+    (project / ".vscode" / "settings.json").write_text(configured)
+    opened = Window(studio, project, log, outcomes, name)
+    _open(studio, project, list(files))
+    yield opened
+
+
+def _open(studio: Studio, project: Path, files: list[str]) -> None:
+    host = f"127.0.0.1:{studio.port}"
+    # The last one is in front.
+    wanted = [["openFile", f"vscode-remote://{host}{project / name}"] for name in reversed(files)]
+    query = f"folder={quote(str(project))}&payload={quote(json.dumps(wanted))}"
+    studio.browser.do("open", url=f"http://{host}/?{query}")
