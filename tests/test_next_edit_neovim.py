@@ -116,3 +116,18 @@ def test_undoing_brings_nothing_and_says_why(tmp_path: Path) -> None:
     assert log["lines"][0] == "def area(r):"
     assert log["answers"][1] == {"edits": []}
     assert log["statuses"][-1] == "while undoing or redoing"
+
+
+def test_a_rename_goes_on_by_tab_through_places_far_apart(tmp_path: Path) -> None:
+    filler = "".join(f"value_{i} = compute({i})\n" for i in range(60))
+    text = "def show(total):\n    pass\n" + f"{filler}use(total)\n" * 3
+    keys = ["ggftciwamount<Esc>", "<Tab>", "<Tab>", "<Tab>"]
+    log = drive(tmp_path, text, keys, ["use(total)", "use(amount)"])
+    assert log["lines"].count("use(amount)") == 3
+    assert [edits[0]["targetLine"] for answer in log["answers"] if (edits := answer["edits"])] == [
+        62,
+        123,
+        184,
+    ]
+    assert log["outcomes"] == [f"suggestion redraft-{n} was accepted" for n in (1, 2, 3)]
+    assert (log["stale"], log["popups"]) == (0, [])
