@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from .backend import Backend, Sequence
 from .budget import CHUNK
 from .cache import PrefixCache
+from .candidates import Effort, Field, Proposal, effort_for
+from .canvas_editing import write_canvas_edits
 from .config import ModelConfig
 from .denoise import (
     Brief,
@@ -28,9 +30,9 @@ from .denoise import (
     denoise_packed,
     plan_for,
 )
-from .editing import Effort, Field, Proposal, effort_for, write_edits
+from .editing import write_edits
 from .prompt import InvalidAnswer, Prompt, ValidRange, read_answer, render
-from .records import Candidate, EditRequest, Prediction, Stats, StepCallback
+from .records import Candidate, EditRequest, Prediction, Source, Stats, StepCallback
 from .repeats import find_repeats
 from .tokens import Tokenizer
 
@@ -101,8 +103,11 @@ def answer(
 def room_for(request: EditRequest, config: ModelConfig) -> int:
     """Tokens needed behind the prompt: the answer, its last canvas while a causal pass judges it,
     and one more window; or the windows of all candidates side by side."""
-    width = config.canvas_width
-    return max(request.max_tokens + 2 * width, request.candidates * width)
+    width, rows = config.canvas_width, request.candidates
+    if request.task == "next_edit":
+        effort = effort_for(request.quality, request.candidates)
+        rows = effort.ranges + effort.drafts
+    return max(request.max_tokens + 2 * width, rows * width)
 
 
 def prefill(sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[], bool]) -> None:
@@ -138,13 +143,19 @@ def _write(
         source=_source(model, prompt, request),
     )
     last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
-    if not infill and brief.judged and brief.plan.temperature == 0:
+    if _looks_around(request, brief.plan):
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
-        return write_edits(sequence, last, brief, field, effort, rng, on_step, cancelled)
+        write = write_edits if brief.judged else write_canvas_edits
+        return write(sequence, last, brief, field, effort, rng, on_step, cancelled)
     if request.candidates == 1:
         return denoise(sequence, last, brief, rng, on_step, cancelled)
     return denoise_packed(sequence, last, brief, rng, request.candidates, on_step, cancelled)
+
+
+def _looks_around(request: EditRequest, plan: Plan) -> bool:
+    """Whether several ranges are looked at; where answers are drawn, each draw has its own."""
+    return request.task == "next_edit" and plan.temperature == 0
 
 
 def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
@@ -181,7 +192,7 @@ def read_candidates(
     prompt: Prompt, request: EditRequest, drafts: tuple[Draft, ...]
 ) -> tuple[tuple[Candidate, ...], str]:
     """The drafts that change the document, each change once, and why there are none if so."""
-    found: dict[tuple[int, int, str], Candidate] = {}
+    found: dict[str, Candidate] = {}  # by the document it makes
     reason = ""
     for draft in drafts:
         try:
@@ -191,9 +202,19 @@ def read_candidates(
             continue
         if change is None or request.text[change[0] : change[1]] == change[2]:
             reason = reason or _nothing(request, draft, draft.text[len(prompt.forced) :])
-        elif change not in found:
-            found[change] = _candidate(change, draft)
+            continue
+        made = request.text[: change[0]] + change[2] + request.text[change[1] :]
+        first = found.get(made)
+        found[made] = _candidate(change, draft) if first is None else _joined(first, draft)
     return tuple(found.values())[: request.candidates], "" if found else reason
+
+
+def _joined(first: Candidate, draft: Draft) -> Candidate:
+    """A candidate that was written another way too."""
+    source: Source = first.source if first.source == draft.source else "both"
+    sure = first.confidence
+    repeat = draft.confidence.repeat if sure.repeat is None else sure.repeat
+    return replace(first, source=source, confidence=replace(sure, repeat=repeat))
 
 
 def _nothing(request: EditRequest, draft: Draft, written: str) -> str:

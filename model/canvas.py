@@ -99,11 +99,12 @@ class Answer:
             self._place(guesses, out)
         self._conclude(checked_clean=was_full and not repaired)
 
-    def begin_with(self, token: int, probability: float) -> None:
-        """Place an alternative first token, in the step whose distribution it was taken from."""
+    def begin_with(self, tokens: Seq[int], probabilities: Seq[float]) -> None:
+        """Place a beginning of its own, in the step whose distribution it was taken from."""
         self.steps += 1
         self._canvas_steps += 1
-        self._set(0, token, probability, fixed=True)
+        for place, (token, probability) in enumerate(zip(tokens, probabilities, strict=True)):
+            self._set(place, token, probability, fixed=True)
         self._conclude(checked_clean=False)
 
     def open_with(self, tokens: Seq[int], probabilities: Seq[float], steps: int) -> None:

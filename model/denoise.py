@@ -121,11 +121,7 @@ def denoise_packed(
         sequence.truncate(base)
         return _ranked(rows, run)
     rows = run.open_rows(brief, last_token, rng, count)
-    while open_rows := [row for row in rows if not row.closed]:
-        for row, out in zip(open_rows, run.step(open_rows), strict=True):
-            row.advance(out)
-        if rows[0] in open_rows:
-            run.show(rows[0])
+    run.fill(rows)
     for index, row in enumerate(rows):
         run.on_step = on_step if index == 0 else None
         run.commit(row)
@@ -166,6 +162,14 @@ class Run:
             self.show(answer)
             if answer.closed:
                 self.commit(answer)
+
+    def fill(self, rows: list[Answer]) -> None:
+        """Denoise the canvases of ``rows`` side by side until each is full."""
+        while open_rows := [row for row in rows if not row.closed]:
+            for row, out in zip(open_rows, self.step(open_rows), strict=True):
+                row.advance(out)
+            if rows[0] in open_rows:
+                self.show(rows[0])
 
     def draft_and_review(self, answer: Answer) -> None:
         """One canvas: a draft where one is worth its pass, then what the causal pass makes of it,
@@ -208,7 +212,7 @@ class Run:
             likely = [choice for choice in choices if choice[1] >= ALTERNATIVE_ABOVE]
             alternatives = [Answer(brief, last_token, rng) for _ in likely]
             for row, (token, probability) in zip(alternatives, likely, strict=True):
-                row.begin_with(token, probability)
+                row.begin_with([token], [probability])
         for row in alternatives:
             self.sequence.truncate(after)
             row.settle(1)
@@ -273,7 +277,7 @@ class Run:
             for token, probability in choices:
                 if probability >= ALTERNATIVE_ABOVE:
                     row = Answer(brief, last_token, rng)
-                    row.begin_with(token, probability)
+                    row.begin_with([token], [probability])
                     rows.append(row)
         self.show(first)
         return rows

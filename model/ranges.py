@@ -50,14 +50,12 @@ class RangeTree:
         cursor: 1-based line that unpriced ranges are guessed to be near.
         chars: token of each character that a range is made of.
         end_token: ends the answer at once.
-        special_tokens: ids below it are never written, END apart.
     """
 
     count: int
     cursor: int
     chars: Mapping[str, int]
     end_token: int
-    special_tokens: int
     nothing: float = LEAST_LOG  # log-probability of no edit
     _known: dict[str, dict[str, float]] = field(default_factory=dict)
 

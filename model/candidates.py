@@ -1,0 +1,120 @@
+"""What next edits are looked for, and how what is found is merged and ranked.
+
+Pure. Knows nothing of how candidates are written: ``editing.py`` and ``canvas_editing.py`` do that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, replace
+
+from .drawing import confidence
+from .plan import Brief, Draft
+from .ranges import Opening, RangeTree
+from .records import Quality, Source
+
+#: From this probability of "no edit" on, where that may be the answer, nothing else is looked at.
+QUIET_ABOVE = 0.5
+#: A range is not written where it is this much less likely than the likeliest one, in nats.
+FAR_FETCHED = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much to look for."""
+
+    ranges: int  # that the model writes
+    drafts: int  # of others that it prices
+    passes: int  # after which nothing new is begun
+
+
+EFFORTS: dict[Quality, Effort] = {
+    "low": Effort(ranges=1, drafts=2, passes=16),
+    "medium": Effort(ranges=3, drafts=4, passes=32),
+    "high": Effort(ranges=6, drafts=8, passes=80),
+}
+
+
+def effort_for(quality: Quality, candidates: int) -> Effort:
+    """As the quality says, and more where more candidates are asked for."""
+    effort = EFFORTS[quality]
+    return replace(effort, ranges=max(effort.ranges, candidates))
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Somebody's draft: lines first-last, 1-based within the region, become ``tokens``."""
+
+    first: int
+    last: int
+    tokens: tuple[int, ...]  # without END
+    chance: float  # that exactly this is the next edit, by what the proposer knows
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What may be edited."""
+
+    count: int  # lines of the region
+    cursor: int  # 1-based line
+    chars: dict[str, int]  # token of each character of a range
+    lines: Callable[[int, int], Seq[int]]  # tokens of lines first-last as they are
+    proposals: tuple[Proposal, ...] = ()  # the most promising first
+
+
+def range_tree(brief: Brief, field: Field) -> RangeTree:
+    return RangeTree(field.count, field.cursor, field.chars, brief.config.end_token)
+
+
+def is_quiet(tree: RangeTree, brief: Brief) -> bool:
+    """Whether "no edit" is the answer, where it may be."""
+    return brief.limits.min_tokens == 0 and tree.nothing >= math.log(QUIET_ABOVE)
+
+
+def no_edit(tree: RangeTree, brief: Brief) -> Draft:
+    """END at once."""
+    sure = replace(confidence([math.exp(tree.nothing)]), nothing=tree.nothing)
+    return Draft("", (brief.config.end_token,), sure, 1, 0, "end")
+
+
+def priced(draft: Draft, opening: Opening, tree: RangeTree) -> Draft:
+    """``draft`` with what its place and "no edit" were worth."""
+    sure = replace(draft.confidence, place=opening.total, nothing=tree.nothing)
+    return replace(draft, confidence=sure)
+
+
+def is_usable(proposal: Proposal, brief: Brief, field: Field) -> bool:
+    """Whether a draft keeps within the region and the limits."""
+    length = len(f"{proposal.first}-{proposal.last}\n") + len(proposal.tokens) + 1
+    within = 1 <= proposal.first <= field.count + 1
+    within = within and proposal.first - 1 <= proposal.last <= field.count
+    return within and brief.limits.min_tokens <= length <= brief.limits.max_tokens
+
+
+def rank(draft: Draft) -> float:
+    """How good a candidate is, of those of one moment."""
+    return draft.confidence.total
+
+
+def merged(drafts: Seq[Draft]) -> list[Draft]:
+    """Each text once, at its likeliest, the best first; what the model and somebody else wrote
+    alike is of both."""
+    found: dict[str, Draft] = {}
+    for draft in drafts:
+        known = found.get(draft.text)
+        if known is None:
+            found[draft.text] = draft
+            continue
+        best = max(known, draft, key=rank)
+        source: Source = draft.source if draft.source == known.source else "both"
+        chances = [one.confidence.repeat for one in (known, draft)]
+        chance = max((one for one in chances if one is not None), default=None)
+        found[draft.text] = replace(
+            best,
+            source=source,
+            steps=known.steps + draft.steps,
+            confidence=replace(best.confidence, repeat=chance),
+        )
+    return sorted(found.values(), key=rank, reverse=True)
