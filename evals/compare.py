@@ -15,9 +15,10 @@ from .intervals import Figure, mcnemar, ratio
 from .runs import RunFile
 
 SHARES = (
-    "passed", "exact", "first_line", "shown", "exact_shown", "place_shown", "quiet", "ended",
+    "passed", "exact", "first_line", "place", "shown", "exact_shown", "place_shown", "quiet",
+    "ended",
 )  # fmt: skip
-MEANS = ("similarity", "tokens", "steps", "denoise_ms", "total_ms", "nll")
+MEANS = ("similarity", "chrf", "nats", "tokens", "steps", "denoise_ms", "total_ms", "nll")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,25 @@
 
 An edit is exact when the document after it equals the document after the true next hunk, character
 by character; it is at the right place when the lines it changes overlap those of the true hunk. No
-range is revealed. Where nothing is left to do, right is to change nothing.
+range is revealed. Where nothing is left to do, right is to change nothing. The question is the one
+that the language server would put; see :mod:`.scenery`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from redraft.model.answering import Model, answer
 from redraft.model.plan import Plan
-from redraft.model.records import EditRequest, Prediction
+from redraft.model.records import Prediction
 
+from .likelihood import knows, nats_of, nats_of_nothing
+from .metrics import delta_chrf
 from .runs import Episode, Progress, RunFile, said_of
+from .scenery import Asked, Kind, gather
 from .scenes import scene_of
 from .steps import Step
 from .tables import Metric, Table, overall, parted
@@ -23,6 +28,9 @@ from .tables import Metric, Table, overall, parted
 METRICS = (
     Metric("exact", "share", "exact"),
     Metric("right place", "share", "place"),
+    Metric("region reaches it", "share", "reached"),
+    Metric("delta chrF", "mean", "chrf"),
+    Metric("nats/token of the true edit", "ratio", "nats", by="wanted_tokens", digits=3),
     Metric("shown", "share", "shown"),
     Metric("exact, of those shown", "share", "exact_shown"),
     Metric("right place, of those shown", "share", "place_shown"),
@@ -35,53 +43,89 @@ METRICS = (
     Metric("total ms", "mean", "total_ms", digits=0),
 )
 #: Fields shown for each part.
-BY_PART = ("exact", "place", "shown", "place_shown", "quiet", "tokens")
+BY_PART = ("exact", "place", "chrf", "nats", "shown", "place_shown", "quiet", "tokens")
 PARTS: tuple[tuple[str, Callable[[Episode], str]], ...] = (
     ("by where the next edit is", lambda each: str(each["kind"])),
     ("by language", lambda each: str(each["language"])),
 )
 
 
-def request_for(step: Step, max_tokens: int, seed: int) -> EditRequest:
-    return EditRequest(
-        "next_edit",
-        step.path,
-        step.text,
-        step.cursor,
-        language=step.language,
-        edits=step.edits,
-        max_tokens=max_tokens,
-        min_tokens=1,  # "no edit" is decided by how sure the likeliest edit is
-        seed=seed,
-    )
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How every step is asked about."""
+
+    plan: Plan
+    context: int  # prompt budget, tokens
+    max_tokens: int  # of an answer
+    seed: int
+    least: float = 0.0  # an edit less sure than this is not shown
+    without: frozenset[Kind] = frozenset()  # kinds of context left out
+    writes: bool = True  # else only how likely the true edit is
+
+
+def ask_for(step: Step, asking: Asking) -> Asked:
+    """What the language server would ask, long enough and in any case: "no edit" is decided by how
+    sure the likeliest edit is."""
+    asked = gather(step, asking.context, asking.without)
+    request = replace(asked.request, max_tokens=asking.max_tokens, min_tokens=1, seed=asking.seed)
+    return replace(asked, request=request)
 
 
 def foresee(
     model: Model,
     steps: Sequence[Step],
-    plan: Plan,
-    max_tokens: int,
-    seed: int,
+    asking: Asking,
     run: RunFile,
     progress: Progress = lambda done, total: None,
-    least: float = 0.0,
 ) -> list[Episode]:
-    """Ask at every step that ``run`` does not hold yet; episodes in the steps' order.
-
-    Args:
-        least: an edit less sure than this is not shown.
-    """
+    """Ask at every step that ``run`` does not hold yet; episodes in the steps' order."""
     for done, step in enumerate(steps, 1):
         if step.id not in run.episodes:
-            request = request_for(step, max_tokens, seed)
-            run.add(episode(step, answer(model, request, time.perf_counter, plan=plan), least))
+            run.add(ask(model, step, asking))
         progress(done, len(steps))
     return [run.episodes[step.id] for step in steps]
 
 
+def ask(model: Model, step: Step, asking: Asking) -> Episode:
+    """One step, asked and judged."""
+    asked = ask_for(step, asking)
+    if asking.writes:
+        said = answer(model, asked.request, time.perf_counter, plan=asking.plan)
+        found = episode(step, asked.answered(said), asking.least)
+    else:
+        found = _about(step)
+    wanted = changed_lines(step.text, step.wanted)
+    reached = asked.region[0] <= wanted[0] and wanted[1] <= asked.region[1]
+    return {
+        **found,
+        "reached": reached if step.kind != "nothing left" else None,
+        "parts": asked.parts,
+        **_likelihood(model, step, asked),
+    }
+
+
+def _likelihood(model: Model, step: Step, asked: Asked) -> Episode:
+    """Nats and tokens of the true edit, None where the region does not reach it; and nats of
+    changing nothing where that is right."""
+    nothing: Episode = {"nats": None, "wanted_tokens": None, "nats_quiet": None}
+    if not knows(model):
+        return nothing
+    if step.kind == "nothing left":
+        return nothing | {"nats_quiet": nats_of_nothing(model, asked.request)}
+    first, last = changed_lines(step.text, step.wanted)
+    above = asked.region[0] - (asked.request.region or asked.region)[0]  # lines cut off
+    new = lines_written(step.text, step.wanted)
+    found = nats_of(model, asked.request, first - above, last - above, new)
+    return nothing if found is None else nothing | {"nats": found[0], "wanted_tokens": found[1]}
+
+
+def _about(step: Step) -> Episode:
+    return {"id": step.id, "group": step.group, "language": step.language, "kind": step.kind}
+
+
 def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
-    """What came of one step. Fields that do not apply are None; ``exact`` and ``place`` are of the
-    likeliest edit, shown or not."""
+    """What came of one step. Fields that do not apply are None; ``exact``, ``place`` and ``chrf``
+    are of the likeliest edit, shown or not."""
     first = said.candidates[0] if said.candidates else None
     shown = first is not None and first.confidence.mean >= least
     found = step.text
@@ -92,14 +136,12 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
     wanted_lines = changed_lines(step.text, step.wanted)
     overlaps = first is not None and overlap(changed_lines(step.text, found), wanted_lines)
     return {
-        "id": step.id,
-        "group": step.group,
-        "language": step.language,
-        "kind": step.kind,
+        **_about(step),
         "expected": change_of(step.text, step.wanted),
         "found": change_of(step.text, found),
         "exact": exact if to_do else None,
         "place": overlaps if to_do else None,
+        "chrf": delta_chrf(step.text, [step.wanted], found) if to_do else None,
         "shown": shown if to_do else None,
         "exact_shown": exact if to_do and shown else None,
         "place_shown": overlaps if to_do and shown else None,
@@ -121,9 +163,14 @@ def changed_lines(before: str, after: str) -> tuple[int, int]:
 def change_of(before: str, after: str) -> dict[str, int | str]:
     """The change in short, for people who read the run's file."""
     first, last = changed_lines(before, after)
+    return {"first": first, "last": last, "text": "\n".join(lines_written(before, after))}
+
+
+def lines_written(before: str, after: str) -> list[str]:
+    """The lines of ``after`` in place of :func:`changed_lines`."""
+    first, last = changed_lines(before, after)
     new = after.split("\n")
-    kept = len(before.split("\n")) - last
-    return {"first": first, "last": last, "text": "\n".join(new[first : len(new) - kept])}
+    return new[first : len(new) - (before.count("\n") + 1 - last)]
 
 
 def overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:

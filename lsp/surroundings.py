@@ -12,11 +12,11 @@ from pathlib import Path
 
 from ..model.records import RecentEdit, RelatedFile, Task
 from . import rules
-from .context import BUDGET, Context, Gathered, OpenFile, View
+from .context import BUDGET, KINDS, Context, Gathered, OpenFile, View
 from .documents import Document
 from .indexer import Indexer
 from .paths import shown_path
-from .pieces import Diagnostic
+from .pieces import Diagnostic, PieceKind
 from .places import OpenText
 from .requests import Query
 from .settings import LspSettings
@@ -33,6 +33,7 @@ class Surroundings:
         edits: the user's newest, oldest first.
         budget: tokens of a prompt; None while the model has not told.
         background: index in a thread of its own; else only where :meth:`catch_up` is called.
+        kinds: of excerpts; evaluations leave some out.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Surroundings:
         edits: Callable[[], tuple[RecentEdit, ...]] = tuple,
         budget: Callable[[], int | None] = lambda: None,
         background: bool = True,
+        kinds: frozenset[PieceKind] = KINDS,
     ) -> None:
         self._documents = documents
         self._folders = folders
@@ -52,7 +54,7 @@ class Surroundings:
         self._edits = edits
         self._budget = budget
         self._indexer = Indexer(self._refuse, clock, background=background)
-        self._context = Context(self._indexer, self._refuse)
+        self._context = Context(self._indexer, self._refuse, kinds)
         self._diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
         self._paths: dict[str, str] = {}
         self._last: tuple[View, Gathered] | None = None

@@ -10,7 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from redraft.evals.ablation import ALL, COMPARED, SHOWN, Arm
 from redraft.evals.compare import Difference
+from redraft.evals.edits import METRICS
 from redraft.evals.perplexity import Cell
 from redraft.evals.runs import RunFile
 from redraft.evals.tables import Table
@@ -39,6 +41,33 @@ def show_perplexity(run: RunFile, cells: list[Cell], json_file: Path | None) -> 
         drawn.add_row(f"{cell.length:,}", cell.scaling, span, f"{figure.n:,}")
     _print(drawn)
     _write_json(json_file, _summary(run) | {"cells": [asdict(cell) for cell in cells]})
+
+
+def show_arms(run: RunFile, arms: list[Arm], json_file: Path | None) -> None:
+    """The table of an ablation: what was left out, how it did, and the paired difference."""
+    _say_settings(run)
+    shown = [metric for metric in METRICS if metric.name in SHOWN]
+    against = [f"{field} - {ALL}" for field in COMPARED]
+    headings = ("without", "n", *(metric.name for metric in shown), *against, "prompt tokens")
+    drawn = _empty("next edit, with kinds of context left out", *headings)
+    for arm in arms:
+        tokens = f"{arm.prompt_tokens:.0f}" if arm.prompt_tokens is not None else "–"
+        figures = [metric.show(arm.figures[metric.name]) for metric in shown]
+        changes = [_change(arm.against_all.get(field)) for field in COMPARED]
+        drawn.add_row(arm.name, f"{arm.n:,}", *figures, *changes, tokens)
+    _print(drawn)
+    _write_json(json_file, _summary(run) | {"arms": [asdict(arm) for arm in arms]})
+
+
+def _change(one: Difference | None) -> str:
+    if one is None or one.difference.value is None:
+        return "–"
+    figure = one.difference
+    scale, unit, digits = (100, " %", 1) if one.share else (1, "", 2)
+    low, high = (figure.low or 0.0) * scale, (figure.high or 0.0) * scale
+    return (
+        f"{(figure.value or 0.0) * scale:+.{digits}f}{unit} [{low:+.{digits}f}, {high:+.{digits}f}]"
+    )
 
 
 def _say_settings(run: RunFile) -> None:

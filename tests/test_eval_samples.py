@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from conftest import write_lines
-from redraft.evals.edits import changed_lines, episode, overlap, request_for
+from redraft.evals.edits import Asking, ask_for, changed_lines, episode, overlap
 from redraft.evals.gaps import gaps_of, human_eval
+from redraft.evals.plans import PLANS
 from redraft.evals.samples import Change, fingerprint, in_turn, read_changes
-from redraft.evals.steps import HISTORY, Step, steps_of
+from redraft.evals.steps import Step, steps_of
+from redraft.lsp.history import SHOWN_EDITS
 from redraft.model.errors import SettingsError
 from redraft.model.prompt import window
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
@@ -127,7 +129,7 @@ def test_a_moment_lies_between_the_commits_two_sides() -> None:
         state = step.text.split("\n")
         assert all(line in lines[str(i)] for i, line in enumerate(state))
         made = sum(line != old for line, old in zip(state, OLD, strict=True))
-        assert made >= 1 and 1 <= len(step.edits) <= HISTORY
+        assert made >= 1 and 1 <= len(step.edits) <= SHOWN_EDITS
         if step.kind == "nothing left":
             assert step.text == step.wanted == "\n".join(NEW)
         else:
@@ -158,9 +160,12 @@ def test_a_commit_of_one_hunk_has_no_moment() -> None:
 
 def test_no_range_is_revealed_and_the_history_is_sent() -> None:
     step = some_steps(1)[0]
-    request = request_for(step, 64, 0)
-    assert (request.task, request.region, request.edits) == ("next_edit", None, step.edits)
+    request = ask_for(step, Asking(PLANS["medium"], 512, 64, 0)).request
+    assert (request.task, request.edits) == ("next_edit", step.edits)
     assert (request.text, request.cursor) == (step.text, step.cursor)
+    assert (request.min_tokens, request.max_tokens, request.context_tokens) == (1, 64, 512)
+    line = step.text.count("\n", 0, step.cursor)
+    assert request.region is not None and request.region[0] <= line < request.region[1]
 
 
 # --- judging edits --------------------------------------------------------------------------------
@@ -244,6 +249,6 @@ def test_a_request_is_one_that_the_engine_takes() -> None:
     from redraft.model.checks import check_request
 
     for step in some_steps(3):
-        request = request_for(step, 128, 0)
+        request = ask_for(step, Asking(PLANS["medium"], 1_024, 128, 0)).request
         assert isinstance(request, EditRequest)
         check_request(request)

@@ -1,0 +1,145 @@
+"""What the language server gathers at a moment of a commit, and the same with parts left out.
+
+Runs the server's own context: the commit's other files are open documents, those edited before were
+looked at, and what it would choose goes into the request. Any kind of context can be switched off,
+so that its worth shows. Knows nothing of models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from redraft.lsp.context import KINDS as PIECES
+from redraft.lsp.documents import Documents
+from redraft.lsp.pieces import PieceKind
+from redraft.lsp.requests import PlainContext, Query, next_edit
+from redraft.lsp.settings import LspSettings
+from redraft.lsp.surroundings import Surroundings
+from redraft.model.errors import SettingsError
+from redraft.model.records import EditRequest, Prediction
+
+from .steps import Step
+
+#: What can be left out. ``region`` is the choice of lines by syntax, in place of which a window of
+#: fixed lines is taken; ``far`` the lines of the file outside of it. Commits tell no diagnostics.
+Kind = Literal["history", "definitions", "imports", "viewed", "region", "far"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+RELATED: tuple[Kind, ...] = ("definitions", "imports", "viewed")  # all excerpts of other files
+
+_EXCERPTS: dict[Kind, PieceKind] = {
+    "definitions": "definition",
+    "imports": "import",
+    "viewed": "viewed",
+}
+_ROOT = "file:///w"
+_LOOKED_S = 30.0  # from a look at another file to the moment
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, and how to read its answer."""
+
+    request: EditRequest
+    offset: int  # of ``request.text`` within the document
+    region: tuple[int, int]  # 0-based lines [first, last) of the document
+    parts: dict[str, int]  # how many recent edits and excerpts of each kind it shows
+
+    def answered(self, said: Prediction) -> Prediction:
+        """The prediction for the whole document."""
+        moved = tuple(
+            replace(each, start=each.start + self.offset, end=each.end + self.offset)
+            for each in said.candidates
+        )
+        return replace(said, candidates=moved)
+
+
+def kinds_named(names: Collection[str]) -> frozenset[Kind]:
+    """The kinds that people name; "related" means all excerpts of other files.
+
+    Raises:
+        SettingsError: there is no such kind.
+    """
+    known: dict[str, tuple[Kind, ...]] = {kind: (kind,) for kind in KINDS} | {"related": RELATED}
+    for name in names:
+        if name not in known:
+            raise SettingsError(
+                f"{name!r} is no kind of context. Leave out any of {', '.join(known)}."
+            )
+    return frozenset(kind for name in names for kind in known[name])
+
+
+def gather(step: Step, budget: int, without: Collection[Kind] = ()) -> Asked:
+    """What the server would ask the model at ``step``.
+
+    Args:
+        budget: tokens of the prompt.
+        without: kinds to leave out.
+    """
+    clock = _Clock()
+    documents = Documents()
+    for other in step.others:
+        documents.open(_uri(other.path), other.text, 0, other.language)
+    document = documents.open(_uri(step.path), step.text, 0, step.language)
+    edits = () if "history" in without else step.edits
+    kinds = PIECES - {_EXCERPTS[kind] for kind in without if kind in _EXCERPTS}
+    settings = LspSettings(context_tokens=budget)
+    around = Surroundings(
+        documents.all,
+        lambda: [_ROOT],
+        lambda: settings,
+        clock.read,
+        edits=lambda: edits,
+        background=False,
+        kinds=kinds,
+    )
+    for other in step.others:
+        if other.cursor is not None:
+            around.related(_query(other.path, other.language, other.text, other.cursor), "infill")
+    clock.now_s += _LOOKED_S
+    query = replace(
+        _query(step.path, step.language, step.text, step.cursor), revision=document.revision
+    )
+    around.related(query, "next_edit")  # from here on it knows of all documents
+    around.catch_up()
+    around.exclusions_changed()  # chosen anew, with all of them read
+    gathered = around.gathered(query)
+    region = PlainContext().region(query) if "region" in without else gathered.region.lines
+    request = replace(next_edit(query, settings, region), edits=edits, related=gathered.related)
+    parts = {"edit": len(edits)} | dict.fromkeys(sorted(PIECES), 0)
+    for piece in gathered.pieces:
+        parts[piece.kind] += 1
+    if "far" not in without:
+        return Asked(request, 0, region, parts)
+    return Asked(*_cropped(request, region), region, parts)
+
+
+def _cropped(request: EditRequest, region: tuple[int, int]) -> tuple[EditRequest, int]:
+    """The request with the region as its whole text, and where that begins."""
+    lines = request.text.split("\n")
+    first, last = region
+    offset = sum(len(line) + 1 for line in lines[:first])
+    text = "\n".join(lines[first:last])
+    cursor = min(max(0, request.cursor - offset), len(text))
+    return replace(request, text=text, cursor=cursor, region=(0, last - first)), offset
+
+
+class _Clock:
+    """Stands still unless it is turned."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def read(self) -> float:
+        return self.now_s
+
+
+def _uri(path: str) -> str:
+    from urllib.parse import quote
+
+    return f"{_ROOT}/{quote(path)}"
+
+
+def _query(path: str, language: str, text: str, cursor: int) -> Query:
+    return Query(_uri(path), path, language, text, cursor, 0)
