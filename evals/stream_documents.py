@@ -29,6 +29,7 @@ from .stream_format import (
 
 _UTF16 = "utf-16-le"
 _KEEP = "surrogatepass"
+_LINE_END = "\r\n".encode(_UTF16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +158,18 @@ class Documents:
         for edit in reversed(event.edits):
             put = edit.text.encode(_UTF16, _KEEP)
             old = found.data[2 * edit.start : 2 * edit.end]
-            # What an editor writes anew as it was stays whose it was: many replace the whole line
-            # to accept a suggestion, or the word to complete it.
-            head = common_head(old, put) // 2
-            tail = common_tail(old, put, min(len(old), len(put)) - 2 * head) // 2
+            head, tail = (0, 0) if event.is_typed else _unchanged(old, put)
             run = _Run(len(put) // 2 - head - tail, event.source)
             _splice(found.runs, edit.start + head, edit.end - tail, run)
             found.data = found.data[: 2 * edit.start] + put + found.data[2 * edit.end :]
         found.text, found.version = None, event.version
+
+
+def _unchanged(old: bytes, put: bytes) -> tuple[int, int]:
+    """How many code units at either end are written anew as they were, and so stay whose they were:
+    many editors replace a whole line to accept a suggestion."""
+    head = common_head(old, put) // 2
+    return head, common_tail(old, put, min(len(old), len(put)) - 2 * head) // 2
 
 
 def check_edits(event: Changed, length: int) -> None:
@@ -218,11 +223,36 @@ def typed_spans(documents: Documents, document: int) -> tuple[Span, ...]:
 def content_changes(text: str, edits: Sequence[TextEdit]) -> tuple[Change, ...]:
     """Edits of ``text`` as a language client would send them: the last place first, so that each
     holds in what the one before it left."""
+    data = text.encode(_UTF16, _KEEP)
     starts = _line_starts(text)
     return tuple(
         Change(edit.text, Range(_position(starts, edit.start), _position(starts, edit.end)))
-        for edit in reversed(edits)
+        for edit in reversed(_outside_line_ends(data, edits))
     )
+
+
+def _outside_line_ends(data: bytes, edits: Sequence[TextEdit]) -> list[TextEdit]:
+    """The same edits, with none beginning or ending between "\\r" and "\\n": a language server's
+    positions do not reach there."""
+    found: list[TextEdit] = []
+    for edit in edits:
+        if found and found[-1].end == edit.start and _is_within_line_end(data, edit.start):
+            edit = TextEdit(found[-1].start, edit.end, found.pop().text + edit.text)
+        found.append(edit)
+    return [_widened(data, edit) for edit in found]
+
+
+def _widened(data: bytes, edit: TextEdit) -> TextEdit:
+    start, end, text = edit.start, edit.end, edit.text
+    if _is_within_line_end(data, start):
+        start, text = start - 1, "\r" + text
+    if _is_within_line_end(data, end):
+        end, text = end + 1, text + "\n"
+    return TextEdit(start, end, text)
+
+
+def _is_within_line_end(data: bytes, offset: int) -> bool:
+    return offset > 0 and data[2 * offset - 2 : 2 * offset + 2] == _LINE_END
 
 
 def _line_starts(text: str) -> list[int]:
