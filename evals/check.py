@@ -1,10 +1,10 @@
 """Runs held against the accepted scores: ``redraft eval check``.
 
-``baseline.json`` holds, for each way of asking, the accepted figures with their n and intervals and
-the command that made them. A score has fallen when the whole 95 % interval of its difference lies
-below zero; the interval is put together from those of both figures (the square-and-add method of
-Zou and Donner, https://doi.org/10.1002/sim.2779; for two shares with Wilson's intervals that is
-Newcombe's). Runs nothing itself.
+``baseline.json`` holds, for each way of asking, the accepted figures of at least 50 episodes with
+their n and intervals and the command that made them. A score has fallen when the whole 95 %
+interval of its difference lies below zero; the interval is put together from those of both figures
+(the square-and-add method of Zou and Donner, https://doi.org/10.1002/sim.2779; for two shares with
+Wilson's intervals that is Newcombe's). Runs nothing itself.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import numpy as np
 from redraft.model.errors import SettingsError
 
 from .intervals import LEAST, Figure, unmeasured
-from .report import NamedRun
-from .report_figures import Cell, Resampling, figures
-from .report_views import benchmark_of
+from .report import NamedRun, draws_of
+from .report_figures import Cell, figures
+from .report_views import Benchmark, benchmark_of
 from .runs import RunFile
 from .tables import Metric
 
@@ -91,7 +91,8 @@ def accept(runs: Sequence[NamedRun], path: Path = ACCEPTED, seed: int = 0) -> li
         if not entry["scores"]:
             raise SettingsError(
                 f"{run.name} holds no score to accept ({entry['episodes']} episodes, benchmark "
-                f"{entry['asked'].get('benchmark')!r}). Name a finished run of infill or edits."
+                f"{entry['asked'].get('benchmark')!r}). Name a finished run of infill, edits or "
+                f"replay with at least {LEAST} episodes."
             )
         made.append(entry)
         entries[_key(entry["asked"])] = entry
@@ -153,15 +154,20 @@ def difference_of(before: Figure, after: Figure) -> Figure:
 
 def scores(run: NamedRun, seed: int = 0) -> dict[str, Figure]:
     """The guarded figures of a run, by name; only those that it has."""
-    episodes, metrics = run.episodes, _guarded(run)
+    benchmark, metrics = _benchmark(run), _guarded(run)
+    episodes = benchmark.grouped(run.episodes)
     everything = np.ones(len(episodes), np.bool_)
-    draws = Resampling([each.get("group", each["id"]) for each in episodes], seed)
+    draws = draws_of(benchmark, episodes, seed)
     found = figures(episodes, [Cell(metric, everything) for metric in metrics], draws)
     return {m.name: one for m, one in zip(metrics, found, strict=True) if one.measured}
 
 
+def _benchmark(run: NamedRun) -> Benchmark:
+    return benchmark_of(str(run.file.settings.get("benchmark", "")), run.episodes)
+
+
 def _guarded(run: NamedRun) -> list[Metric]:
-    benchmark = benchmark_of(str(run.file.settings.get("benchmark", "")), run.episodes)
+    benchmark = _benchmark(run)
     return [metric for metric in benchmark.metrics if metric.field in benchmark.guarded]
 
 
@@ -185,7 +191,9 @@ def _entry(run: NamedRun, seed: int) -> Entry:
         "commit": machine.get("commit", ""),
         "date": machine.get("date", ""),
         "episodes": len(run.episodes),
-        "scores": {name: asdict(figure) for name, figure in scores(run, seed).items()},
+        "scores": {
+            name: asdict(figure) for name, figure in scores(run, seed).items() if figure.n >= LEAST
+        },
     }
 
 

@@ -7,7 +7,7 @@ out is plain data, written beside the page as JSON. Knows nothing of HTML.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,12 +88,24 @@ def build(runs: Sequence[NamedRun], seed: int = 0) -> list[Section]:
     """
     if not runs:
         raise SettingsError("Name at least one file that 'redraft eval … --out' wrote.")
-    held: dict[tuple[str, str], list[NamedRun]] = {}
+    held: dict[tuple[str, str, bool], list[NamedRun]] = {}
     for run in runs:
         settings = run.file.settings
-        key = str(settings.get("benchmark", "?")), str(settings.get("source", ""))
-        held.setdefault(key, []).append(run)
-    return [_section(name, source, tuple(some), seed) for (name, source), some in held.items()]
+        name, source = str(settings.get("benchmark", "?")), str(settings.get("source", ""))
+        for simulated, part in _split(run):
+            held.setdefault((name, source, simulated), []).append(part)
+    return [_section(name, source, tuple(some), seed) for (name, source, _), some in held.items()]
+
+
+def _split(run: NamedRun) -> list[tuple[bool, NamedRun]]:
+    """A replay's recordings of people and its streams made from commits are never told together."""
+    parts: dict[bool, dict[str, Episode]] = {}
+    for name, each in run.file.episodes.items():
+        parts.setdefault(bool(each.get("simulated")), {})[name] = each
+    return [
+        (simulated, NamedRun(run.name, replace(run.file, episodes=some)))
+        for simulated, some in (parts or {False: {}}).items()
+    ]
 
 
 def _section(name: str, source: str, runs: tuple[NamedRun, ...], seed: int) -> Section:
@@ -103,7 +115,7 @@ def _section(name: str, source: str, runs: tuple[NamedRun, ...], seed: int) -> S
     measured, overall, parted = [], [], []
     labels = [_labels(label, every) for _, label in benchmark.parts]
     for run in runs:
-        draws = Resampling([each.get("group", each["id"]) for each in run.episodes], seed)
+        draws = draws_of(benchmark, run.episodes, seed)
         measured.append(_measured(benchmark, run.episodes, draws))
         whole, by_part = _tables(benchmark, metrics, labels, run.episodes, draws)
         overall.append(whole)
@@ -114,6 +126,11 @@ def _section(name: str, source: str, runs: tuple[NamedRun, ...], seed: int) -> S
         parts=tuple(_parts(benchmark, metrics, labels, parted)),
         differences=tuple(_against(runs[0], run, seed) for run in runs[1:]),
     )  # fmt: skip
+
+
+def draws_of(benchmark: Benchmark, episodes: Sequence[Episode], seed: int) -> Resampling:
+    """By the benchmark's groups."""
+    return Resampling([each.get("group", each["id"]) for each in benchmark.grouped(episodes)], seed)
 
 
 def _known(metric: Metric, episodes: Sequence[Episode]) -> bool:

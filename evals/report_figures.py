@@ -86,8 +86,25 @@ class Cell:
 def figures(episodes: Sequence[Episode], cells: Sequence[Cell], draws: Resampling) -> list[Figure]:
     """Every cell's value and interval.
 
-    A share that is 0 or 1 has Wilson's interval: resampling equal values finds no spread.
+    A share that is 0 or 1 has Wilson's interval: resampling equal values finds no spread. Metrics
+    that are no share, mean or ratio reckon for themselves.
     """
+    found = iter(_figures(episodes, [cell for cell in cells if not _special(cell.metric)], draws))
+    return [
+        _alone(episodes, cell, draws) if _special(cell.metric) else next(found) for cell in cells
+    ]
+
+
+def _special(metric: Metric) -> bool:
+    return metric.kind != "share" and type(metric).figure is not Metric.figure
+
+
+def _alone(episodes: Sequence[Episode], cell: Cell, draws: Resampling) -> Figure:
+    some = [each for each, is_in in zip(episodes, cell.members, strict=True) if is_in]
+    return cell.metric.figure(some, cell.least, draws.seed)
+
+
+def _figures(episodes: Sequence[Episode], cells: Sequence[Cell], draws: Resampling) -> list[Figure]:
     if not cells:
         return []
     tops = np.zeros((len(episodes), len(cells)))

@@ -284,8 +284,31 @@ def _charts(section: Section) -> Iterator[str]:
         for title, chart, caption in drawn
         if chart
     )
+    if stages := _stages(section):
+        cards += _card(stages)
     if cards:
         yield f'<div class="charts">{cards}</div>'
+
+
+def _stages(section: Section) -> str:
+    """Where the time goes; "" where only the whole is known."""
+    names = list(dict.fromkeys(name for one in section.measured for name in one.stages))
+    if len(names) < 2:
+        return ""
+    head = "".join(f"<th>{_named(i, run)}</th>" for i, run in enumerate(section.runs))
+    rows = []
+    for name in names:
+        cells = "".join(f"<td>{_times_of(one, name)}</td>" for one in section.measured)
+        rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
+    return (
+        f"<h3>Latency by stage, ms, p50 / p95</h3><table><thead><tr><th></th>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _times_of(measured: Measured, stage: str) -> str:
+    found = measured.stages.get(stage)
+    return f"{found.p50:,.0f} / {found.p95:,.0f}" if found is not None else "–"
 
 
 def _whole(measured: Measured) -> Any:

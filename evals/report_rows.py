@@ -21,8 +21,8 @@ COLUMNS = (
 )  # fmt: skip
 #: Fields told beside an episode, where it has them.
 FACTS = (
-    "kind", "group", "answer_tokens", "detail", "reason", "similarity", "delta_chrf", "kept",
-    "tokens", "steps", "prompt_tokens", "cut",
+    "kind", "task", "group", "answer_tokens", "detail", "reason", "similarity", "chrf",
+    "delta_chrf", "tokens", "steps", "prompt_tokens", "cut",
 )  # fmt: skip
 MOST_CHARS = 600  # of a fact
 
@@ -98,6 +98,9 @@ def _scene(each: Episode) -> dict[str, Any]:
     scene: dict[str, Any] = {"path": "", "line": 0, "above": "", "was": "", "below": ""}
     if isinstance(each.get("scene"), dict):
         return scene | {"predicted": "", "expected": ""} | each["scene"]
+    if "suggested" in each:  # a repeated suggestion
+        moved = {"was": _text(each.get("was")), "predicted": _text(each["suggested"])}
+        return scene | {"path": str(each.get("path", "")), "expected": ""} | moved
     expected, found = each.get("expected", ""), each.get("found", each.get("completion", ""))
     line = expected["first"] if isinstance(expected, dict) else 0
     texts = {"predicted": _text(found), "expected": _text(expected)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from . import edits, infill
+from . import edits, infill, replay_tables
 from .runs import Episode
 from .scoring import length_class
 from .tables import Metric
@@ -18,6 +18,8 @@ Label = Callable[[Episode], str]
 
 #: Classes of how much the truth changes, in lines.
 LINE_CLASSES = ((1, "1 line"), (3, "2-3 lines"), (6, "4-6 lines"))
+#: Classes of how long a suggestion is, in characters.
+CHARACTER_CLASSES = (10, 40, 120)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Benchmark:
     guarded: tuple[str, ...]  # fields of which less is worse: what 'redraft eval check' holds
     view: Callable[[Episode], View]
     stages: tuple[str, ...] = field(default=("total_ms",))  # the first is the whole
+    #: The episodes with the groups that intervals resample.
+    grouped: Callable[[Sequence[Episode]], list[Episode]] = field(default=list)
 
 
 # --- infill ---------------------------------------------------------------------------------------
@@ -126,10 +130,70 @@ EDITS = Benchmark(
         ("lines of the true change", _edit_length),
         ("where the next edit is", lambda each: str(each.get("kind", "?"))),
     ),
-    guarded=("exact", "place", "place_shown", "delta_chrf", "quiet", "tokens"),
+    guarded=("exact", "place", "place_shown", "chrf", "quiet", "tokens"),
     view=_edits_view,
     stages=("total_ms", "denoise_ms"),
 )
+
+
+# --- replay ---------------------------------------------------------------------------------------
+
+
+def _replay_view(each: Episode) -> View:
+    """Moments that repeat a suggestion are judged with the first, and those that a rule keeps from
+    being shown are in no curve: no threshold lets them pass."""
+    shown, exact = bool(each["shown"]), each.get("exact")
+    right = None if each.get("barred") or each.get("repeat") else exact
+    if not shown:
+        outcome = "held back" if each.get("confidence") is not None else "nothing to show"
+    elif each.get("repeat"):
+        outcome = "the same again"
+    elif exact is None:
+        outcome = "cannot be told"
+    else:
+        near = "begun alike" if each.get("prefix") else "not written"
+        outcome = "written" if exact else near
+    return View(shown, right, exact, each.get("confidence"), outcome)
+
+
+def _suggestion_length(each: Episode) -> str:
+    size, low = len(str(each.get("suggested") or "")), 1
+    if not size:
+        return "no text"
+    for high in CHARACTER_CLASSES:
+        if size <= high:
+            return f"{low}-{high} characters"
+        low = high + 1
+    return f"{low}+ characters"
+
+
+def _replay(simulated: bool) -> Benchmark:
+    told = replay_tables.metrics(simulated)
+    costs = [one for one in replay_tables.COSTS if not one.field.endswith("_ms")]
+    return Benchmark(
+        title="Simulated streams" if simulated else "Replay",
+        right="the document reaches exactly the suggested text afterwards, soon enough",
+        note="Made from commits: how often the next change was foreseen, never how often people "
+        "accept."
+        if simulated
+        else "What the language server would have shown to whoever made the recording. Offline "
+        "does not predict online. A suggestion counts once, however often it is repeated; read "
+        "acceptance beside the shown rate and the characters kept.",
+        metrics=(*told, *costs),
+        by_part=replay_tables.BY_PART,
+        parts=(
+            ("language", lambda each: str(each.get("language", "?"))),
+            ("length of the suggestion", _suggestion_length),
+            ("kind of suggestion", lambda each: str(each.get("task") or "none")),
+        ),
+        guarded=("accepted", "kept_chars", "delta_chrf", "quiet", "saved", "utility"),
+        view=_replay_view,
+        stages=replay_tables.STAGES,
+        grouped=replay_tables.regrouped,
+    )
+
+
+REPLAY, SIMULATED = _replay(simulated=False), _replay(simulated=True)
 
 
 # --- anything else --------------------------------------------------------------------------------
@@ -168,8 +232,11 @@ def _by_fields(episodes: Sequence[Episode]) -> Benchmark:
     )
 
 
-KNOWN = {"infill": INFILL, "edits": EDITS}
+KNOWN = {"infill": INFILL, "edits": EDITS, "replay": REPLAY}
 
 
 def benchmark_of(name: str, episodes: Sequence[Episode]) -> Benchmark:
+    """What is known of a benchmark; episodes of a replay are all simulated or none is."""
+    if name == "replay" and episodes and episodes[0].get("simulated"):
+        return SIMULATED
     return KNOWN.get(name) or _by_fields(episodes)

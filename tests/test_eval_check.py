@@ -76,6 +76,14 @@ def test_what_cannot_be_told_does_not_pass(tmp_path: Path) -> None:
     assert verdicts(lost, path) == {"pass@1": "missing", "exact": "holds", "tokens/step": "holds"}
 
 
+def test_a_score_of_few_episodes_is_not_accepted(tmp_path: Path) -> None:
+    path, run = tmp_path / "baseline.json", run_of(300, 66)
+    for place, each in enumerate(run.episodes):
+        each["exact"] = place < 10 if place < 40 else None
+    (entry,) = accept([run], path)
+    assert set(entry["scores"]) == {"pass@1", "tokens/step"}
+
+
 def test_another_way_of_asking_is_not_compared(tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     accept([run_of(100, 20), run_of(100, 30, plan="low")], path)

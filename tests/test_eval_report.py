@@ -175,6 +175,42 @@ def test_an_edit_that_was_not_shown_counts_for_the_curve_alone() -> None:
     ]  # fmt: skip
 
 
+def moment(i: int, **changes: Any) -> dict[str, Any]:
+    shown = i % 2 == 0
+    return {
+        "id": f"m{i}", "group": f"s:{i // 4}", "session": "s", "simulated": False, "path": "a.py",
+        "language": "python", "typed": 3, "shown": shown, "shown_left": shown, "quiet": None,
+        "reason": "", "task": "infill", "repeat": False, "barred": False, "confidence": 0.5,
+        "was": "", "suggested": "x = 1", "saved": 0, "utility": 0.0, "exact": i % 4 == 0,
+        "prefix": True, "accepted": i % 4 == 0 if shown else None, "delta_chrf": 50.0,
+        "requests": 1, "total_ms": 200.0, "queue_ms": 1.0, "answers": [],
+    } | changes  # fmt: skip
+
+
+def test_a_replay_counts_each_suggestion_once() -> None:
+    kinds: list[dict[str, Any]] = [
+        {}, {"repeat": True}, {"barred": True}, {"exact": None}, {"shown": False},
+        {"shown": False, "confidence": None, "exact": None, "suggested": ""},
+    ]  # fmt: skip
+    found = [moment(4, id=str(i), **kind) for i, kind in enumerate(kinds)]
+    (section,) = build([run_of(found, benchmark="replay")])
+    assert [(v.right, v.outcome) for v in section.measured[0].views] == [
+        (True, "written"), (None, "the same again"), (None, "written"), (None, "cannot be told"),
+        (True, "held back"), (None, "nothing to show"),
+    ]  # fmt: skip
+    assert list(section.measured[0].stages) == ["total", "queue"]
+    assert "Latency by stage" in page([section])
+
+
+def test_streams_made_from_commits_are_never_told_with_those_of_people() -> None:
+    found = [moment(i, simulated=i >= 8) for i in range(12)]
+    people, commits = build([run_of(found, benchmark="replay")])
+    assert (people.benchmark.title, commits.benchmark.title) == ("Replay", "Simulated streams")
+    assert (len(people.runs[0].episodes), len(commits.runs[0].episodes)) == (8, 4)
+    assert any("would accept" in metric.name for metric in people.metrics)
+    assert not any("accept" in metric.name for metric in commits.metrics)
+
+
 def test_parts_under_fifty_episodes_are_not_measured() -> None:
     found = [infill_episode(i, language="go" if i < 50 else "rust") for i in range(99)]
     (section,) = build([run_of(found)])
