@@ -24,6 +24,8 @@ from .touched import Touched, touched, written
 MOST_PLACES: dict[Eagerness, int] = {"low": 1, "medium": 2, "high": 4}
 #: ms that all of them together should take. The first one is asked about in any case.
 SEARCH_MS = 2_000.0
+#: Lines from the cursor to an edit up to which its acceptance most likely keeps the region.
+_STEP_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +41,39 @@ class World:
         return touched(self.edits)
 
 
-def after(desk: Desk, query: Query, shown: Suggestion) -> World:
-    """The world in which ``shown`` is accepted, and ``query`` is where that leaves the user."""
+def after(desk: Desk, query: Query, shown: Suggestion) -> World | None:
+    """The world in which ``shown``, offered where ``query`` says, is accepted and took the user
+    along; None: its document is gone."""
+    landed = _landed(desk, query, shown)
+    if landed is None:
+        return None
     start, end, new = shown.whole_lines()
     old, first = shown.text[start:end], shown.text.count("\n", 0, start)
     span = Span(first, tuple(old.split("\n")), tuple(new.split("\n")))
-    edits = desk.history.edits() + if_accepted(query.path, span, shown.result.split("\n"))
-    return World(query, edits[-SHOWN_EDITS:], shown)
+    edits = desk.history.edits() + if_accepted(landed.path, span, shown.result.split("\n"))
+    return World(landed, edits[-SHOWN_EDITS:], shown)
+
+
+def _landed(desk: Desk, query: Query, shown: Suggestion) -> Query | None:
+    """Where acceptance leaves the user."""
+    result, cursor = shown.result, shown.landing
+    if shown.uri == query.uri:
+        first, last = shown.lines
+        away = not first - _STEP_LINES <= query.line < last + _STEP_LINES
+        return replace(query, text=result, cursor=cursor, visiting=away)
+    for document in desk.context.documents():
+        if document.uri == shown.uri:
+            return Query(
+                uri=document.uri,
+                path=document.path,
+                language=document.language,
+                text=result,
+                cursor=cursor,
+                revision=document.revision,
+                other_documents=query.other_documents,
+                visiting=True,
+            )
+    return None
 
 
 def others(desk: Desk, uri: str, accepted: Suggestion | None = None) -> int:

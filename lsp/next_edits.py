@@ -14,6 +14,7 @@ from ..model.records import Candidate, Prediction
 from . import edit_rules, elsewhere, requests
 from .decisions import Abstain, Ask, Decision, Desk, Show
 from .elsewhere import World
+from .history import Happening
 from .memory import Key, key_of
 from .places import follows
 from .requests import Query
@@ -37,6 +38,7 @@ class _State:
     foreseen: dict[_Text | Key, Prediction] = field(default_factory=dict)  # what follows the shown
     foreseen_for: str = ""  # edit of this id, once it is accepted
     chain: tuple[_Text, str] | None = None  # what acceptance made of the text, and its chain
+    accepted: Suggestion | None = None  # just now: an undo takes it back
 
 
 class NextEdits:
@@ -48,11 +50,15 @@ class NextEdits:
 
     # --- events ----------------------------------------------------------------------------
 
-    def changed(self, uri: str, text: Callable[[], str]) -> None:
+    def changed(self, uri: str, text: Callable[[], str], happened: Happening) -> None:
         """A document changed; ``text`` gives what it is now."""
         state = self._states.get(uri)
         if state is None:
             return
+        if happened == "undo":
+            self._undone(state, text())
+        elif happened != "accepted":
+            state.accepted = None
         if state.overtaken is not None:
             followed = state.overtaken.followed(text())
             state.overtaken = followed[0] if followed else None
@@ -62,16 +68,28 @@ class NextEdits:
             if showing is not None and showing.id == away.id:
                 self._desk.outcomes.dismiss(away.uri)
 
+    def _undone(self, state: _State, text: str) -> None:
+        """The user takes back what they did: what followed from it holds no longer, and a
+        suggestion that they took back is one they turned down."""
+        state.overtaken = None
+        accepted = state.accepted
+        if accepted is not None and accepted.text == text:
+            self._desk.rejections.note(accepted, self._desk.clock())
+            state.accepted = None
+
     def waits(self, uri: str) -> bool:
         """Does anything here depend on what the document changes into?"""
         state = self._states.get(uri)
-        return state is not None and (state.overtaken is not None or state.away is not None)
+        waiting = state and (state.overtaken, state.away, state.accepted)
+        return waiting is not None and any(waiting)
 
     def closed(self, uri: str) -> None:
         self._states.pop(uri, None)
 
     def accepted(self, suggestion: Suggestion) -> None:
-        self._state(suggestion.uri).chain = (_which(suggestion.result), suggestion.chain)
+        state = self._state(suggestion.uri)
+        state.chain = (_which(suggestion.result), suggestion.chain)
+        state.accepted = suggestion
         if suggestion.origin is None:
             return
         origin = self._state(suggestion.origin[0])
@@ -141,7 +159,7 @@ class NextEdits:
     def _look_elsewhere(self, world: World, near: tuple[int, int], nearly: Abstain) -> Decision:
         """What is known of the places that the last edit bears on, or which to ask about; the
         region around the cursor has no edit."""
-        told = []
+        told = [nearly.reason.rstrip(".")]
         for ask in elsewhere.questions(self._desk, world, near):
             known, reason = self._known(ask)
             if known is None:
@@ -150,7 +168,7 @@ class NextEdits:
             if isinstance(decision, Show):
                 return self._show(decision, world.query)
             told.append(f"{elsewhere.where(ask)}: {decision.reason}")
-        return replace(nearly, reason="; ".join([nearly.reason, *told]))
+        return replace(nearly, reason="; ".join(told)) if len(told) > 1 else nearly
 
     def _known(self, ask: Ask, key: _Text | None = None) -> tuple[Prediction | None, str]:
         """The answer to a question, where there is no need to ask it."""
@@ -185,11 +203,17 @@ class NextEdits:
         decision = self._judge(ask, prediction, "from the model")
         if revision != ask.query.revision:
             if isinstance(decision, Show):
-                followed = decision.suggestion.followed(text())
-                self._state(ask.query.uri).overtaken = followed[0] if followed else None
+                self._overtaken(decision.suggestion, text())
                 self._desk.outcomes.cancelled(decision.suggestion)
             return stale
         return self._show(decision, ask.query)
+
+    def _overtaken(self, suggestion: Suggestion, text: str) -> None:
+        """Its answer came too late for its text. Whatever was typed meanwhile, it may still hold;
+        not where the user takes back what it follows from."""
+        followed = suggestion.followed(text)
+        undone = self._desk.history.happened(suggestion.uri) == "undo"
+        self._state(suggestion.uri).overtaken = followed[0] if followed and not undone else None
 
     def _has_ghost(self, query: Query) -> bool:
         showing = self._desk.outcomes.showing(query.uri)
@@ -299,12 +323,9 @@ class NextEdits:
         state = self._state(shown.uri)
         if state.foreseen_for != shown.id:
             state.foreseen, state.foreseen_for = {}, shown.id
-        landed = self._landed(query, shown)
-        if landed is None:
-            return None
-        world = elsewhere.after(desk, landed, shown)
-        ask = self._next_unknown(world)
-        if ask is None:
+        world = elsewhere.after(desk, query, shown)
+        ask = self._next_unknown(world) if world is not None else None
+        if world is None or ask is None:
             return None
         related = desk.context.related(_surroundings(ask), "next_edit")
         request = replace(ask.request, edits=world.edits, related=related)
@@ -333,27 +354,6 @@ class NextEdits:
     def _promises(self, prediction: Prediction) -> bool:
         least = self._desk.settings.edit_threshold
         return any(sureness(candidate) >= least for candidate in prediction.candidates)
-
-    def _landed(self, query: Query, shown: Suggestion) -> Query | None:
-        """Where acceptance of what is ``shown`` leaves the user; None: its document is gone."""
-        result, cursor = shown.result, shown.landing
-        if shown.uri == query.uri:
-            first, last = self._desk.context.region(query)
-            away = not first <= shown.lines[0] < last
-            return replace(query, text=result, cursor=cursor, visiting=away)
-        for document in self._desk.context.documents():
-            if document.uri == shown.uri:
-                return Query(
-                    uri=document.uri,
-                    path=document.path,
-                    language=document.language,
-                    text=result,
-                    cursor=cursor,
-                    revision=document.revision,
-                    other_documents=query.other_documents,
-                    visiting=True,
-                )
-        return None
 
     def foresee(self, ask: Ask, prediction: Prediction) -> None:
         """The answer to a follow-up."""

@@ -13,10 +13,14 @@ from typing import Protocol
 
 from ..model.crop import narrow
 from ..model.prompt import window
-from ..model.records import EditRequest, RelatedFile, Task
+from ..model.records import EditRequest, Quality, RelatedFile, Task
 from . import region, rules
 from .places import OpenText
 from .settings import LspSettings
+
+#: Edits to choose from, where the first may not be shown: what the engine weighs against each other
+#: at that quality anyway.
+CANDIDATES: dict[Quality, int] = {"low": 1, "medium": 3, "high": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +110,5 @@ def next_edit(query: Query, settings: LspSettings, region: tuple[int, int]) -> E
         context_tokens=settings.context_tokens,
         max_tokens=settings.max_tokens,
         quality=settings.quality,
+        candidates=CANDIDATES[settings.quality],
     )

@@ -65,10 +65,12 @@ class Session:
         accepted = False
         if self._outcomes.watches(uri):
             accepted = self._outcomes.document_is(uri, text(), self._desk.clock())
-        if self._edits.waits(uri):
-            self._edits.changed(uri, text)
         self._desk.rejections.changed(uri, splices)
-        self.history.changed(uri, splices, accepted=accepted)
+        happened = self.history.changed(uri, splices, accepted=accepted)
+        if happened == "undo" and self._shows_any_edit(uri):
+            self._outcomes.dismiss(uri)  # it followed from what is taken back
+        if self._edits.waits(uri):
+            self._edits.changed(uri, text, happened)
         self._desk.focused = True  # whoever types is there
 
     def lost(self, uri: str) -> None:
@@ -219,6 +221,10 @@ class Session:
         self._edits.foresee(ask, prediction)
 
     # --- ghost text ------------------------------------------------------------------------
+
+    def _shows_any_edit(self, uri: str) -> bool:
+        showing = self._outcomes.showing(uri)
+        return showing is not None and showing.task == "next_edit"
 
     def _shows_edit(self, query: Query) -> bool:
         showing = self.shown_edit(query.uri, query.text)

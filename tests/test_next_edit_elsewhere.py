@@ -95,7 +95,7 @@ def test_both_reasons_are_told_where_nothing_is_found_elsewhere_either() -> None
     settle(desk, ask, NOTHING)
     line = ask.query.line + 1
     assert reason(desk.session.look_on(desk.query())) == (
-        f"The model would change nothing here.; line {line}: The model would change nothing here."
+        f"The model would change nothing here; line {line}: The model would change nothing here."
     )
 
 

@@ -425,6 +425,45 @@ def test_rejections_lengthen_the_debounce_of_both() -> None:
     assert desk.ask().delay_ms == pytest.approx(150)
 
 
+def test_an_accepted_edit_that_is_undone_does_not_come_back() -> None:
+    desk = edited()
+    show = shown_edit(desk)
+    desk.accept(show)
+    desk.clock.now += 2
+    desk.becomes(show.suggestion.text)
+    assert reason(desk.consider_edit()) == "while undoing or redoing"
+    assert "rejected" in reason(desk.consider_edit(invoked=True))
+    assert desk.outcomes == ["accepted"]
+
+
+def test_an_edit_undone_after_others_is_no_rejection() -> None:
+    desk = edited()
+    show = shown_edit(desk)
+    desk.accept(show)
+    desk.type("  # more")
+    desk.becomes(show.suggestion.text)
+    assert isinstance(desk.consider_edit(invoked=True), Show)
+
+
+def test_an_edit_that_followed_from_what_is_undone_is_dropped() -> None:
+    desk = edited()
+    shown_edit(desk)
+    desk.swap("area(r, pi)", "area(r)")
+    assert desk.outcomes == ["ignored"]
+    desk.type(" ")
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_an_answer_overtaken_by_an_undo_is_dropped() -> None:
+    desk = edited()
+    ask = desk.ask_edit()
+    desk.swap("area(r, pi)", "area(r)")
+    prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
+    desk.session.settle(ask, prediction, desk.revision, 0, lambda: desk.text)
+    desk.type(" ")
+    assert isinstance(desk.consider_edit(), Ask)
+
+
 # --- what is never shown -----------------------------------------------------------------------
 
 
