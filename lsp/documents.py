@@ -92,6 +92,7 @@ class Document:
         self.watcher: Callable[[Change], None] | None = None  # hears of a change before it is made
         self._text: str | None = None
         self._line_end = ""  # "": to be counted
+        self._known_start = (0, 0)  # a line, and the index of its first character
         self._lines, self._ends = split_lines(whole(text))
 
     # --- reading ---------------------------------------------------------------------------
@@ -134,8 +135,20 @@ class Document:
         """The index into :attr:`text`; a place past the end of its line or the file is clamped."""
         if position.line >= len(self._lines):
             return len(self.text)
-        before = sum(map(len, self._lines[: position.line])) + position.line
-        return before + index_at(self._lines[position.line], position.character)
+        return self._start_of(position.line) + index_at(
+            self._lines[position.line], position.character
+        )
+
+    def _start_of(self, line: int) -> int:
+        """The index of a line's first character, counted from the line that was asked for last:
+        from the top it takes a quarter of a millisecond in 10,000 lines."""
+        known, start = self._known_start
+        if line >= known:
+            start += sum(map(len, self._lines[known:line])) + line - known
+        else:
+            start -= sum(map(len, self._lines[line:known])) + known - line
+        self._known_start = line, start
+        return start
 
     def position(self, index: int) -> Position:
         """Where an index into :attr:`text` is."""
@@ -231,6 +244,8 @@ class Document:
         splice = _difference(first, self._lines[first:last], lines)
         if self._ends[first:last] != ends:
             self._line_end = ""
+        if self._known_start[0] > first:
+            self._start_of(first)
         self._lines[first:last] = lines
         self._ends[first:last] = ends
         self._touch()

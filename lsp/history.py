@@ -67,9 +67,11 @@ class Edit:
     snapshot: int  # the snapshot it is based on
     accepted: bool = False
     states: frozenset[int] = frozenset()  # what the document looked like on the way, as key_of()
+    #: As a model is shown it: made once, asked for at every key.
+    shown: tuple[RecentEdit, ...] = field(init=False)
 
-    def as_shown(self) -> tuple[RecentEdit, ...]:
-        return _as_shown(self.path, self.hunks, self.accepted)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shown", _as_shown(self.path, self.hunks, self.accepted))
 
 
 @dataclass(slots=True)
@@ -186,7 +188,7 @@ class History:
         for edit in reversed(self._edits):
             if len(shown) >= most:
                 break
-            shown[:0] = edit.as_shown()
+            shown[:0] = edit.shown
         return tuple(shown[max(0, len(shown) - most) :])
 
     def patches(self, uri: str) -> list[PatchedFile]:

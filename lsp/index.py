@@ -25,6 +25,7 @@ from .imports import family_of, is_meant
 
 TEXT_BYTES = 12_000_000  # of compressed texts kept: about 50 MB of code
 MOST_WORDS = 5_000  # of one file that are remembered
+_UNPACKED = 8  # texts kept as they are: those around the cursor are asked for with every new line
 _TABLE = 1 << 18  # slots in which words are counted by hash; collisions cost little
 _FEW = 50  # files; in a smaller workspace a word is not common because most files have it
 _KINDS: tuple[Kind, ...] = ("function", "method", "type", "value")
@@ -136,8 +137,8 @@ class Snapshot:
     def places(self, name: str, language: str) -> list[Place]:
         """Where files of the same family of languages define ``name``, in order of files."""
         wanted = hash(name)
-        low = int(np.searchsorted(self._names, wanted, "left"))
-        high = int(np.searchsorted(self._names, wanted, "right"))
+        low = int(self._names.searchsorted(wanted, "left"))
+        high = int(self._names.searchsorted(wanted, "right"))
         found = []
         for at in range(low, high):
             entry = self.entries[int(self._owner[at])]
@@ -193,6 +194,7 @@ class Index:
         self._unfit: dict[str, tuple[int, int]] = {}  # stamps of files that are no code
         self._texts: OrderedDict[str, bytes] = OrderedDict()  # compressed, least recent first
         self._held = 0  # bytes of them
+        self._unpacked: OrderedDict[str, tuple[bytes, str]] = OrderedDict()  # asked for last
         self._text_bytes = text_bytes
         self._missed: set[str] = set()
         self._lock = Lock()  # of the texts and of what is missed
@@ -212,6 +214,7 @@ class Index:
     def put_text(self, path: str, text: str, *, keep: bool = True) -> None:
         packed = zlib.compress(text.encode("utf-8", "replace"), 1)
         with self._lock:
+            self._unpacked.pop(path, None)
             self._held -= len(self._texts.pop(path, b""))
             if not keep and self._held + len(packed) > self._text_bytes:
                 return  # what is there was read earlier because it is closer to the user's files
@@ -232,6 +235,7 @@ class Index:
             return
         self.is_stale = True
         with self._lock:
+            self._unpacked.pop(path, None)
             self._held -= len(self._texts.pop(path, b""))
             self._missed.discard(path)
 
@@ -256,7 +260,15 @@ class Index:
                 self._missed.add(path)
                 return None
             self._texts.move_to_end(path)
-        return zlib.decompress(packed).decode("utf-8")
+            known = self._unpacked.get(path)
+            if known is not None and known[0] is packed:
+                return known[1]
+            text = zlib.decompress(packed).decode("utf-8")
+            self._unpacked[path] = packed, text
+            self._unpacked.move_to_end(path)
+            if len(self._unpacked) > _UNPACKED:
+                self._unpacked.popitem(last=False)
+        return text
 
     @property
     def misses(self) -> bool:
