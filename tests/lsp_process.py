@@ -242,7 +242,16 @@ def main() -> int:
                 if request.task == "infill"
                 else rewrite(request, *entry["edit"], confidence=entry.get("confidence", 0.9))
             )
+        if "ghost" in entry:  # whatever is asked, in any order
+            return lambda request: by_rules(request, **entry)
         return getattr(errors, entry["error"], RuntimeError)(entry["message"])
+
+    def by_rules(request: Any, ghost: str, edits: list[list[str]], confidence: float = 0.99) -> Any:
+        """``ghost`` at the cursor; the first of ``edits`` that can be made."""
+        if request.task == "infill":
+            return infill(request, ghost, confidence=confidence)
+        made = (rewrite(request, *edit, confidence=confidence) for edit in edits)
+        return next((each for each in made if each.candidates), rewrite(request, "", ""))
 
     def note(event: str, cursor: int, **more: Any) -> None:
         with log.open("a") as file:

@@ -47,7 +47,8 @@ function withinLines(edit: Edit, old: string[], text: string[]): Layout {
   return { removed, added };
 }
 
-function besideLines(edit: Edit, doc: Lines): Layout {
+function besideLines(given: Edit, doc: Lines): Layout {
+  const edit = aligned(given, doc);
   const first = doc.lineOf(edit.start);
   const last = doc.lineOf(edit.end);
   const head = doc.textOf(first).slice(0, edit.start - doc.startOf(first));
@@ -68,6 +69,20 @@ function besideLines(edit: Edit, doc: Lines): Layout {
   lines[0] = head + lines[0]!;
   lines[lines.length - 1] += tail;
   return { removed, added: [], box: { line: first, lines: dedented(lines) } };
+}
+
+/**
+ * The same edit as one of whole lines, where that can be: of lines that come or go, the least edit
+ * begins behind the indentation that they share with the line below.
+ */
+function aligned(edit: Edit, doc: Lines): Edit {
+  const { start, end, old, text } = edit;
+  const line = doc.lineOf(start);
+  const head = doc.textOf(line).slice(0, start - doc.startOf(line));
+  const slides = (part: string): boolean => part === '' || part.endsWith(head);
+  if (!head || (old && text) || !slides(old) || !slides(text)) return edit;
+  const slid = (part: string): string => part && head + part.slice(0, part.length - head.length);
+  return { start: start - head.length, end: end - head.length, old: slid(old), text: slid(text) };
 }
 
 /** Without the indentation that all lines share: beside the code it only takes room. */
