@@ -1,0 +1,114 @@
+"""``redraft record`` as people call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recording_scene import Scene
+from redraft.lsp.recording_folder import Recordings, recordings_folder
+from redraft.server.cli import app
+from typer.testing import CliRunner, Result
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path / "recordings"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def record(*arguments: str, typed: str = "") -> Result:
+    return CliRunner().invoke(app, ["record", *arguments], input=typed)
+
+
+def said(*arguments: str, typed: str = "") -> str:
+    result = record(*arguments, typed=typed)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def as_json(*arguments: str) -> Any:
+    return json.loads(said(*arguments, "--json"))
+
+
+def refused(*arguments: str) -> str:
+    result = record(*arguments)
+    assert result.exit_code != 0
+    return str(result.exception)
+
+
+def a_recording(text: str = "x") -> Path:
+    """One that is over: its file is the newest."""
+    scene = Scene(recordings_folder())
+    scene.open("a = 1\n")
+    scene.type(text, 0, 5)
+    scene.recorder.stop()
+    return scene.files()[-1]
+
+
+def test_it_says_what_is_recorded_and_how_to_get_rid_of_it() -> None:
+    assert "Recording is off." in said("status")
+    told = said("on")
+    assert str(recordings_folder()) in told
+    assert "secretGlobs" in told and "redraft record delete --all" in told
+    assert "Recording is on." in said("status")
+    assert "Recording is off." in said("off")
+    assert as_json("status") == {
+        "on": False,
+        "folder": str(recordings_folder()),
+        "recordings": 0,
+        "bytes": 0,
+        "limit_bytes": 500_000_000,
+    }
+    assert "Recording is off." in said("off"), "twice does no harm"
+
+
+def test_a_limit_stays_until_another_is_named() -> None:
+    said("on", "--limit", "50")
+    said("on")
+    assert as_json("status")["limit_bytes"] == 50_000_000
+    assert record("on", "--limit", "5").exit_code == 2
+
+
+def test_recordings_are_listed_with_what_is_in_them() -> None:
+    assert "no recordings" in said("list")
+    path = a_recording("abc")
+    [row] = as_json("list")
+    assert (row["name"], row["changes"], row["workspace"]) == (path.stem, 3, "file:///w")
+    assert row["bytes"] == path.stat().st_size
+    assert path.stem in said("list")
+
+
+def test_one_command_deletes_everything() -> None:
+    for _ in range(3):
+        a_recording()
+    assert record("delete", "--all").exit_code == 1, "nobody said yes"
+    assert len(Recordings().kept()) == 3
+    assert "Deleted 3 recordings" in said("delete", "--all", typed="y\n")
+    assert Recordings().kept() == []
+    assert "nothing to delete" in said("delete", "--all", "--yes")
+
+
+def test_recordings_are_deleted_by_name_or_age() -> None:
+    old, new = a_recording(), a_recording()
+    long_ago = time.time() - 40 * 86_400
+    os.utime(old, (long_ago, long_ago))
+    assert "there is no recording 'nothing'" in refused("delete", "nothing", "--yes")
+    assert "--all" in refused("delete", "--yes")
+    said("delete", "--older-than", "30", "--yes")
+    assert [kept.path for kept in Recordings().kept()] == [new]
+    said("delete", new.stem, "--yes")
+    assert Recordings().kept() == []
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "recordings").write_text("a file")
+    assert "REDRAFT_RECORDINGS_DIR" in refused("on")
+
+
+def test_a_git_history_is_imported_or_it_says_why_not(tmp_path: Path) -> None:
+    assert "git" in refused("import-git", str(tmp_path))
