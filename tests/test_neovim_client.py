@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
 
-import pytest
-from fakes import infill, rewrite
-from neovim import Desk, Neovim, needs_neovim
-from redraft.model.records import EditRequest, Prediction
+from neovim import Desk, edits, ghost
+from neovim_script import needs_neovim
 
 pytestmark = needs_neovim
 
 CODE = "def area(r):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
 FAR = CODE.replace("\n\n\n", "\n" * 30)
 CHANGE = "ggf)i, pi<Esc>"
-NOTHING = ("nothing", "left")
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    desk = Desk(tmp_path_factory.mktemp("neovim"))
-    yield desk
-    desk.close()
-
-
-def edits(*changes: tuple[str, str], ghost: str = "") -> Callable[[EditRequest], Prediction]:
-    """A model that foresees the first of ``changes`` that the text still lacks."""
-
-    def answer(request: EditRequest) -> Prediction:
-        if request.task == "infill":
-            return infill(request, ghost)
-        for old, new in changes:
-            if old in request.text and new not in request.text:
-                return rewrite(request, old, new)
-        return rewrite(request, *NOTHING)
-
-    return answer
-
-
-def ghost(text: str) -> Callable[[EditRequest], Prediction]:
-    return edits(ghost=text)
 
 
 CALL = ("area(2)", "area(2, 3.14)")
@@ -290,3 +261,68 @@ def test_subtle_mode_hints_and_shows_when_asked(desk: Desk) -> None:
     editor.sees("print(area(2, 3.14))")
     editor.keys("<Tab><Tab>")
     editor.until(lambda: editor.lines()[4] == "print(area(2, 3.14))")
+
+
+def test_a_rename_goes_on_in_another_file(desk: Desk) -> None:
+    editor = desk.open("def area(r):\n    return r\n", edits(CALL))
+    other = Path(editor.lua("return vim.fs.dirname(vim.api.nvim_buf_get_name(0))")) / "b.py"
+    other.write_text("from a import area\n\nprint(area(2))\n", encoding="utf-8")
+    editor.command(f"edit {other.as_posix()}")
+    editor.attached()
+    editor.command("buffer #")
+    editor.keys(CHANGE)
+    editor.sees("→ edit in b.py, line 3 · Tab")
+    editor.keys("<Tab>")
+    editor.sees("print(area(2, 3.14))")
+    assert editor.lines()[2] == "print(area(2))"
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[2] == "print(area(2, 3.14))")
+
+
+def test_lines_at_the_end_of_the_file_come_and_go(desk: Desk) -> None:
+    editor = desk.open("a = 1\nb = 2\n", edits(("b = 2\n", "b = 2\nc = 3\n")))
+    editor.keys("ggA0<Esc>")
+    editor.sees("b = 2\nc = 3")
+    editor.keys("<Tab>")
+    editor.has("a = 10", "b = 2", "c = 3")
+    editor = desk.open("a = 1\nb = 2\nc = 3\n", edits(("\nc = 3\n", "\n")))
+    editor.keys("ggA0<Esc>")
+    editor.until(lambda: editor.showing() == "edit")
+    assert editor.screen.attributes("c = 3")["strikethrough"] is True
+    editor.keys("<Tab>")
+    editor.has("a = 10", "b = 2")
+
+
+def test_files_with_dos_line_ends_get_no_carriage_returns(desk: Desk) -> None:
+    both = edits(("x = 1", "x = 2"), ghost=" one\n# two")
+    editor = desk.open("x = 1\r\ny = 2\r\n", both)
+    editor.keys("GA #")
+    editor.sees("y = 2 # one\n# two")
+    editor.keys("<M-Right><M-l>")
+    editor.has("x = 1", "y = 2 # one", "# two")
+    editor.keys("<Esc>")
+    editor.until(lambda: editor.showing() == "edit")
+    editor.keys("<Tab><Tab>")
+    editor.until(lambda: editor.lines()[0] == "x = 2")
+    assert editor.lua("return vim.bo.fileformat") == "dos"
+
+
+def test_places_are_counted_right_behind_characters_of_all_widths(desk: Desk) -> None:
+    editor = desk.open("s = '😀é' + a(1)\n", edits(("a(1)", "a(1, 'ß😀')"), ghost="'😀'"))
+    editor.keys("GA #")
+    editor.sees("s = '😀é' + a(1) #'😀'")
+    editor.keys("<Tab>")
+    editor.has("s = '😀é' + a(1) #'😀'")
+    editor.keys("<Esc>")
+    editor.sees("a(1, 'ß😀')")
+    editor.keys("<Tab><Tab>")
+    editor.has("s = '😀é' + a(1, 'ß😀') #'😀'")
+
+
+def test_new_text_has_the_colours_of_its_language(desk: Desk) -> None:
+    editor = desk.open("local a = 1\nlocal c = a\n", edits(("c = a", "c = 'text'")), name="a.lua")
+    editor.lua("vim.api.nvim_set_hl(0, '@string.lua', { fg = '#123456' })")
+    editor.keys("ggA0<Esc>")
+    editor.sees("c = a'text'")
+    drawn = editor.screen.attributes("'text'")
+    assert (drawn["foreground"], drawn["background"]) == (0x123456, 0x1F3D2B)

@@ -57,6 +57,7 @@ local function params_of(client, buffer, invoked)
   params.textDocument.version = vim.lsp.util.buf_versions[buffer]
   params.context = { triggerKind = invoked and 1 or 2 }
   params.inSnippet = in_snippet()
+  params.otherDocuments = true -- a jump may lead to another file
   params.diagnostics = diagnostics(buffer)
   if vim.b[buffer].visual_multi then -- vim-visual-multi: as many as it likes, more than one
     params.cursors = 2

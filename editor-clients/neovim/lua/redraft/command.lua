@@ -177,9 +177,12 @@ end
 
 function run.record(words)
   if one_of(words[1] or "status", RECORDING, "record") then
-    ask_server("redraft.record", { words[1] or "status" }, function(result)
-      local message = type(result) == "table" and result.message or nil
-      say(message or (type(result) == "string" and result) or vim.inspect(result))
+    ask_server("redraft.record", { words[1] or "status" }, function(told)
+      if told.problem ~= "" then
+        return complain(told.problem)
+      end
+      local where = told.file ~= "" and told.file or told.folder
+      say((told.on and "recording to %s" or "not recording; recordings are kept in %s"):format(where))
     end)
   end
 end
@@ -227,7 +230,10 @@ local function completions(start, line)
     return starting_with(names(), start)
   end
   local more = complete[table.remove(words, 1)]
-  return more and starting_with(more(start == "" and { unpack(words), "" } or words), start) or {}
+  if start == "" then
+    words[#words + 1] = ""
+  end
+  return more and starting_with(more(words), start) or {}
 end
 
 function M.set()

@@ -116,8 +116,9 @@ local function is_away()
     return true
   end
   local row = text.cursor()
+  local line = math.min(shown.first + 1, vim.fn.line("$")) -- what comes at the end is drawn there
   local far = row < shown.first - NEAR_ROWS or row > shown.last + NEAR_ROWS
-  return far or shown.first + 1 < vim.fn.line("w0") or shown.first + 1 > vim.fn.line("w$")
+  return far or line < vim.fn.line("w0") or line > vim.fn.line("w$")
 end
 
 -- --- drawing --------------------------------------------------------------------------------

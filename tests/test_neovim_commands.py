@@ -1,0 +1,133 @@
+"""``:Redraft``, ``:checkhealth redraft``, the status line and the help of the Neovim client."""
+
+from __future__ import annotations
+
+from neovim import CLIENT, Desk, Neovim, edits, ghost
+from neovim_script import needs_neovim
+
+pytestmark = needs_neovim
+
+
+def completions(editor: Neovim, line: str) -> list[str]:
+    found: list[str] = editor.lua("return vim.fn.getcompletion(..., 'cmdline')", line)
+    return found
+
+
+def test_everything_that_can_be_said_is_completed(desk: Desk) -> None:
+    editor = desk.open("x = 1\n")
+    names = completions(editor, "Redraft ")
+    assert {"enable", "disable", "snooze", "why", "restart", "record", "next"} <= set(names)
+    assert completions(editor, "Redraft sn") == ["snooze"]
+    assert completions(editor, "Redraft eagerness ") == ["low", "medium", "high"]
+    assert completions(editor, "Redraft snooze ") == ["5", "15", "60", "off"]
+    assert completions(editor, "Redraft disable ") == ["here", "language"]
+    assert "rust" in completions(editor, "Redraft disable language ru")
+    assert completions(editor, "Redraft why ") == []
+    for name in names:  # what takes words says which, and every name is in the help
+        assert f":Redraft {name}" in (CLIENT / "doc" / "redraft.txt").read_text(encoding="utf-8")
+
+
+def test_switched_off_and_on_again_for_a_language(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor.command("Redraft disable language")
+    editor.keys("oname = ")
+    editor.until(lambda: editor.why() == "switched off for python")
+    assert editor.lua("return require('redraft').statusline()").startswith("Redraft paused: ")
+    editor.command("Redraft enable language python")
+    editor.keys("a")
+    editor.sees("name = astr(total)")
+
+
+def test_switched_off_and_on_again_here_and_everywhere(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    for off, on in (("disable", "enable"), ("disable here", "enable here")):
+        editor.command(f"Redraft {off}")
+        editor.keys("oname =")
+        editor.until(lambda: editor.lua("return require('redraft').status()") in ("off", "paused"))
+        assert "switched off" in editor.why()
+        editor.command(f"Redraft {on}")
+        editor.keys(" ")
+        editor.sees("name = str(total)")
+        editor.keys("<C-e><Esc>dd")
+
+
+def test_a_pause_silences_and_can_be_ended(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor.command("Redraft snooze 15")
+    editor.until(lambda: editor.notices() == ["Redraft: quiet for 15 min"])
+    editor.keys("oname =")
+    editor.until(lambda: editor.why() == "snoozed for another 15 min")
+    assert desk.predictor.requests == []
+    editor.command("Redraft snooze off")
+    editor.until(lambda: editor.notices()[-1] == "Redraft: no longer quiet")
+    editor.keys(" ")
+    editor.sees("name = str(total)")
+
+
+def test_eagerness_is_the_servers_to_apply(desk: Desk) -> None:
+    editor = desk.open("def f(a):\n    g(a)\n", edits(("g(a)", "g(a, b)")))
+    editor.command("Redraft eagerness low")
+    editor.keys("ggf)i, b<Esc>")
+    editor.until(lambda: editor.why().startswith("below threshold"))
+    editor.command("Redraft eagerness high")
+    editor.command("Redraft next")
+    editor.sees("g(a, b)")
+    editor.command("Redraft accept")
+    editor.until(lambda: editor.lines()[1] == "    g(a, b)")
+
+
+def test_why_and_status_answer_what_people_ask(desk: Desk) -> None:
+    editor = desk.open("x = 1\n", edits())
+    editor.keys("ggA0<Esc>")
+    editor.until(lambda: "nothing" in editor.why())
+    editor.command("Redraft why")
+    assert editor.notices() == ["Redraft: The model would change nothing here."]
+    editor.lua(
+        """
+        local drawn = vim.api.nvim_echo
+        vim.api.nvim_echo = function(chunks, ...) vim.g.echoed = chunks[1][1] end
+        vim.cmd("Redraft status")
+        vim.wait(10000, function() return vim.g.echoed ~= nil end)
+        vim.api.nvim_echo = drawn
+        """
+    )
+    told = editor.lua("return vim.g.echoed")
+    assert "model: fake fp32 on CPU" in told
+    assert "eagerness = " in told
+
+
+def test_a_wrong_word_is_answered_with_the_right_ones(desk: Desk) -> None:
+    editor = desk.open("x = 1\n")
+    editor.command("Redraft sleep")
+    assert 'not "sleep"' in editor.notices()[0]
+    editor.command("Redraft eagerness most")
+    assert editor.notices()[1] == 'Redraft: eagerness is one of low, medium, high, not "most"'
+    wrong = "return select(2, pcall(require('redraft').setup, ...))"
+    assert "has no option" in editor.lua(wrong, {"delayMs": 3})
+    assert "has no key" in editor.lua(wrong, {"keys": {"tab": "<Tab>"}})
+
+
+def test_the_health_page_names_what_is_wrong(desk: Desk) -> None:
+    editor = desk.open("x = 1\n")
+    editor.lua("vim.keymap.set('i', '<M-l>', 'x')")
+    editor.command("checkhealth redraft")
+    page = "\n".join(editor.lines())
+    editor.command("bwipeout!")
+    assert "OK model fake fp32 on CPU" in page
+    assert "<Tab> is accept" in page
+    assert "<M-l> should be accept_always and is mapped to x" in page
+    editor.lua("vim.keymap.del('i', '<M-l>')")
+
+
+def test_the_help_is_found(desk: Desk) -> None:
+    editor = desk.open("x = 1\n")
+    editor.lua("vim.cmd.helptags(vim.fn.fnamemodify(..., ':p'))", str(CLIENT / "doc"))
+    try:
+        for tag in ("redraft", ":Redraft", "redraft-keys", "redraft-server", "redraft-api"):
+            editor.command(f"help {tag}")
+            assert editor.lua("return vim.fn.expand('%:t')") == "redraft.txt"
+            line = editor.lua("return vim.api.nvim_get_current_line()")
+            assert f"*{tag}*" in line
+    finally:
+        (CLIENT / "doc" / "tags").unlink()
+        editor.command("helpclose")
