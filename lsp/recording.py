@@ -306,10 +306,9 @@ class Recorder:
             self._note(uri, told, answers.fetch_end(number, took_ms, shown=shown))
 
         question, error = Question(number, tell), "failed"
-        if self.look():
-            tracked = self._tracked.get(uri)
-            version = tracked.document.version if tracked else None
-            self._note(uri, answers.fetch_start(number, ask, version))
+        tracked = self._tracked.get(uri)
+        version = tracked.document.version if tracked else None
+        self._note(uri, answers.fetch_start(number, ask, version))
         try:
             yield question
         except BaseException:
@@ -327,7 +326,7 @@ class Recorder:
 
     def drawn(self, suggestion: str) -> None:
         """The client put it on the screen only now."""
-        if self._file is not None:
+        if self.look():
             self._write(entries.event(answers.drawn(suggestion), self._clock_ms()))
 
     def settled(self, settled: Settled) -> None:
@@ -344,7 +343,7 @@ class Recorder:
         self, uri: str, about: dict[str, Any] | None, also: dict[str, Any] | None = None
     ) -> None:
         """Events of a document that is recorded."""
-        tracked = self._tracked.get(uri)
+        tracked = self._tracked.get(uri) if self.look() else None
         if tracked is None:
             return
         now_ms = self._clock_ms()
