@@ -16,6 +16,7 @@ from redraft.model.answering import Model
 from .compare import Difference, compare
 from .edits import METRICS, Asking, ask
 from .intervals import Figure
+from .policies import Policy
 from .runs import Progress, RunFile
 from .scenery import KINDS, RELATED, Kind
 from .steps import Step
@@ -56,7 +57,7 @@ def file_of(out: Path, name: str) -> Path:
 
 
 def ablate(
-    model: Model,
+    model: Model | Policy,
     steps: Sequence[Step],
     asking: Asking,
     open_file: Callable[[str, frozenset[Kind]], RunFile],

@@ -15,15 +15,24 @@ from itertools import takewhile
 
 from redraft.model.answering import Model, answer
 from redraft.model.plan import Plan
-from redraft.model.records import Prediction
+from redraft.model.records import EditRequest, Prediction
 
 from .likelihood import knows, nats_of, nats_of_nothing
 from .metrics import delta_chrf
+from .policies import Policy
+from .replay_tables import Score
 from .runs import Episode, Progress, RunFile, said_of
 from .scenery import Asked, Kind, gather
 from .scenes import scene_of
 from .steps import Step
 from .tables import Metric, Table, overall, parted
+
+
+class EditScore(Score):
+    """The show/quiet score, whose delta chrF is of what is shown."""
+
+    TERMS = ("chrf_shown", "shown", "quiet")
+
 
 METRICS = (
     Metric("exact", "share", "exact"),
@@ -36,6 +45,7 @@ METRICS = (
     Metric("right place, of those shown", "share", "place_shown"),
     Metric("quiet where nothing is left", "share", "quiet"),
     Metric("right where nothing is changed", "share", "right_quiet"),
+    EditScore("show/quiet score", "mean", "chrf_shown", digits=3),
     Metric("ended by itself", "share", "ended"),
     Metric("tokens/step", "ratio", "tokens", by="steps", digits=2),
     Metric("steps", "mean", "steps"),
@@ -72,7 +82,7 @@ def ask_for(step: Step, asking: Asking) -> Asked:
 
 
 def foresee(
-    model: Model,
+    model: Model | Policy,
     steps: Sequence[Step],
     asking: Asking,
     run: RunFile,
@@ -86,11 +96,11 @@ def foresee(
     return [run.episodes[step.id] for step in steps]
 
 
-def ask(model: Model, step: Step, asking: Asking) -> Episode:
+def ask(model: Model | Policy, step: Step, asking: Asking) -> Episode:
     """One step, asked and judged."""
     asked = ask_for(step, asking)
     if asking.writes:
-        said = answer(model, asked.request, time.perf_counter, plan=asking.plan)
+        said = _answer(model, asked.request, asking.plan)
         found = episode(step, asked.answered(said), asking.least)
     else:
         found = _about(step)
@@ -104,11 +114,17 @@ def ask(model: Model, step: Step, asking: Asking) -> Episode:
     }
 
 
-def _likelihood(model: Model, step: Step, asked: Asked) -> Episode:
+def _answer(model: Model | Policy, request: EditRequest, plan: Plan) -> Prediction:
+    if isinstance(model, Policy):
+        return model.ask(request)
+    return answer(model, request, time.perf_counter, plan=plan)
+
+
+def _likelihood(model: Model | Policy, step: Step, asked: Asked) -> Episode:
     """Nats and tokens of the true edit, None where the region does not reach it; and nats of
     changing nothing where that is right."""
     nothing: Episode = {"nats": None, "wanted_tokens": None, "nats_quiet": None}
-    if not knows(model):
+    if isinstance(model, Policy) or not knows(model):
         return nothing
     if step.kind == "nothing left":
         return nothing | {"nats_quiet": nats_of_nothing(model, asked.request)}
@@ -133,6 +149,7 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
         found = step.text[: first.start] + first.text + step.text[first.end :]
     to_do = step.kind != "nothing left"
     exact = found == step.wanted
+    chrf = delta_chrf(step.text, [step.wanted], found) if to_do else None
     wanted_lines = changed_lines(step.text, step.wanted)
     overlaps = first is not None and overlap(changed_lines(step.text, found), wanted_lines)
     return {
@@ -141,7 +158,8 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
         "found": change_of(step.text, found),
         "exact": exact if to_do else None,
         "place": overlaps if to_do else None,
-        "chrf": delta_chrf(step.text, [step.wanted], found) if to_do else None,
+        "chrf": chrf,
+        "chrf_shown": chrf if shown else None,
         "shown": shown if to_do else None,
         "exact_shown": exact if to_do and shown else None,
         "place_shown": overlaps if to_do and shown else None,

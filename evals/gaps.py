@@ -1,8 +1,8 @@
-"""Gaps to fill: HumanEval-Infilling's, and text that held-out commits wrote.
+"""Gaps to fill: HumanEval-Infilling's, and text of held-out commits or files.
 
 All official files of https://github.com/openai/human-eval-infilling are read (2207.14255; single
-line, multi-line, random span). Kept apart from the training rows on purpose: those may change, a
-benchmark may not. Knows nothing of models.
+line, multi-line, random span and its light version, packed or not). Kept apart from the training
+rows on purpose: those may change, a benchmark may not. Knows nothing of models.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from redraft.model.errors import SettingsError
 from redraft.model.histories import hunks_of
+from redraft.model.syntax import language_of
 
-from .samples import Change
+from .samples import MOST_LINES, Change, unix
 
+GZIP = b"\x1f\x8b"
 MOST_CHARS = 240  # of a middle: 64 tokens mostly hold it
 MOST_LINE_CHARS = 120
 #: A line's tail begins after one of these, in this cumulative share of the cases.
@@ -45,9 +48,12 @@ class Problem:
     middle: str  # the truth
     test: str = ""  # what follows the program to try it; "": not to be run
 
+    def filled(self, completion: str) -> str:
+        return self.prefix + completion + self.suffix
+
     def program(self, completion: str) -> str:
         """What decides, put together as the official harness does."""
-        return self.prefix + completion + self.suffix + self.test
+        return self.filled(completion) + self.test
 
 
 def human_eval(path: Path) -> list[Problem]:
@@ -57,9 +63,13 @@ def human_eval(path: Path) -> list[Problem]:
         SettingsError: it cannot be read as one.
     """
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            return [_human_eval(json.loads(line)) for line in file if line.strip()]
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if data.startswith(GZIP) else data).decode()
+        problems = [_human_eval(json.loads(line)) for line in text.split("\n") if line.strip()]
+        if not problems:
+            raise ValueError("it holds no problem")
+        return problems
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
         raise SettingsError(
             f"{path} is not a file of HumanEval-Infilling ({type(error).__name__}: {error}). Name "
             "one such as HumanEval-SingleLineInfilling.jsonl.gz."
@@ -81,7 +91,16 @@ def _human_eval(record: dict[str, Any]) -> Problem:
     )
 
 
-# --- held-out commits -----------------------------------------------------------------------------
+# --- held-out commits and files -------------------------------------------------------------------
+
+
+def whole_files(repository: str, files: Iterable[tuple[str, str]]) -> Iterator[Change]:
+    """(path, text) pairs as if one commit each had written them; those of known languages."""
+    for path, text in files:
+        language = language_of(path)
+        if language is not None and text.count("\n") < MOST_LINES:
+            name = f"{repository}:{path}"
+            yield Change(name, name, path, language, "", unix(text))
 
 
 def gaps_of(change: Change) -> Iterator[Problem]:

@@ -2,7 +2,8 @@
 
 The prompt is rendered from a gap's prefix and suffix alone, by the path that serves; the completion
 is the first candidate's text, nothing cut by the benchmark. Gaps with tests are tried in the
-sandbox (pass@1); all are compared with what really stood there.
+sandbox (pass@1); all are compared with what really stood there, and parsed in its place. Who fills
+the gaps is a model or a rule.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from dataclasses import dataclass
 from redraft.model.answering import Model, answer
 from redraft.model.plan import Plan
 from redraft.model.records import EditRequest, Prediction
+from redraft.model.tokens import Tokenizer
 
 from .gaps import Problem
+from .metrics import errors_added
+from .policies import Policy
 from .runs import Episode, Progress, RunFile, said_of
 from .sandbox import Verdict, run_program
 from .scenes import scene_of
@@ -28,6 +32,7 @@ METRICS = (
     Metric("exact", "share", "exact"),
     Metric("first line exact", "share", "first_line"),
     Metric("similarity", "mean", "similarity", digits=3),
+    Metric("parses as well as the truth", "share", "parse_ok"),
     Metric("answered", "share", "shown"),
     Metric("ended by itself, of those", "share", "ended"),
     Metric("tokens/step", "ratio", "tokens", by="steps", digits=2),
@@ -36,7 +41,7 @@ METRICS = (
     Metric("total ms", "mean", "total_ms", digits=0),
 )
 #: Fields shown for each part.
-BY_PART = ("passed", "exact", "first_line", "similarity", "tokens")
+BY_PART = ("passed", "exact", "first_line", "similarity", "parse_ok", "tokens")
 PARTS: tuple[tuple[str, Callable[[Episode], str]], ...] = (
     ("by kind", lambda each: str(each["kind"])),
     ("by language", lambda each: str(each["language"])),
@@ -54,6 +59,24 @@ class Asking:
     seed: int
 
 
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who fills the gaps."""
+
+    ask: Callable[[EditRequest, Plan], Prediction]
+    tokenizer: Tokenizer  # counts how long the true answers are
+
+
+def by_model(model: Model) -> Writer:
+    return Writer(
+        lambda request, plan: answer(model, request, time.perf_counter, plan=plan), model.tokenizer
+    )
+
+
+def by_rule(policy: Policy, tokenizer: Tokenizer) -> Writer:
+    return Writer(lambda request, plan: policy.ask(request), tokenizer)
+
+
 def request_for(problem: Problem, asking: Asking) -> EditRequest:
     return EditRequest(
         "infill",
@@ -69,7 +92,7 @@ def request_for(problem: Problem, asking: Asking) -> EditRequest:
 
 
 def solve(
-    model: Model,
+    writer: Writer,
     problems: Sequence[Problem],
     asking: Asking,
     run: RunFile,
@@ -79,15 +102,16 @@ def solve(
 ) -> list[Episode]:
     """Ask for every problem that ``run`` does not hold yet; episodes in the problems' order.
 
-    The model writes in this thread; ``jobs`` programs are tried beside it.
+    Answers are written in this thread; ``jobs`` programs are tried beside it.
     """
     todo = [problem for problem in problems if problem.id not in run.episodes]
     done = len(problems) - len(todo)
     with ThreadPoolExecutor(jobs) as pool:
         trials: set[Future[Episode]] = set()
         for problem in todo:
-            said = answer(model, request_for(problem, asking), time.perf_counter, plan=asking.plan)
-            trials.add(pool.submit(episode, problem, said, _tokens(model, problem), judge))
+            said = writer.ask(request_for(problem, asking), asking.plan)
+            length = len(writer.tokenizer.encode(problem.middle))
+            trials.add(pool.submit(episode, problem, said, length, judge))
             done += _keep(run, trials, most_open=2 * jobs)
             progress(done, len(problems))
         while trials:
@@ -106,16 +130,14 @@ def _keep(run: RunFile, trials: set[Future[Episode]], most_open: int) -> int:
     return len(over)
 
 
-def _tokens(model: Model, problem: Problem) -> int:
-    return len(model.tokenizer.encode(problem.middle))
-
-
 def episode(
     problem: Problem, said: Prediction, answer_tokens: int, judge: Callable[[str], Verdict]
 ) -> Episode:
     """What came of one problem."""
     first = said.candidates[0] if said.candidates else None
     completion = first.text if first is not None else ""
+    true = problem.filled(problem.middle)
+    found = problem.filled(completion)
     verdict = judge(problem.program(completion)) if problem.test else None
     return {
         "id": problem.id,
@@ -131,15 +153,17 @@ def episode(
         "exact": exact(completion, problem.middle),
         "first_line": first_line_exact(completion, problem.middle),
         "similarity": round(similarity(completion, problem.middle), 4),
+        "parse_ok": _parses(true, found, problem.language) if first is not None else None,
         "shown": first is not None,
-        "scene": scene_of(
-            problem.path,
-            problem.prefix + problem.suffix,
-            problem.prefix + completion + problem.suffix,
-            problem.prefix + problem.middle + problem.suffix,
-        ),
+        "scene": scene_of(problem.path, problem.filled(""), found, true),
         **said_of(said),
     }
+
+
+def _parses(true: str, found: str, language: str) -> bool | None:
+    """Whether an answer leaves no more syntax errors than the truth; None: no grammar."""
+    added = errors_added(true, found, language)
+    return None if added is None else added <= 0
 
 
 def tables(episodes: Sequence[Episode], seed: int) -> Iterator[Table]:

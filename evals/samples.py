@@ -63,13 +63,14 @@ def read_changes(path: Path) -> Iterator[Change]:
 def _changes(record: dict[str, Any]) -> Iterator[Change]:
     commit = f"{record['repo']}@{record['commit'][:10]}"
     for file in record["files"]:
-        before, after = (_unix(file[side] or "") for side in ("before", "after"))
+        before, after = (unix(file[side] or "") for side in ("before", "after"))
         if after and max(before.count("\n"), after.count("\n")) < MOST_LINES:
             name = f"{commit}:{file['path']}"
             yield Change(name, commit, file["path"], file["language"], before, after)
 
 
-def _unix(text: str) -> str:
+def unix(text: str) -> str:
+    """With line feeds alone."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -7,6 +7,8 @@ same stripping.
 
 from __future__ import annotations
 
+from rapidfuzz.distance import Levenshtein
+
 #: Upper ends of the classes of answer length, in tokens of the true answer.
 LENGTHS = (4, 8, 16, 32, 64)
 
@@ -22,21 +24,7 @@ def first_line_exact(found: str, wanted: str) -> bool:
 
 def similarity(found: str, wanted: str) -> float:
     """0 … 1; two empty texts are equal."""
-    a, b = found.rstrip(), wanted.rstrip()
-    longest = max(len(a), len(b))
-    return 1.0 - distance(a, b) / longest if longest else 1.0
-
-
-def distance(a: str, b: str) -> int:
-    """Levenshtein's: inserted, deleted and replaced characters."""
-    previous = list(range(len(b) + 1))
-    for i, left in enumerate(a, 1):
-        row = [i]
-        for j, right in enumerate(b, 1):
-            replaced = previous[j - 1] + (left != right)
-            row.append(min(previous[j] + 1, row[-1] + 1, replaced))
-        previous = row
-    return previous[-1]
+    return float(Levenshtein.normalized_similarity(found.rstrip(), wanted.rstrip()))
 
 
 def length_class(tokens: int) -> str:

@@ -307,6 +307,7 @@ def _remote(settings: Settings, server: str) -> Predictor:
     return RemotePredictor(server, settings.key())
 
 
+@eval_app.command("latency")
 @app.command()
 def bench(
     quality: Literal["low", "medium", "high"] = "medium",

@@ -6,167 +6,58 @@ measures nothing itself.
 
 from __future__ import annotations
 
-import os
-import shlex
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from redraft.model.errors import SettingsError
 
-from .replay import register as register_replay
-from .report import register
+from . import infilling, replay, report
+from .judging import (
+    SERVED,
+    Adapter,
+    Baseline,
+    Change,
+    Context,
+    Json,
+    Limit,
+    MaxTokens,
+    ModelName,
+    Out,
+    PlanName,
+    Provider,
+    Resume,
+    Seed,
+    Threads,
+    Threshold,
+    Variant,
+    Weights,
+    about,
+    check_plan_of,
+    loaded,
+    open_run_for,
+    plan_of,
+    progress_of,
+    rule_of,
+    subject_of,
+)
 
 if TYPE_CHECKING:
     from redraft.evals.edits import Asking
-    from redraft.evals.gaps import Problem
     from redraft.evals.perplexity import Scaling
+    from redraft.evals.policies import Policy
     from redraft.evals.runs import RunFile
     from redraft.evals.scenery import Kind
     from redraft.evals.steps import Step
     from redraft.evals.subject import Subject
     from redraft.model.answering import Model
     from redraft.model.backend import Backend
-    from redraft.model.plan import Plan
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
-register(app)  # report and check
-register_replay(app)
-
-
-def _writable(json_file: Path | None) -> Path | None:
-    from .figures import check_writable
-
-    return check_writable(json_file)
-
-
-Limit = Annotated[
-    int | None, typer.Option(min=1, help="Episodes at most; a smaller sample is part of a larger.")
-]
-ModelName = Annotated[str, typer.Option("--model", help="Of 'redraft model list'.")]
-Adapter = Annotated[
-    str, typer.Option(help="'shipped', 'none' for the bare base, or an adapter's .safetensors.")
-]
-Weights = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="A ready folder, instead of an adapter.")
-]
-Variant = Annotated[
-    str | None, typer.Option(help="int8, q8, fp32 or fp16. Default: the best for the provider.")
-]
-Provider = Annotated[
-    Literal["CPU", "CUDA"] | None,
-    typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
-]
-Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads of the model.")]
-PlanName = Annotated[
-    str,
-    typer.Option("--plan", help="low, medium, high, leftmost-first or autoregressive."),
-]
-Threshold = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Probability to place a token; else the plan's.")
-]
-Change = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as accept_above=0.3."),
-]
-Context = Annotated[int, typer.Option(min=64, max=32768, help="Prompt budget, tokens.")]
-#: Holds every problem of HumanEval-Infilling whole (577 tokens at most, 261 of them suffix).
-WHOLE = 2_048
-#: What "auto" picks on two CPU cores.
-SERVED = 1_024
-MaxTokens = Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")]
-Out = Annotated[
-    Path | None, typer.Option(metavar="RUN.jsonl", help="Write every episode there, as it comes.")
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")]
-Json = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the summary there.", callback=_writable),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Of the sample, the draws and the bootstrap.")]
-
-
-Commits = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE.jsonl.zst", help="Commits of repositories not trained on."),
-]
-
-
-@app.command()
-def infill(
-    human_eval: Annotated[
-        Path | None, typer.Option(metavar="FILE.jsonl.gz", help="HumanEval-Infilling: pass@1.")
-    ] = None,
-    commits: Commits = None,
-    limit: Limit = None,
-    model: ModelName = "redraft-135m",
-    adapter: Adapter = "shipped",
-    weights: Weights = None,
-    variant: Variant = None,
-    provider: Provider = None,
-    threads: Threads = None,
-    plan: PlanName = "medium",
-    threshold: Threshold = None,
-    change: Change = None,
-    context: Annotated[
-        int | None,
-        typer.Option(
-            min=64, max=32768, help="Prompt budget, tokens. Default: 2048, for commits 1024."
-        ),
-    ] = None,
-    max_tokens: MaxTokens = 64,
-    max_lines: Annotated[
-        int | None, typer.Option(min=1, help="Cut answers after so many lines. Default: never.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Programs tried side by side.")] = 1,
-    out: Out = None,
-    resume: Resume = False,
-    json_file: Json = None,
-    seed: Seed = 0,
-) -> None:
-    """Fill gaps: HumanEval-Infilling by its tests, or held-out commits by exact match."""
-    from redraft.evals.infill import Asking, solve, tables
-    from redraft.evals.samples import in_turn
-    from redraft.evals.sandbox import weakness
-
-    from .figures import show_tables
-
-    problems, source = _gaps(human_eval, commits)
-    if human_eval is not None and weakness():
-        _warn(f"The sandbox is weak here: {weakness()}.")
-    chosen, context = _plan(plan, threshold, change), context or (WHOLE if human_eval else SERVED)
-    subject = _subject(model, adapter, weights, variant, provider, out)
-    with _loaded(subject, threads, context) as judged:
-        _check(chosen, judged)
-        settings = {
-            "benchmark": "infill", **source, **_about(subject), "plan": plan,
-            "threshold": threshold, "set": change or [], "context": context,
-            "max_tokens": max_tokens, "max_lines": max_lines, "seed": seed,
-        }  # fmt: skip
-        with open_run_for(out, settings, resume) as run:
-            asking = Asking(chosen, max_tokens, max_lines, seed)
-            asked = in_turn(problems, limit, seed)
-            with progress_of("filling gaps") as progress:
-                episodes = solve(judged, asked, asking, run, jobs, progress)
-            show_tables(run, list(tables(episodes, seed)), json_file)
-
-
-def _gaps(human_eval: Path | None, commits: Path | None) -> tuple[list[Problem], dict[str, str]]:
-    from redraft.evals.gaps import gaps_of
-    from redraft.evals.gaps import human_eval as read
-    from redraft.evals.samples import fingerprint, read_changes
-
-    if human_eval is not None and commits is None:
-        problems, name = read(human_eval), human_eval.name
-    elif commits is not None and human_eval is None:
-        problems = [gap for change in read_changes(commits) for gap in gaps_of(change)]
-        name = commits.name
-    else:
-        raise SettingsError("Name what to fill: --human-eval FILE or --commits FILE, one of them.")
-    return problems, {"source": name, "sample": fingerprint(problems)}
+for each in (infilling, replay, report):
+    each.register(app)
 
 
 @app.command()
@@ -175,6 +66,7 @@ def edits(
         Path,
         typer.Option(metavar="FILE.jsonl.zst", help="Commits of repositories not trained on."),
     ],
+    baseline: Baseline = None,
     limit: Limit = None,
     model: ModelName = "redraft-135m",
     adapter: Adapter = "shipped",
@@ -215,6 +107,7 @@ def edits(
 ) -> None:
     """Foresee the next hunk of held-out commits, given the ones before it."""
     from redraft.evals.edits import Asking, foresee, tables
+    from redraft.evals.policies import Policy
     from redraft.evals.samples import fingerprint, in_turn, read_changes
     from redraft.evals.scenery import kinds_named
     from redraft.evals.steps import steps_in
@@ -225,18 +118,19 @@ def edits(
     if ablate and left_out:
         raise SettingsError("--ablate leaves out each kind by itself: do not name any --without.")
     steps = list(steps_in(read_changes(commits)))
-    chosen = _plan(plan, threshold, change)
-    subject = _subject(model, adapter, weights, variant, provider, out)
+    chosen = plan_of(plan, threshold, change)
+    subject = subject_of(model, adapter, weights, variant, provider, out) if not baseline else None
     asking = Asking(chosen, context, max_tokens, seed, least, left_out, writes=not likelihood)
     settings = {
         "benchmark": "edits", "source": commits.name, "sample": fingerprint(steps),
-        **_about(subject), "plan": plan, "threshold": threshold, "set": change or [],
+        **about(subject, baseline), "plan": plan, "threshold": threshold, "set": change or [],
         "context": context, "max_tokens": max_tokens, "least": least, "seed": seed,
         "without": sorted(left_out), "likelihood": likelihood,
     }  # fmt: skip
     asked = in_turn(steps, limit, seed)
-    with _loaded(subject, threads, context) as judged:
-        _check(chosen, judged)
+    with _foreseeing(baseline, subject, threads, context) as judged:
+        if not isinstance(judged, Policy):
+            check_plan_of(chosen, judged)
         _check_likelihood(likelihood, judged)
         if ablate:
             return _ablate(judged, asked, asking, settings, out, resume, json_file)
@@ -246,10 +140,24 @@ def edits(
             show_tables(run, list(tables(episodes, seed)), json_file)
 
 
-def _check_likelihood(wanted: bool, model: Model) -> None:
-    from redraft.evals.likelihood import knows
+@contextmanager
+def _foreseeing(
+    baseline: str | None, subject: Subject | None, threads: int | None, context: int
+) -> Iterator[Model | Policy]:
+    from redraft.evals.policies import POLICIES
 
-    if wanted and not knows(model):
+    if subject is None:
+        yield rule_of(baseline or "", POLICIES)
+        return
+    with loaded(subject, threads, context) as judged:
+        yield judged
+
+
+def _check_likelihood(wanted: bool, model: Model | Policy) -> None:
+    from redraft.evals.likelihood import knows
+    from redraft.evals.policies import Policy
+
+    if wanted and (isinstance(model, Policy) or not knows(model)):
         raise SettingsError(
             "These weights were not trained to write causally, so they tell no likelihood. Leave "
             "out --likelihood."
@@ -257,7 +165,7 @@ def _check_likelihood(wanted: bool, model: Model) -> None:
 
 
 def _ablate(
-    model: Model,
+    model: Model | Policy,
     steps: list[Step],
     asking: Asking,
     settings: dict[str, Any],
@@ -304,7 +212,7 @@ def perplexity(
     from .figures import show_perplexity
 
     sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
-    subject = _subject(model, adapter, weights, variant, provider, out)
+    subject = subject_of(model, adapter, weights, variant, provider, out)
 
     def load(name: long.Scaling) -> Backend:
         return long.Rescaled(subject.folder, subject.provider, threads, name)
@@ -312,7 +220,7 @@ def perplexity(
     found = long.prepare(subject.folder, code, sizes, scalings, repositories)
     settings = {
         "benchmark": "perplexity", "code": " ".join(path.name for path in code),
-        "sample": long.fingerprint(found), **_about(subject), "scored": long.SCORED,
+        "sample": long.fingerprint(found), **about(subject), "scored": long.SCORED,
     }  # fmt: skip
     with open_run_for(out, settings, resume) as run:
         with progress_of("reading") as progress:
@@ -356,103 +264,3 @@ def compare_runs(
 
     first, second = read_run(a), read_run(b)
     show_comparison(first, second, *compare(first, second, seed), json_file)
-
-
-# --- what every benchmark does --------------------------------------------------------------------
-
-
-def _plan(name: str, threshold: float | None, changes: list[str] | None) -> Plan:
-    from redraft.evals.plans import plan_named
-
-    return plan_named(name, threshold, changes or ())
-
-
-def _check(plan: Plan, model: Model) -> None:
-    from redraft.evals.plans import check_plan
-
-    check_plan(plan, model.backend.config)
-
-
-def _subject(
-    model: str,
-    adapter: str,
-    weights: Path | None,
-    variant: str | None,
-    provider: str | None,
-    out: Path | None,
-) -> Subject:
-    from redraft.evals.subject import find_subject
-
-    from .console import bar
-
-    keep = out.absolute().parent / "judged" if out is not None else None
-    with bar() as show:
-        return find_subject(
-            adapter, weights, variant, provider, keep, lambda p: show(p.stage, p.fraction), model
-        )
-
-
-@contextmanager
-def _loaded(subject: Subject, threads: int | None, context: int) -> Iterator[Model]:
-    """The model to judge in memory, which is given back afterwards."""
-    from redraft.evals.subject import load
-
-    model = load(subject, context, threads)
-    try:
-        yield model
-    finally:
-        model.backend.close()
-
-
-def _about(subject: Subject) -> dict[str, str]:
-    return {
-        "model": subject.label,
-        "model_sha256": subject.identity,
-        "variant": subject.variant,
-    }
-
-
-def open_run_for(out: Path | None, settings: dict[str, Any], resume: bool) -> RunFile:
-    """The run that ``--out`` and ``--resume`` mean, with this machine and command in its header."""
-    from redraft.evals.latency import machine
-    from redraft.evals.runs import open_run
-
-    return open_run(out, settings, machine() | {"command": _command()}, resume)
-
-
-def _command() -> str:
-    """What was typed, without the folders of this machine."""
-    typed = [Path(each).name if os.sep in each else each for each in sys.argv[1:]]
-    return shlex.join(["redraft", *typed])
-
-
-@contextmanager
-def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time that is left, on standard error."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    from .console import err
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as shown:
-        task = shown.add_task(what, total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
-
-
-def _warn(message: str) -> None:
-    from .console import err
-
-    err.print(f"note: {message}", style="yellow", markup=False)

@@ -111,7 +111,7 @@ def replay(
     from redraft.evals.replay_who import Who, check_who
     from redraft.lsp.settings import LspSettings
 
-    from .evaluate import open_run_for, progress_of
+    from .judging import open_run_for, progress_of
     from .figures import check_writable, show_tables
 
     check_writable(json_file)

@@ -17,7 +17,7 @@ from conftest import NEW, OLD, write_lines
 from fakes import infill as offering
 from onnx_models import store
 from redraft.evals.gaps import Problem
-from redraft.evals.infill import Asking, episode, request_for, solve
+from redraft.evals.infill import Asking, by_model, episode, request_for, solve
 from redraft.evals.plans import PLANS, check_plan, plan_named
 from redraft.evals.runs import open_run
 from redraft.evals.sandbox import run_program
@@ -185,7 +185,7 @@ def test_a_gap_without_tests_is_not_run(weights: Path) -> None:
     try:
         with open_run(None, {}, {}, resume=False) as run:
             asking = Asking(PLANS["medium"], 8, None, 0)
-            (found,) = solve(model, [replace(GAP, test="")], asking, run, judge=judge)
+            (found,) = solve(by_model(model), [replace(GAP, test="")], asking, run, judge=judge)
     finally:
         model.backend.close()
     assert (found["passed"], found["outcome"]) == (None, None)

@@ -1,0 +1,174 @@
+"""``redraft eval infill``: how well a model fills gaps.
+
+Translates options into calls of ``redraft.evals`` and shows what comes back; measures nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from redraft.model.errors import SettingsError
+
+from .judging import (
+    SERVED,
+    Adapter,
+    Baseline,
+    Change,
+    Commits,
+    Json,
+    Limit,
+    MaxTokens,
+    ModelName,
+    Out,
+    PlanName,
+    Provider,
+    Resume,
+    Seed,
+    Threads,
+    Threshold,
+    Variant,
+    Weights,
+    about,
+    check_plan_of,
+    loaded,
+    open_run_for,
+    plan_of,
+    progress_of,
+    rule_of,
+    subject_of,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from redraft.evals.gaps import Problem
+    from redraft.evals.infill import Writer
+    from redraft.evals.subject import Subject
+    from redraft.model.plan import Plan
+
+#: Holds every problem of HumanEval-Infilling whole (577 tokens at most, 261 of them suffix).
+WHOLE = 2_048
+
+
+def register(app: typer.Typer) -> None:
+    """The command under ``redraft eval``."""
+    app.command()(infill)
+
+
+def infill(
+    human_eval: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl.gz", help="HumanEval-Infilling: pass@1.")
+    ] = None,
+    commits: Commits = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="Held-out folders, files or a *-files.jsonl.zst."),
+    ] = None,
+    baseline: Baseline = None,
+    limit: Limit = None,
+    model: ModelName = "redraft-135m",
+    adapter: Adapter = "shipped",
+    weights: Weights = None,
+    variant: Variant = None,
+    provider: Provider = None,
+    threads: Threads = None,
+    plan: PlanName = "medium",
+    threshold: Threshold = None,
+    change: Change = None,
+    context: Annotated[
+        int | None,
+        typer.Option(
+            min=64, max=32768, help="Prompt budget, tokens. Default: 2048, for commits 1024."
+        ),
+    ] = None,
+    max_tokens: MaxTokens = 64,
+    max_lines: Annotated[
+        int | None, typer.Option(min=1, help="Cut answers after so many lines. Default: never.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Programs tried side by side.")] = 1,
+    out: Out = None,
+    resume: Resume = False,
+    json_file: Json = None,
+    seed: Seed = 0,
+) -> None:
+    """Fill gaps: HumanEval-Infilling by its tests, or held-out commits and files by exact match."""
+    from redraft.evals.infill import Asking, solve, tables
+    from redraft.evals.samples import in_turn
+    from redraft.evals.sandbox import weakness
+
+    from .figures import show_tables
+
+    problems, source = _gaps(human_eval, commits, files)
+    if human_eval is not None and weakness():
+        warn(f"The sandbox is weak here: {weakness()}.")
+    chosen, context = plan_of(plan, threshold, change), context or (WHOLE if human_eval else SERVED)
+    subject = subject_of(model, adapter, weights, variant, provider, out)
+    with _writing(baseline, subject, threads, context, chosen) as writer:
+        asked = in_turn(problems, limit, seed)
+        _warn_of_long(asked, writer, max_tokens)
+        settings = {
+            "benchmark": "infill", **source, **about(subject, baseline), "plan": plan,
+            "threshold": threshold, "set": change or [], "context": context,
+            "max_tokens": max_tokens, "max_lines": max_lines, "seed": seed,
+        }  # fmt: skip
+        with open_run_for(out, settings, resume) as run:
+            asking = Asking(chosen, max_tokens, max_lines, seed)
+            with progress_of("filling gaps") as progress:
+                episodes = solve(writer, asked, asking, run, jobs, progress)
+            show_tables(run, list(tables(episodes, seed)), json_file)
+
+
+@contextmanager
+def _writing(
+    baseline: str | None, subject: Subject, threads: int | None, context: int, plan: Plan
+) -> Iterator[Writer]:
+    """Who fills the gaps, ready; of a model that a rule stands in for, the tokenizer alone."""
+    from redraft.evals.infill import by_model, by_rule
+    from redraft.evals.policies import NONE
+    from redraft.model.tokens import Tokenizer
+
+    if baseline is not None:
+        tokenizer = Tokenizer.from_file(subject.folder / "tokenizer.json")
+        yield by_rule(rule_of(baseline, (NONE,)), tokenizer)
+        return
+    with loaded(subject, threads, context) as judged:
+        check_plan_of(plan, judged)
+        yield by_model(judged)
+
+
+def _warn_of_long(asked: Sequence[Problem], writer: Writer, most: int) -> None:
+    long = sum(len(writer.tokenizer.encode(each.middle)) > most for each in asked)
+    if long:
+        warn(
+            f"{long} of {len(asked)} true answers have more than {most} tokens and cannot be "
+            "written whole: see --max-tokens."
+        )
+
+
+def _gaps(
+    human_eval: Path | None, commits: Path | None, files: list[Path] | None
+) -> tuple[list[Problem], dict[str, str]]:
+    from redraft.evals.gaps import gaps_of, whole_files
+    from redraft.evals.gaps import human_eval as read
+    from redraft.evals.perplexity import sources
+    from redraft.evals.samples import fingerprint, read_changes
+
+    if [human_eval, commits, files or None].count(None) != 2:
+        raise SettingsError(
+            "Name what to fill: --human-eval FILE, --commits FILE or --files PATH, one of them."
+        )
+    if human_eval is not None:
+        problems, name = read(human_eval), human_eval.name
+    elif commits is not None:
+        problems = [gap for change in read_changes(commits) for gap in gaps_of(change)]
+        name = commits.name
+    else:
+        changes = (each for source in sources(files or ()) for each in whole_files(*source))
+        problems = [gap for change in changes for gap in gaps_of(change)]
+        name = " ".join(path.name for path in files or ())
+    if not problems:
+        raise SettingsError(f"{name} holds no gap to fill. Name a folder or file of code.")
+    return problems, {"source": name, "sample": fingerprint(problems)}

@@ -1,0 +1,197 @@
+"""What the commands that judge a model share: their options, the model, the run, the progress.
+
+Translates options into calls of ``redraft.evals``; measures nothing itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from redraft.model.errors import SettingsError
+
+if TYPE_CHECKING:
+    from redraft.evals.policies import Policy
+    from redraft.evals.runs import RunFile
+    from redraft.evals.subject import Subject
+    from redraft.model.answering import Model
+    from redraft.model.plan import Plan
+
+
+def _writable(json_file: Path | None) -> Path | None:
+    from .figures import check_writable
+
+    return check_writable(json_file)
+
+
+Limit = Annotated[
+    int | None, typer.Option(min=1, help="Episodes at most; a smaller sample is part of a larger.")
+]
+ModelName = Annotated[str, typer.Option("--model", help="Of 'redraft model list'.")]
+Adapter = Annotated[
+    str, typer.Option(help="'shipped', 'none' for the bare base, or an adapter's .safetensors.")
+]
+Weights = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="A ready folder, instead of an adapter.")
+]
+Variant = Annotated[
+    str | None, typer.Option(help="int8, q8, fp32 or fp16. Default: the best for the provider.")
+]
+Provider = Annotated[
+    Literal["CPU", "CUDA"] | None,
+    typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
+]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads of the model.")]
+PlanName = Annotated[
+    str,
+    typer.Option("--plan", help="low, medium, high, leftmost-first or autoregressive."),
+]
+Threshold = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Probability to place a token; else the plan's.")
+]
+Change = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as accept_above=0.3."),
+]
+Context = Annotated[int, typer.Option(min=64, max=32768, help="Prompt budget, tokens.")]
+#: What "auto" picks on two CPU cores.
+SERVED = 1_024
+MaxTokens = Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")]
+Out = Annotated[
+    Path | None, typer.Option(metavar="RUN.jsonl", help="Write every episode there, as it comes.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")]
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write the summary there.", callback=_writable),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of the sample, the draws and the bootstrap.")]
+
+
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULE",
+        help="No model: 'none' never writes; 'copy-last-edit' repeats the last substitution.",
+    ),
+]
+Commits = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.jsonl.zst", help="Commits of repositories not trained on."),
+]
+
+
+# --- what every benchmark does -----------------------------------------------------------------
+
+
+def rule_of(name: str, known: Sequence[str]) -> Policy:
+    from redraft.evals.policies import Policy
+
+    if name not in known:
+        raise SettingsError(f"There is no baseline {name!r} here; choose {' or '.join(known)}.")
+    return Policy(name)
+
+
+def plan_of(name: str, threshold: float | None, changes: list[str] | None) -> Plan:
+    from redraft.evals.plans import plan_named
+
+    return plan_named(name, threshold, changes or ())
+
+
+def check_plan_of(plan: Plan, model: Model) -> None:
+    from redraft.evals.plans import check_plan
+
+    check_plan(plan, model.backend.config)
+
+
+def subject_of(
+    model: str,
+    adapter: str,
+    weights: Path | None,
+    variant: str | None,
+    provider: str | None,
+    out: Path | None,
+) -> Subject:
+    from redraft.evals.subject import find_subject
+
+    from .console import bar
+
+    keep = out.absolute().parent / "judged" if out is not None else None
+    with bar() as show:
+        return find_subject(
+            adapter, weights, variant, provider, keep, lambda p: show(p.stage, p.fraction), model
+        )
+
+
+@contextmanager
+def loaded(subject: Subject, threads: int | None, context: int) -> Iterator[Model]:
+    """The model to judge in memory, which is given back afterwards."""
+    from redraft.evals.subject import load
+
+    model = load(subject, context, threads)
+    try:
+        yield model
+    finally:
+        model.backend.close()
+
+
+def about(subject: Subject | None, baseline: str | None = None) -> dict[str, str]:
+    if subject is None or baseline:
+        return {"model": baseline or "", "baseline": baseline or ""}
+    return {
+        "model": subject.label,
+        "model_sha256": subject.identity,
+        "variant": subject.variant,
+    }
+
+
+def open_run_for(out: Path | None, settings: dict[str, Any], resume: bool) -> RunFile:
+    """The run that ``--out`` and ``--resume`` mean, with this machine and command in its header."""
+    from redraft.evals.latency import machine
+    from redraft.evals.runs import open_run
+
+    return open_run(out, settings, machine() | {"command": _command()}, resume)
+
+
+def _command() -> str:
+    """What was typed, without the folders of this machine."""
+    typed = [Path(each).name if os.sep in each else each for each in sys.argv[1:]]
+    return shlex.join(["redraft", *typed])
+
+
+@contextmanager
+def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time that is left, on standard error."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from .console import err
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as shown:
+        task = shown.add_task(what, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+def warn(message: str) -> None:
+    from .console import err
+
+    err.print(f"note: {message}", style="yellow", markup=False)
