@@ -89,10 +89,15 @@ def find_places(
 
 
 def follows(suggestion: Suggestion, names: Iterable[Touched]) -> bool:
-    """Is an edit where one of the names stands, or next to it?"""
+    """Is an edit where one of the names stands, or, but for renamed ones, next to it?"""
     first, last = suggestion.lines
-    lines = suggestion.text.split("\n")[max(0, first - _NEAR) : last + _NEAR]
-    return any(re.search(rf"\b{re.escape(one.name)}\b", line) for one in names for line in lines)
+    lines = suggestion.text.split("\n")
+    here, around = lines[first:last], lines[max(0, first - _NEAR) : last + _NEAR]
+    return any(
+        re.search(rf"\b{re.escape(one.name)}\b", line)
+        for one in names
+        for line in (here if one.why == "renamed" else around)
+    )
 
 
 def _searched(here: OpenText, others: Iterable[OpenText]) -> Iterator[OpenText]:

@@ -1,0 +1,197 @@
+"""Whatever happens in two documents, in whatever order: what is shown is for the text there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from desk import URI, Desk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from redraft.lsp.decisions import Abstain, Ask, Decision, Show
+from redraft.lsp.documents import Document
+from redraft.lsp.requests import Query
+from redraft.model.prompt import replace_lines
+from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
+
+OTHER = "file:///w/b.py"
+FILLER = "".join(f"value_{i} = '😀'\n" for i in range(40))
+TEXT = f"def area(r):\n    return r\n\n{FILLER}print(area(2))\n{FILLER}print(area(3))\n"
+CALLER = f"from a import area\n{FILLER}print(area(4))\n"
+#: What the user does to the first of these words that there is, in either direction.
+SWAPS = (("area(r)", "area(r, pi)"), ("area", "surface"), ("return r", "return r * r"), ("2", "22"))
+
+
+class World:
+    """Two documents, one user, a model that answers at random, and questions that may come late."""
+
+    def __init__(self, draw: Callable[[int], int]) -> None:
+        self.desk, self.draw = Desk(TEXT, eagerness="high"), draw
+        self.other: Document | None = self.desk.open("b.py", CALLER)
+        self.past: list[str] = []  # texts of the first document
+        self.late: list[Ask] = []
+        self.shown: Show | None = None
+
+    # --- what may happen -------------------------------------------------------------------
+
+    def edit(self) -> None:
+        old, new = SWAPS[self.draw(len(SWAPS))]
+        old, new = (old, new) if self.draw(2) else (new, old)
+        if old in self.desk.text:
+            self.past.append(self.desk.text)
+            self.desk.swap(old, new)
+
+    def undo(self) -> None:
+        if self.past:
+            self.desk.becomes(self.past.pop(), 0)
+
+    def edit_the_other(self) -> None:
+        if self.other is not None:
+            text = self.other.text.replace("area(4)", "area(4, 5)", 1)
+            self.desk.becomes_elsewhere(self.other, text if self.draw(2) else f"# head\n{text}")
+
+    def close_or_open_the_other(self) -> None:
+        if self.other is None:
+            self.other = self.desk.open("b.py", CALLER)
+        else:
+            del self.desk.shelf.opened[OTHER]
+            self.desk.session.closed(OTHER)
+            self.other = None
+
+    def wait(self) -> None:
+        self.desk.clock.now += (0.2, 2.0, 6.0)[self.draw(3)]
+
+    def move(self) -> None:
+        self.desk.cursor = self.draw(len(self.desk.text) + 1)
+
+    def ask(self) -> None:
+        there = self.other is not None and self.draw(4) == 0
+        query = self.there() if there else self.here()
+        decision = self.desk.session.consider_edit(query)
+        for _ in range(6):
+            self.check(decision)
+            if not isinstance(decision, Ask):
+                return
+            ask = self.desk.session.complete(decision)
+            if self.draw(4) == 0:
+                self.late.append(ask)
+                return
+            settled = self.answer(ask)
+            self.check(settled)
+            if isinstance(settled, Show) or settled.stale:
+                return
+            decision = self.desk.session.look_on(ask.asked_from)
+        raise AssertionError("the questions never end")
+
+    def answer_late(self) -> None:
+        if self.late:
+            self.check(self.answer(self.late.pop(0)))
+
+    def foresee(self) -> None:
+        if self.shown is None:
+            return
+        for _ in range(6):
+            ahead = self.desk.session.follow_up(self.here(), self.shown.suggestion)
+            if ahead is None:
+                return
+            self.desk.session.foresee(ahead, self.predict(ahead.request))
+        raise AssertionError("what is computed ahead never ends")
+
+    def accept(self) -> None:
+        show, self.shown = self.shown, None
+        if show is None:
+            return
+        if show.suggestion.uri == URI:
+            self.past.append(self.desk.text)
+            self.desk.accept(show)
+        elif self.other is not None:
+            self.desk.becomes_elsewhere(self.other, show.suggestion.result)
+
+    def reject(self) -> None:
+        if self.shown is not None:
+            self.desk.session.rejected(self.shown.suggestion.id)
+            self.shown = None
+
+    # --- the world -------------------------------------------------------------------------
+
+    def here(self) -> Query:
+        return self.desk.query(other_documents=True, invoked=bool(self.draw(2)))
+
+    def there(self) -> Query:
+        assert self.other is not None
+        return replace(
+            self.here(), uri=OTHER, path="b.py", text=self.other.text, cursor=0,
+            revision=self.other.revision,
+        )  # fmt: skip
+
+    def revision(self, uri: str) -> int | None:
+        if uri == URI:
+            return self.desk.revision
+        return self.other.revision if self.other is not None else None
+
+    def text(self, uri: str) -> str | None:
+        if uri == URI:
+            return self.desk.text
+        return self.other.text if self.other is not None else None
+
+    def answer(self, ask: Ask) -> Show | Abstain:
+        uri, target = ask.asked_from.uri, self.revision(ask.query.uri)
+        if ask.query.uri == URI != uri:
+            target = self.desk.document.revision  # as the shelf has it
+        return self.desk.session.settle(
+            ask,
+            self.predict(ask.request),
+            self.revision(uri),
+            5.0,
+            lambda: self.text(uri) or "",
+            target,
+        )
+
+    def predict(self, request: EditRequest) -> Prediction:
+        assert request.region is not None
+        first, last = request.region
+        lines = request.text.split("\n")
+        calls = [at for at in range(first, last) if "area" in lines[at] or "surface" in lines[at]]
+        line = calls[self.draw(len(calls))] if calls else first
+        old, way = lines[line], self.draw(4)
+        new = old if way == 0 else old.replace("area", "surface") if way == 1 else f"{old}  # {way}"
+        start, end, body = replace_lines(request.text, line, line + 1, f"{new}\n")
+        if new == old:
+            return Prediction("1", "fake", (), "The model would change nothing here.")
+        sure = Confidence(0.95, 0.9, 0.9)
+        return Prediction("1", "fake", (Candidate(start, end, body, sure, 5, 1, "end"),))
+
+    def check(self, decision: Decision) -> None:
+        if isinstance(decision, Show):
+            suggestion = decision.suggestion
+            assert suggestion.text == self.text(suggestion.uri)
+            assert suggestion.result != suggestion.text
+            assert suggestion.chain
+            self.shown = decision
+        elif isinstance(decision, Abstain):
+            assert decision.reason
+            self.shown = None
+        else:
+            assert self.text(decision.query.uri) == decision.query.text
+
+
+EVENTS = [
+    *(World.edit, World.undo, World.edit_the_other, World.close_or_open_the_other, World.wait),
+    *(World.move, World.ask, World.ask, World.ask, World.answer_late, World.foresee),
+    *(World.accept, World.reject),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_what_is_shown_is_for_the_text_there_is(data: st.DataObject) -> None:
+    def draw(count: int) -> int:
+        return data.draw(st.integers(0, count - 1))
+
+    world = World(draw)
+    world.edit()
+    for event in data.draw(st.lists(st.sampled_from(EVENTS), max_size=25)):
+        event(world)
+        shown = world.shown
+        if shown is not None and world.text(shown.suggestion.uri) != shown.suggestion.text:
+            world.shown = None  # a client drops what is for another version
