@@ -7,6 +7,7 @@ Each function makes the ``data`` of one event. Places in a text are ``[line, cha
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from ..model.gate import sureness, threshold
@@ -134,15 +135,12 @@ def _fetched(suggestion: Suggestion) -> Data:
 
 
 def _candidate(text: str, candidate: Candidate) -> Data:
-    confidence = candidate.confidence
+    confidence = asdict(candidate.confidence)
     return {
         "edit": _edit(text, candidate.start, candidate.end, candidate.text),
         "showProbability": _rounded(sureness(candidate)),
-        "confidence": {
-            "mean": _rounded(confidence.mean),
-            "minimum": _rounded(confidence.minimum),
-            "first": _rounded(confidence.first),
-        },
+        "confidence": {key: _rounded(value) for key, value in confidence.items()},
+        "source": candidate.source,
         "tokens": candidate.tokens,
         "steps": candidate.steps,
         "finish": candidate.finish,
@@ -168,6 +166,7 @@ def _features(ask: Ask, since_edit_ms: float | None) -> Data:
 def _versions(prediction: Prediction, settings: LspSettings) -> Data:
     return {
         "model": prediction.model,
+        "weights": prediction.weights,
         "prompt": PROMPT_FORMAT,
         "gate": f"threshold {settings.eagerness}",
         "quality": settings.quality,
@@ -197,5 +196,5 @@ def _tokens(prediction: Prediction) -> Data:
     }
 
 
-def _rounded(probability: float) -> float:
-    return round(probability, 5)
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 5)

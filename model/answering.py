@@ -49,6 +49,7 @@ class Model:
     cache: PrefixCache
     context_tokens: int  # the budget of requests that name none
     notice: str = ""  # for people, said once: why it runs where it runs
+    version: str = ""  # of the weights
 
     @property
     def label(self) -> str:
@@ -97,7 +98,8 @@ def answer(
         total_ms=queue_ms + (clock() - begin) * 1e3,
         cut=prompt.cut,
     )
-    return Prediction(f"cmpl-{secrets.token_hex(12)}", model.label, candidates, reason, stats)
+    id_ = f"cmpl-{secrets.token_hex(12)}"
+    return Prediction(id_, model.label, candidates, reason, stats, model.version)
 
 
 def room_for(request: EditRequest, config: ModelConfig) -> int:

@@ -64,6 +64,7 @@ def onnx_loader(
                 cache=PrefixCache(backend, KV_BYTES),
                 context_tokens=budget,
                 notice=device.notice,
+                version=info(model).version,
             )
         except BaseException:
             backend.close()

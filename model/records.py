@@ -125,6 +125,7 @@ class Prediction:
     candidates: tuple[Candidate, ...] = ()
     reason: str = ""  # why candidates is empty, for people
     stats: Stats = field(default_factory=Stats)
+    weights: str = ""  # version of the model's weights, "" for those that have none
 
 
 @dataclass(frozen=True, slots=True)

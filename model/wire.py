@@ -337,6 +337,7 @@ def _read_prediction(data: object, where: str) -> Prediction:
         candidates=fields.array("candidates", _read_candidate),
         reason=fields.text("reason", ""),
         stats=fields.object("stats", _read_stats),
+        weights=fields.text("weights", ""),
     )
 
 
