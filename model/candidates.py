@@ -17,6 +17,9 @@ from .records import Quality, Source
 
 #: From this probability of "no edit" on, where that may be the answer, nothing else is looked at.
 QUIET_ABOVE = 0.5
+#: Of a repeated edit, what its text's log-probability adds to the log of its chance. On 39 of them
+#: at training commits, chance alone told right from wrong with an AUC of 0.87, with this 0.91.
+TEXT_COUNTS = 0.1
 #: A range is not written where it is this much less likely than the likeliest one, in nats.
 FAR_FETCHED = 5.0
 
@@ -28,6 +31,7 @@ class Effort:
     ranges: int  # that the model writes
     drafts: int  # of others that it prices
     passes: int  # after which nothing new is begun
+    wanted: int = 1  # candidates: what cannot come among the best of them is not written
 
 
 EFFORTS: dict[Quality, Effort] = {
@@ -40,7 +44,7 @@ EFFORTS: dict[Quality, Effort] = {
 def effort_for(quality: Quality, candidates: int) -> Effort:
     """As the quality says, and more where more candidates are asked for."""
     effort = EFFORTS[quality]
-    return replace(effort, ranges=max(effort.ranges, candidates))
+    return replace(effort, ranges=max(effort.ranges, candidates), wanted=candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +98,19 @@ def is_usable(proposal: Proposal, brief: Brief, field: Field) -> bool:
 
 
 def rank(draft: Draft) -> float:
-    """How good a candidate is, of those of one moment."""
-    return draft.confidence.total
+    """How good a candidate is, of those of one moment: the log of how likely it is to be right, by
+    the model or, where it repeats an edit, by what is known of repetitions and the model."""
+    sure = draft.confidence
+    if not sure.repeat:
+        return sure.total
+    text = sure.total - (sure.place or 0.0)
+    return max(sure.total, math.log(sure.repeat) + TEXT_COUNTS * text)
+
+
+def good_enough(drafts: Seq[Draft], wanted: int) -> float:
+    """The rank that a candidate needs to be among the best ``wanted``."""
+    ranks = sorted(map(rank, merged(drafts)), reverse=True)
+    return ranks[wanted - 1] if len(ranks) >= wanted else -math.inf
 
 
 def merged(drafts: Seq[Draft]) -> list[Draft]:

@@ -121,7 +121,8 @@ class _Editor:
 
     def _fits(self, text: str) -> bool:
         """Whether a range stands on one canvas, with a place for what follows its beginning."""
-        return len(text) < self._brief.config.canvas_width + text.endswith("\n")
+        width = self._brief.config.canvas_width + text.endswith("\n")
+        return len(text) < width and len(text) <= self._brief.limits.max_tokens
 
     def _price_range(self, text: str) -> Opening:
         """A range, whatever it is worth."""
@@ -165,17 +166,18 @@ class _Editor:
             sure = [math.exp(log) for log in opening.logs]
             row.begin_with(self._tree.tokens(opening.text), sure)
         self._run.fill(rows)
-        for row in rows:
+        written: list[Draft] = []
+        for row, opening in zip(rows, openings, strict=True):
             self._run.on_step = self._on_step if row is rows[0] else None
             self._run.show(row)
+            if row.finish is None and written and self._run.passes >= self._effort.passes:
+                continue
             self._run.commit(row)
             self._run.finish(row)
             self._run.sequence.truncate(self._base)
+            written.append(priced(row.draft(), opening, self._tree))
         self._run.on_step = None
-        return [
-            priced(row.draft(), opening, self._tree)
-            for row, opening in zip(rows, openings, strict=True)
-        ]
+        return written
 
     def _is_edit(self, draft: Draft) -> bool:
         """Whether it is more than the lines as they are."""

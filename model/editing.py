@@ -24,6 +24,7 @@ from .candidates import (
     Effort,
     Field,
     Proposal,
+    good_enough,
     is_quiet,
     is_usable,
     merged,
@@ -36,10 +37,7 @@ from .denoise import Denoised, Run
 from .drawing import confidence, decode
 from .plan import Brief, Draft
 from .ranges import Opening
-from .records import LEAST_LOG, CanvasState, StepCallback
-
-#: A text is given up once the answer is this much less likely than the best one, in nats.
-HOPELESS = 8.0
+from .records import LEAST_LOG, CanvasState, Source, StepCallback
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,8 @@ class _Editor:
         tokens = (*self._tree.tokens(text), *judged.tokens)
         sure = confidence([math.exp(log) for log in (*opening.logs, *judged.logs)])
         sure = replace(sure, repeat=proposal.chance)
-        draft = Draft(self._text(tokens), tokens, sure, 1, 0, "end", "repeat")
+        source: Source = "both" if judged.agreed == len(judged.tokens) else "repeat"
+        draft = Draft(self._text(tokens), tokens, sure, 1, 0, "end", source)
         self._drafts.append(priced(draft, opening, self._tree))
         promise = math.log(max(proposal.chance, 1e-30))
         self._promise[text] = max(promise, self._promise.get(text, LEAST_LOG))
@@ -176,6 +175,8 @@ class _Editor:
             chosen = max(left, key=self._worth, default=None)
             if chosen is None or self._worth(chosen) < best - FAR_FETCHED:
                 return
+            if max(each.total for each in left) < good_enough(self._drafts, self._effort.wanted):
+                return  # no text can make up for its place
             if chosen.text not in self._judged:
                 self._look_ahead(chosen)
                 continue
@@ -205,7 +206,7 @@ class _Editor:
         try:
             self._run.show(answer)
             while answer.finish is None:
-                if not first and self._is_hopeless(answer):
+                if (self._drafts or not first) and self._is_hopeless(answer):
                     return
                 self._run.draft_and_review(answer)
         finally:
@@ -224,8 +225,9 @@ class _Editor:
         return tokens[:room], [*opening.logs, *judged.best_logs][: len(tokens[:room])]
 
     def _is_hopeless(self, answer: Answer) -> bool:
-        best = max((draft.confidence.total for draft in self._drafts), default=LEAST_LOG)
-        return self._run.passes >= self._effort.passes or answer.total < best - HOPELESS
+        if self._run.passes >= self._effort.passes:
+            return True
+        return answer.total < good_enough(self._drafts, self._effort.wanted)
 
     def _text(self, tokens: Seq[int]) -> str:
         return decode(b"".join(self._brief.vocab_bytes[token] for token in tokens))

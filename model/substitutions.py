@@ -74,6 +74,7 @@ def learn(edits: Sequence[RecentEdit]) -> tuple[list[LineRule], list[BlockRule]]
     lines: list[LineRule] = []
     blocks: list[BlockRule] = []
     undone: set[tuple[str, str]] = set()  # (old, new) that a later edit turned round
+    put: set[str] = set()  # lines written anywhere: what is taken away elsewhere may be moved there
     for age, edit in enumerate(reversed(edits)):
         for change in _changes(edit.diff):
             made = [_line_rule(*pair, age) for pair in _paired(change.old, change.new)]
@@ -83,7 +84,8 @@ def learn(edits: Sequence[RecentEdit]) -> tuple[list[LineRule], list[BlockRule]]
             written = [rule.new for rule in blocks if not rule.insertion]
             fresh = [*_block_rules(change, age)]
             blocks += [rule for rule in fresh if rule.insertion or rule.old not in written]
-    return lines, blocks
+            put |= {line.strip() for line in change.new}
+    return lines, [rule for rule in blocks if rule.new or not {*map(str.strip, rule.old)} <= put]
 
 
 # --- reading diffs ----------------------------------------------------------------------------
