@@ -62,7 +62,7 @@ class Score(Metric):
             [term for name in self.TERMS for term in _sum_and_count(each.get(name))]
             for each in counted
         ]
-        seen = [each for each in counted if each.get("delta_chrf") is not None]
+        seen = [each for each in counted if each.get(self.field) is not None]
         if len(seen) < max(least, 1):
             return unmeasured(len(seen))
         return combined(terms, _score, [each["group"] for each in counted], seed)

@@ -120,6 +120,40 @@ def test_commits_from_file_to_figures_and_two_runs_compared(
     assert "shown" in compared and "steps" in compared
 
 
+def test_gaps_of_held_out_files(weights: Path, tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "a.py").write_text("\n".join(NEW))
+    options = ("--files", tmp_path / "p", "--weights", weights, "--threads", 1, "--max-tokens", 8)
+    told = redraft("infill", *options)
+    assert "parses as well as the truth" in told and "n = 3" in told
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SettingsError, match="holds no gap"):
+        redraft("infill", "--files", tmp_path / "empty")
+
+
+def test_baselines_are_judged_like_models(
+    weights: Path, human_eval: Path, commits: Path, tmp_path: Path
+) -> None:
+    runs = [tmp_path / f"{name}.jsonl" for name in ("none", "copy", "quiet")]
+    redraft("infill", "--human-eval", human_eval, "--weights", weights, "--baseline", "none",
+            "--out", runs[0])  # fmt: skip
+    redraft("edits", "--commits", commits, "--baseline", "copy-last-edit", "--out", runs[1])
+    redraft("edits", "--commits", commits, "--baseline", "none", "--out", runs[2])
+    filled, copied, quiet = (lines_of(run) for run in runs)
+    assert [each["passed"] for each in filled[1:]] == [False] * 3
+    assert filled[0]["run"]["model"] == "none" and "model_sha256" not in filled[0]["run"]
+    assert not any(each["shown"] for each in quiet[1:])
+    assert any(each["shown"] for each in copied[1:]), "every hunk renames the same"
+    assert "parts" in copied[1] and copied[1]["scene"]["path"] == "a.py"
+    assert "copy-last-edit" in redraft("compare", runs[2], runs[1])
+    for arguments, says in (
+        (("infill", "--human-eval", human_eval, "--weights", weights), "choose none"),
+        (("edits", "--commits", commits), "choose none or copy-last-edit"),
+    ):
+        with pytest.raises(SettingsError, match=says):
+            redraft(*arguments, "--baseline", "bold")
+
+
 def test_perplexity_from_a_folder_to_figures(weights: Path, tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "a.py").write_text("\n".join([*OLD, *NEW]))
@@ -175,6 +209,20 @@ def test_an_answer_is_tried_and_compared(
     found = episode(GAP, offering(request, completion), 5, run_program)
     assert (found["passed"], found["exact"], found["first_line"]) == (passed, exact, first_line)
     assert found["completion"] == completion
+
+
+def test_an_answer_that_breaks_the_syntax_is_told_from_one_that_does_not() -> None:
+    request = request_for(GAP, Asking(PLANS["medium"], 64, None, 0))
+    parsed = {
+        text: episode(GAP, offering(request, text), 5, run_program)["parse_ok"]
+        for text in ("    y = x\n", "    y = 3 * x\n", "    y = (x\n")
+    }
+    assert list(parsed.values()) == [True, True, False]
+    broken = replace(GAP, suffix="    return (y\n", test="")
+    found = episode(broken, offering(request, "    y = x\n"), 5, run_program)
+    assert found["parse_ok"] is True, "the truth has that error too"
+    odd = replace(GAP, language="klingon", test="")
+    assert episode(odd, offering(request, "x"), 5, run_program)["parse_ok"] is None
 
 
 def test_a_gap_without_tests_is_not_run(weights: Path) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from conftest import write_lines
 from redraft.evals.edits import Asking, ask_for, changed_lines, episode, overlap
-from redraft.evals.gaps import gaps_of, human_eval
+from redraft.evals.gaps import gaps_of, human_eval, whole_files
 from redraft.evals.plans import PLANS
 from redraft.evals.samples import Change, fingerprint, in_turn, read_changes
+from redraft.evals.sandbox import run_program
 from redraft.evals.steps import Step, steps_of
 from redraft.lsp.history import SHOWN_EDITS
 from redraft.model.errors import SettingsError
@@ -111,9 +112,48 @@ def test_gaps_of_human_eval_keep_prompt_and_suffix_as_they_are(tmp_path: Path) -
     assert gap.program("    x += 1\n") == (
         "def f(x):\n    x += 1\n    return x\n\ndef check(f):\n    assert f(1) == 2\n\ncheck(f)\n"
     )
-    path.write_bytes(b"not gzip")
-    with pytest.raises(SettingsError, match="is not a file of HumanEval-Infilling"):
-        human_eval(path)
+    for nonsense in (b"not gzip", b"", gzip.compress(b"{}"), gzip.compress(b"{}")[:-9]):
+        path.write_bytes(nonsense)
+        with pytest.raises(SettingsError, match="is not a file of HumanEval-Infilling"):
+            human_eval(path)
+
+
+#: A problem of each official file, cut out of one program: prompt, middle, suffix.
+OFFICIAL = {
+    "SingleLineInfilling/HumanEval/7/L1": ("def f(x):\n", "    y = x + 1\n", "    return y\n"),
+    "MultiLineInfilling/HumanEval/7/L1_L2": ("def f(x):\n", "    y = x + 1\n    return y\n", ""),
+    "RandomSpanInfilling/HumanEval/7/1": ("def f(x):\n    y", " = x + 1\n    re", "turn y\n"),
+    "RandomSpanInfillingLight/HumanEval/7/1": ("def f(x):\n    y = x", " + ", "1\n    return y\n"),
+}
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_every_official_file_is_read_and_its_truth_passes(
+    name: str, packed: bool, tmp_path: Path
+) -> None:
+    prompt, middle, suffix = OFFICIAL[name]
+    record = {
+        "task_id": name, "entry_point": "f", "prompt": prompt, "suffix": suffix,
+        "canonical_solution": middle, "test": "def check(f):\n    assert f(1) == 2\n",
+    }  # fmt: skip
+    path = tmp_path / f"HumanEval-{name.partition('/')[0]}.jsonl"
+    data = json.dumps(record).encode() + b"\n"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    (gap,) = human_eval(path)
+    assert (gap.id, gap.group, gap.kind) == (name, "HumanEval/7", name.partition("/")[0])
+    assert run_program(gap.program(gap.middle)).passed
+    assert not run_program(gap.program("")).passed
+
+
+def test_gaps_of_held_out_files_may_be_anywhere_in_them() -> None:
+    text = "".join(f"value_{i} = compute({i})\n" for i in range(60))
+    files = [("a.py", text), ("b.go", text.replace("\n", "\r\n")), ("c.unknown", text)]
+    found = [gap for change in whole_files("repo", files) for gap in gaps_of(change)]
+    assert {gap.group for gap in found} == {"repo:a.py", "repo:b.go"}
+    assert {gap.language for gap in found} == {"python", "go"}
+    assert {gap.kind for gap in found} == {"line", "tail", "lines"}
+    assert all(gap.filled(gap.middle) == text for gap in found)
 
 
 # --- moments --------------------------------------------------------------------------------------
