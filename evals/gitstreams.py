@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import zstandard
+
 from ..lsp.recorder_entries import header, line_of
 from ..lsp.rules import refuse_file
 from ..lsp.settings import LspSettings
 from ..lsp.workspace import MOST_BYTES, is_made
 from ..model.errors import InstallError, SettingsError
+from ..model.shards import read_records
 from ..model.syntax import language_of
 from .simulated import Plan, Simulation, plan_of
 
@@ -58,30 +61,33 @@ class _Touched:
     files: tuple[tuple[str, str, str], ...]
 
 
-def import_git(repo: Path, out: Path, wanted: Wanted, made_by: str, show: Show) -> Imported:
+def import_git(source: Path, out: Path, wanted: Wanted, made_by: str, show: Show) -> Imported:
     """Write the newest commits of a repository as one simulated recording, oldest first.
+
+    Args:
+        source: the repository's folder, or a file of commits as training has them.
 
     Raises:
         InstallError: there is no git.
-        SettingsError: that is no repository, a language is unknown, or nothing can be written.
+        SettingsError: that is no repository, it has nothing to type, or nothing can be written.
     """
-    plans, looked_at = _plans(repo, wanted, show)
+    plans, looked_at = _plans(source, wanted, show)
     if not plans:
         raise SettingsError(
-            f"None of the {looked_at} commits of {repo} can be typed anew: each needs 3 to 40 "
+            f"None of the {looked_at} commits of {source} can be typed anew: each needs 3 to 40 "
             "edits of code. Look further back with --since, or name another --language."
         )
     try:
         with out.open("wb") as file:
-            changes = _write(file, plans, made_by, show)
+            changes = _write(file, source.resolve().name, plans, made_by, show)
     except OSError as error:
         raise SettingsError(f"{out} cannot be written ({error}); name another --out") from error
     return Imported(out, len(plans), looked_at, changes)
 
 
-def _write(file: IO[bytes], plans: list[Plan], made_by: str, show: Show) -> int:
+def _write(file: IO[bytes], name: str, plans: list[Plan], made_by: str, show: Show) -> int:
     """Type the commits; returns how many changes that takes."""
-    name, simulation, changes = plans[0].repo, Simulation(), 0
+    simulation, changes = Simulation(), 0
     uuid = f"git-{name}-{plans[-1].commit[:12]}"
     file.write(line_of(header(uuid, "", 1000 * plans[0].time_s, made_by, simulated=True)))
     for number, plan in enumerate(plans):
@@ -92,22 +98,44 @@ def _write(file: IO[bytes], plans: list[Plan], made_by: str, show: Show) -> int:
     return changes
 
 
-def _plans(repo: Path, wanted: Wanted, show: Show) -> tuple[list[Plan], int]:
+def _plans(source: Path, wanted: Wanted, show: Show) -> tuple[list[Plan], int]:
     """The commits that can be typed anew, oldest first, and how many were looked at."""
-    total = _count(repo, wanted)
+    if source.is_file():
+        total, records = None, _packed(source, wanted)
+    else:
+        total, records = _count(source, wanted), _records(source, wanted)
     plans: list[Plan] = []
     looked_at = 0
+    for looked_at, record in enumerate(records, 1):
+        done = looked_at / total if total else 0.0
+        done = max(done, len(plans) / wanted.most if wanted.most else 0.0)
+        show(f"reading {source.name}: {len(plans)} commits", min(1.0, done) if done else None)
+        plan = plan_of(record, wanted.seed) if record is not None else None
+        plans += [plan] if plan is not None else []
+        if len(plans) == wanted.most:
+            break
+    return sorted(plans, key=lambda plan: plan.time_s), looked_at
+
+
+def _packed(source: Path, wanted: Wanted) -> Iterator[dict[str, Any] | None]:
+    """The commits of a file ``*-commits.jsonl.zst``."""
+    if wanted.since:
+        raise SettingsError("--since needs a repository; a file of commits is read as it is")
+    try:
+        for record in read_records(source):
+            files = [f for f in record["files"] if wanted.language in ("", f["language"])]
+            yield {**record, "files": files} if 0 < len(files) <= MOST_FILES else None
+    except (OSError, ValueError, KeyError, TypeError, zstandard.ZstdError) as error:
+        raise SettingsError(
+            f"{source} is neither the folder of a repository nor a file of commits "
+            f"({type(error).__name__}: {error})"
+        ) from error
+
+
+def _records(repo: Path, wanted: Wanted) -> Iterator[dict[str, Any] | None]:
     with _git(repo, "cat-file", "--batch") as texts:
         for touched in _commits(repo, wanted):
-            looked_at += 1
-            done = max(looked_at / max(1, total), len(plans) / (wanted.most or total or 1))
-            show(f"reading {repo.name}: {len(plans)} commits", min(1.0, done))
-            record = _record(repo, touched, texts, wanted.language)
-            plan = plan_of(record, wanted.seed) if record is not None else None
-            plans += [plan] if plan is not None else []
-            if len(plans) == wanted.most:
-                break
-    return sorted(plans, key=lambda plan: plan.time_s), looked_at
+            yield _record(repo, touched, texts, wanted.language)
 
 
 def _count(repo: Path, wanted: Wanted) -> int:
@@ -131,7 +159,8 @@ def _count(repo: Path, wanted: Wanted) -> int:
 def _commits(repo: Path, wanted: Wanted) -> Iterator[_Touched]:
     """Newest first, without merges: those that changed files in place."""
     arguments = ["log", "--no-merges", "--no-renames", "--diff-filter=M", "--raw", "--no-abbrev"]
-    arguments += ["-z", "--format=%x01%H %ct", *_since(wanted)]
+    arguments += ["-z", "--format=%x01%H %ct", "--no-color", "--no-show-signature"]
+    arguments += [*_since(wanted), "HEAD"]
     with _git(repo, *arguments) as log:
         assert log.stdout is not None
         yield from _parsed(_tokens(log.stdout))
@@ -231,8 +260,10 @@ def _command(repo: Path, *arguments: str) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing is fetched for a partial clone, and nothing written."""
-    return {**os.environ, "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    """The folder names the repository, whatever a hook has set; nothing is fetched for a partial
+    clone, and nothing written."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE")}
+    return {**kept, "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
 
 def _since(wanted: Wanted) -> list[str]:

@@ -154,7 +154,10 @@ def delete(
 
 @app.command("import-git")
 def import_from_git(
-    repo: Annotated[Path, typer.Argument(metavar="REPO", help="A folder with a git history.")],
+    repo: Annotated[
+        Path,
+        typer.Argument(help="A folder with a git history, or a file *-commits.jsonl.zst."),
+    ],
     since: Annotated[
         str, typer.Option(metavar="DATE", help="As git takes it: 2024-01-01, '6 months ago'.")
     ] = "",
@@ -176,7 +179,7 @@ def import_from_git(
 
     from .console import bar, out
 
-    target = out_file or Path(f"{repo.resolve().name}.simulated.jsonl")
+    target = out_file or Path(f"{repo.resolve().name.removesuffix('.jsonl.zst')}.simulated.jsonl")
     wanted = Wanted(since, most, language, seed)
     with bar() as show:
         made = import_git(repo, target, wanted, f"redraft {version('redraft')}", show)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import write_lines
 from redraft.evals.gitstreams import Imported, Wanted, import_git
 from redraft.evals.simulated import Simulation, natural_cuts, plan_of
 from redraft.evals.stream_format import Closed, Encountered, Note, SelectionChanged, Stream
@@ -241,6 +242,17 @@ def test_only_what_is_wanted_is_imported(tmp_path: Path) -> None:
 
 def texts_of(stream: Stream) -> set[str]:
     return set(texts_at_close(stream).values())
+
+
+def test_a_file_of_commits_will_do_for_a_repository(tmp_path: Path) -> None:
+    packed = write_lines(tmp_path / "x-commits.jsonl.zst", [commit(OLD, renamed(4))])
+    made, stream = imported(packed, tmp_path / "out.jsonl")
+    assert (made.commits, stream.header.simulated) == (1, True)
+    for wanted in ({"language": "rust"}, {"since": "2024-01-01"}):
+        with pytest.raises(SettingsError):
+            imported(packed, tmp_path / "out.jsonl", **wanted)
+    with pytest.raises(SettingsError, match="nor a file of commits"):
+        imported(tmp_path / "out.jsonl", tmp_path / "other.jsonl")
 
 
 @needs_git
