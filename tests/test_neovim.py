@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 from lsp_process import SERVER
-from neovim_script import NVIM, needs_neovim, run_script
+from neovim import Neovim, neovim, server_command
+from neovim_script import needs_neovim, run_script
 
 pytestmark = needs_neovim
 
@@ -70,83 +70,60 @@ def test_neovim_keeps_dos_line_ends(tmp_path: Path) -> None:
     assert log["text"] == ["def area(r):", "    s = '😀' + str(r)", "    return s", "x = 1"]
 
 
-#: Types with the plugin loaded and no server to be found.
-WITHOUT_SERVER = """
-local client, out = arg[1], arg[2]
-vim.opt.runtimepath:append(client)
-vim.cmd("runtime plugin/redraft.lua")
-vim.lsp.config("redraft", { cmd = { "no-such-redraft", "lsp" } })
-local notices = {}
-vim.notify = function(message) table.insert(notices, message) end
-vim.bo.filetype = "python"
-require("redraft").ask()
-require("redraft").ask()
-vim.fn.writefile({ vim.json.encode({
-  notices = notices, status = require("redraft").status,
-}) }, out)
-"""
-
-
 def test_a_server_that_is_not_installed_is_said_once(tmp_path: Path) -> None:
-    script, out = tmp_path / "script.lua", tmp_path / "out.json"
-    script.write_text(WITHOUT_SERVER)
-    folder = Path(__file__).parents[1] / "editor-clients" / "neovim"
-    assert NVIM is not None
-    command = [NVIM, "--clean", "--headless", "-l", str(script), str(folder), str(out)]
-    subprocess.run(command, check=True, timeout=60, capture_output=True)
-    log = json.loads(out.read_text())
-    assert len(log["notices"]) == 1
-    assert "no-such-redraft is not on the PATH" in log["status"]
+    file = tmp_path / "a.py"
+    file.write_text("x = 1\n", encoding="utf-8")
+    note = "_G.notices = {}; vim.notify = function(m) table.insert(_G.notices, m) end\n"
+    editor = Neovim(tmp_path, file, "{ 'no-such-redraft', 'lsp' }", init=note)
+    try:
+        editor.until(lambda: "is not on the PATH" in editor.why())
+        assert editor.lua("return require('redraft').statusline()").startswith("Redraft waiting: ")
+        editor.keys("oname<Esc>")
+        editor.has("x = 1", "name")
+        editor.command("Redraft next")
+        ours = [each for each in editor.notices() if each.startswith("Redraft:")]
+        assert len(ours) == 1
+        assert "no-such-redraft is not on the PATH; install it" in ours[0]
+    finally:
+        editor.close()
 
 
-#: Types with the plugin loaded, waits for the ghost, takes it with Tab.
-TYPING = """
-vim.opt.runtimepath:append(vim.env.CLIENT)
-vim.lsp.config("redraft", { cmd = vim.json.decode(vim.env.SERVER) })
-vim.cmd("runtime plugin/redraft.lua")
-local log, asked = {}, false
-vim.schedule(function() vim.bo.filetype = "python" end)
-local function step()
-  local client = vim.lsp.get_clients({ name = "redraft" })[1]
-  local ghost = require("redraft").visible()
-  if not asked and client and client.initialized then
-    asked = true
-    vim.api.nvim_input("ggA #")
-  elseif ghost and not log.ghost then
-    log.ghost = ghost
-    vim.api.nvim_input("<Tab>")
-  elseif log.ghost and not ghost then
-    log.lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
-    vim.fn.writefile({ vim.json.encode(log) }, vim.env.OUT)
-    vim.cmd("qa!")
-  end
-end
-vim.uv.new_timer():start(50, 50, vim.schedule_wrap(step))
-vim.defer_fn(function() vim.cmd("cquit") end, 30000)
-"""
+def servers(editor: Neovim) -> list[psutil.Process]:
+    """The language servers that an editor started."""
+    found = psutil.Process(editor.process.pid).children(recursive=True)
+    return [each for each in found if SERVER.name in " ".join(each.cmdline())]
 
 
-def test_the_ghost_of_a_file_with_dos_line_ends_leaves_no_carriage_returns(tmp_path: Path) -> None:
-    file, script, out = tmp_path / "a.py", tmp_path / "typing.lua", tmp_path / "out.json"
-    file.write_bytes(b"x = 1\r\ny = 2\r\n")
-    script.write_text(TYPING)
-    server = {"answers": [" one\n# two"], "log": str(tmp_path / "model.log")}
-    environment = {
-        "CLIENT": str(Path(__file__).parents[1] / "editor-clients" / "neovim"),
-        "SERVER": json.dumps([sys.executable, str(SERVER), json.dumps(server)]),
-        "OUT": str(out),
-    }
-    assert NVIM is not None
-    done = subprocess.run(
-        [NVIM, "--clean", "--headless", str(file), "-S", str(script)],
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert out.exists(), done.stdout + done.stderr
-    log = json.loads(out.read_text())
-    assert log["ghost"] == " one\n# two"
-    assert log["lines"] == ["x = 1 # one", "# two", "y = 2"]
+def test_a_server_that_is_killed_comes_back_and_no_key_is_lost(tmp_path: Path) -> None:
+    script = {"answers": ["str(total)"], "log": str(tmp_path / "model.log")}
+    with neovim(tmp_path, "total = 0\n", server_command(script)) as editor:
+        editor.keys("oname = ")
+        editor.sees("name = str(total)")
+        [server] = servers(editor)
+        server.kill()
+        editor.until(lambda: "str(total)" not in editor.screen.text())
+        editor.keys("<CR>more = ")
+        editor.has("total = 0", "name = ", "more = ")
+        editor.until(lambda: servers(editor) not in ([], [server]))
+        editor.attached()
+        editor.keys(" ")
+        editor.sees("more =  str(total)")
+        editor.keys("<Tab>")
+        editor.has("total = 0", "name = ", "more =  str(total)")
+
+
+def test_a_server_that_cannot_live_is_not_started_for_ever(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("x = 1\n", encoding="utf-8")
+    log = tmp_path / "starts.log"
+    code = f"open({str(log)!r}, 'a').write('started\\n'); raise SystemExit(3)"
+    command = "vim.json.decode([==[" + json.dumps([sys.executable, "-c", code]) + "]==])"
+    editor = Neovim(tmp_path, file, command, init="vim.notify = function() end\n")
+    try:
+        editor.until(lambda: "4 times; see :Redraft log" in editor.why())
+        assert editor.lua("return require('redraft').status()") == "error"
+        assert log.read_text().count("started") == 4
+        editor.keys("oname<Esc>")
+        editor.has("x = 1", "name")
+    finally:
+        editor.close()

@@ -10,6 +10,6 @@ return {
     end,
   },
   on_exit = function(code, signal, id)
-    require("redraft.client").ended(id, code, signal)
+    require("redraft.server").ended(id, code, signal)
   end,
 }

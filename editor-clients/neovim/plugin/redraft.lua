@@ -11,6 +11,6 @@ require("redraft").setup(vim.g.redraft)
 vim.lsp.enable("redraft")
 vim.api.nvim_create_autocmd("VimEnter", {
   callback = function()
-    require("redraft.client").explain()
+    require("redraft.server").explain()
   end,
 })

@@ -1,17 +1,11 @@
--- The connection to the language server: questions, reports, commands, settings, starting again.
+-- The connection to the language server: questions, reports, commands, settings.
 -- Knows nothing of what is drawn.
-local status = require("redraft.status")
-
 local M = {}
 
 M.NAME = "redraft"
 
 --- Questions under way, by method: { client, id }.
 local pending = {}
---- When the server ended by itself lately, in seconds of `vim.uv.now()`.
-local ends = {}
---- A server that ends this often within ENOUGH_S is left alone.
-local MOST_ENDS, ENOUGH_S = 4, 180
 
 --- The client of a buffer (0: the current one) that can be asked, or nil.
 function M.get(buffer)
@@ -161,86 +155,6 @@ function M.set(name, value)
   for _, client in ipairs(vim.lsp.get_clients({ name = M.NAME })) do
     client.settings = vim.tbl_extend("force", client.settings or {}, { redraft = changed })
     M.notify(client, "workspace/didChangeConfiguration", { settings = { redraft = changed } })
-  end
-end
-
--- --- starting and ending --------------------------------------------------------------------
-
---- Say once, in the status, why there is no server, where that is plain.
-function M.explain()
-  local config = vim.lsp.config[M.NAME]
-  local command = config and config.cmd
-  if type(command) ~= "table" or vim.fn.executable(command[1]) == 1 then
-    return
-  end
-  local told = ("%s is not on the PATH; install it, or set cmd with vim.lsp.config"):format(
-    command[1]
-  )
-  if status.state.message ~= told then
-    status.say(told)
-    vim.notify("Redraft: " .. told, vim.log.levels.WARN)
-  end
-end
-
-local stopping = {} -- clients ended on purpose, by id
-
-local function start_again(config, buffers)
-  for _, buffer in ipairs(buffers) do
-    if vim.api.nvim_buf_is_loaded(buffer) then
-      vim.lsp.start(config, { bufnr = buffer })
-    end
-  end
-end
-
---- What ended by itself starts again, later each time, and not for ever.
-local function revive(config, buffers, what)
-  local now = vim.uv.now() / 1000
-  ends = vim.tbl_filter(function(at)
-    return now - at < ENOUGH_S
-  end, ends)
-  ends[#ends + 1] = now
-  local times = #ends
-  vim.api.nvim_exec_autocmds("User", { pattern = "RedraftEnded", modeline = false })
-  if times >= MOST_ENDS then
-    local told = "%s, %d times; see :Redraft log, then :Redraft restart"
-    return status.say(told:format(what, times), "Error")
-  end
-  status.say(what .. "; starting it again")
-  vim.defer_fn(function()
-    start_again(config, buffers)
-  end, 250 * 4 ^ (times - 1))
-end
-
---- A client ended; called where most of Neovim's functions may not be.
-function M.ended(id, code, signal)
-  local client = vim.lsp.get_client_by_id(id)
-  local on_purpose = stopping[id] or not client or client._is_stopping
-  stopping[id] = nil
-  if on_purpose then
-    return
-  end
-  local buffers, config = vim.tbl_keys(client.attached_buffers), client.config
-  vim.schedule(function()
-    if vim.v.exiting == vim.NIL then
-      revive(config, buffers, ("the server ended (code %d, signal %d)"):format(code, signal))
-    end
-  end)
-end
-
---- Stop the server and start it for the buffers it had, or for all where there is none.
-function M.restart()
-  ends = {}
-  local clients = vim.lsp.get_clients({ name = M.NAME })
-  if #clients == 0 then
-    vim.lsp.enable(M.NAME)
-  end
-  for _, client in ipairs(clients) do
-    local buffers, config = vim.tbl_keys(client.attached_buffers), client.config
-    stopping[client.id] = true
-    client:stop(true)
-    vim.defer_fn(function()
-      start_again(config, buffers)
-    end, 100)
   end
 end
 

@@ -17,7 +17,7 @@ end
 local function ask_server(name, arguments, done)
   local running = client.any()
   if not running then
-    client.explain()
+    require("redraft.server").explain()
     return complain("no server is running; :checkhealth redraft tells more")
   end
   client.command(running, name, arguments, function(result, err)
@@ -156,7 +156,7 @@ end
 
 function run.status()
   if not client.any() then
-    client.explain()
+    require("redraft.server").explain()
     return say(status.word() .. (status.why() ~= "" and ": " .. status.why() or ""))
   end
   ask_server("redraft.status", {}, function(told)
@@ -166,7 +166,7 @@ end
 
 function run.restart()
   require("redraft.events").clear()
-  client.restart()
+  require("redraft.server").restart()
   say("starting again")
 end
 

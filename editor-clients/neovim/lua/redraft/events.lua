@@ -39,7 +39,7 @@ end
 function M.ask_now()
   local state = now()
   if not client.get(state.buffer) then
-    return client.explain()
+    return require("redraft.server").explain()
   end
   ask(state, state.mode == "i", true)
 end
@@ -120,6 +120,7 @@ function M.set()
   on("LspAttach", function(event)
     local attached = vim.lsp.get_client_by_id(event.data.client_id)
     if attached and attached.name == client.NAME then
+      require("redraft.server").attached(event.buf)
       client.focus(event.buf)
     end
   end)
