@@ -122,7 +122,8 @@ async def _first_in_line(ls: RedraftServer, question: Ask) -> Prediction:
         return await asyncio.shield(ahead.task)  # under way already
     if question.request.task == "infill":
         await ended(ls.lane(uri, "next_edit").interrupt())
-    await ended(stop_ahead(ls, uri))
+    for other in list(ls.ahead):  # of whatever document: the model has one turn at a time
+        await ended(stop_ahead(ls, other))
     return await ls.predictor.predict(question.request)
 
 

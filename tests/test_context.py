@@ -14,7 +14,7 @@ from redraft.lsp.index import make_entry
 from redraft.lsp.indexer import Indexer
 from redraft.lsp.pieces import Diagnostic, Piece
 from redraft.model.prompt import render
-from redraft.model.records import EditRequest, RecentEdit
+from redraft.model.records import EditRequest, RecentEdit, Task
 from redraft.model.syntax import language_of
 from redraft.model.tokens import REGION
 from tiny import tiny_config, tiny_tokenizer
@@ -76,9 +76,9 @@ def names(pieces: tuple[Piece, ...]) -> list[str]:
     return [piece.name or piece.kind for piece in pieces]
 
 
-def rendered(seen: View, gathered: Gathered) -> tuple[int, ...]:
+def rendered(seen: View, gathered: Gathered, task: Task = "next_edit") -> tuple[int, ...]:
     request = EditRequest(
-        *("next_edit", seen.path, seen.text, seen.cursor),
+        *(task, seen.path, seen.text, seen.cursor),
         related=gathered.related,
         region=gathered.region.lines,
     )
@@ -380,3 +380,15 @@ def test_closing_a_document_forgets_its_choices() -> None:
     context.closed(seen.uri)
     assert context.gather(seen) == first
     context.closed("file:///never-seen.py")
+
+
+def test_both_tasks_begin_their_prompts_with_the_same_excerpts() -> None:
+    seen = view()
+    found = Context(indexer_of(FILES)).gather(seen)
+    infill, edit = rendered(seen, found, "infill"), rendered(seen, found)
+    shared = next(i for i, (a, b) in enumerate(zip(infill, edit, strict=False)) if a != b)
+    tokenizer = tiny_tokenizer()
+    head = [tokenizer.decode([token]) for token in infill[:shared]]
+    assert "".join(head).count(CART.split("\n")[0]) == 1
+    assert found.related
+    assert all(each.text.rstrip("\n") in "".join(head) for each in found.related)

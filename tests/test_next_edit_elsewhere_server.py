@@ -157,3 +157,12 @@ def test_ghost_text_asked_for_meanwhile_stops_the_search(tmp_path: Path) -> None
         client.ask_completion(0, 14)
         assert client.answer(id_)["error"]["code"] == -32801
         client.await_event("cancelled")
+
+
+def test_ghost_text_stops_what_is_computed_ahead_for_another_document(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, EDIT, delay_s=0.6) as client:
+        edited(client, CODE.replace("print(area(2))\n", ""), "print(area(2))\n")
+        assert next_edit(client)["jump"]["uri"] == OTHER
+        client.await_event("asked", times=3)
+        client.ask_completion(0, 14)
+        client.await_event("cancelled")
