@@ -112,7 +112,10 @@ def _words(text: str, rest: Callable[[], None] | None) -> bytes:
 class Snapshot:
     """The index at one moment. Immutable, so any thread may read it."""
 
-    def __init__(self, entries: tuple[Entry, ...] = ()) -> None:
+    def __init__(
+        self, entries: tuple[Entry, ...] = (), seen: NDArray[np.uint16] | None = None
+    ) -> None:
+        """``seen`` is what :func:`counted` makes of ``entries``."""
         self.entries = entries
         counts = [entry.definitions for entry in entries]
         names = np.frombuffer(b"".join(entry.names for entry in entries), np.int64)
@@ -122,9 +125,7 @@ class Snapshot:
         begins = np.concatenate([[0], np.cumsum(counts)])[:-1] if counts else np.zeros(0)
         local = np.arange(len(names)) - np.repeat(begins, counts)
         self._number = local.astype(np.int32)[order]
-        words = np.frombuffer(b"".join(entry.words for entry in entries), np.uint32)
-        seen = np.bincount(words & np.uint32(_TABLE - 1), minlength=_TABLE)
-        self._seen = np.minimum(seen, 65_535).astype(np.uint16)
+        self._seen = counted(entries) if seen is None else seen
         self._by_path = {entry.path: entry for entry in entries}
         self._by_ending = _endings(entries)
 
@@ -185,12 +186,27 @@ def _related(one: str, other: str) -> bool:
     return family_of(one) == family_of(other) or (one == "css" and other in styled)
 
 
+def counted(entries: Iterable[Entry]) -> NDArray[np.uint16]:
+    """In how many files words of each slot are mentioned."""
+    seen = np.zeros(_TABLE, np.uint16)
+    for entry in entries:
+        _count(seen, entry, 1)
+    return seen
+
+
+def _count(seen: NDArray[np.uint16], entry: Entry, by: int) -> None:
+    # Each word of a file is there once; two of one slot count once, both coming and going.
+    slots = np.frombuffer(entry.words, np.uint32) & np.uint32(_TABLE - 1)
+    seen[slots] = seen[slots] + np.uint16(1) if by > 0 else seen[slots] - np.uint16(1)
+
+
 class Index:
     """Entries by path, with their texts. One thread writes; any may read :attr:`snapshot`."""
 
     def __init__(self, text_bytes: int = TEXT_BYTES) -> None:
         self.snapshot = Snapshot()
         self._entries: dict[str, Entry] = {}
+        self._seen = counted(())
         self._unfit: dict[str, tuple[int, int]] = {}  # stamps of files that are no code
         self._texts: OrderedDict[str, bytes] = OrderedDict()  # compressed, least recent first
         self._held = 0  # bytes of them
@@ -206,13 +222,15 @@ class Index:
         Args:
             keep: the text itself even if others must go for it; else only while there is room.
         """
+        self._discard(entry.path)
         self._entries[entry.path] = entry
+        _count(self._seen, entry, 1)
         self._unfit.pop(entry.path, None)
         self.is_stale = True
         self.put_text(entry.path, text, keep=keep)
 
     def put_text(self, path: str, text: str, *, keep: bool = True) -> None:
-        packed = zlib.compress(text.encode("utf-8", "replace"), 1)
+        packed = zlib.compress(text.encode("utf-8", "replace"), 6)
         with self._lock:
             self._unpacked.pop(path, None)
             self._held -= len(self._texts.pop(path, b""))
@@ -231,13 +249,19 @@ class Index:
 
     def remove(self, path: str) -> None:
         self._unfit.pop(path, None)
-        if self._entries.pop(path, None) is None:
+        if not self._discard(path):
             return
         self.is_stale = True
         with self._lock:
             self._unpacked.pop(path, None)
             self._held -= len(self._texts.pop(path, b""))
             self._missed.discard(path)
+
+    def _discard(self, path: str) -> bool:
+        entry = self._entries.pop(path, None)
+        if entry is not None:
+            _count(self._seen, entry, -1)
+        return entry is not None
 
     def stamp(self, path: str) -> tuple[int, int] | None:
         entry = self._entries.get(path)
@@ -249,7 +273,7 @@ class Index:
     def renew(self) -> None:
         """Show readers what was put and removed since."""
         self.is_stale = False
-        self.snapshot = Snapshot(tuple(self._entries.values()))
+        self.snapshot = Snapshot(tuple(self._entries.values()), self._seen.copy())
 
     def text(self, path: str) -> str | None:
         """A file's text; None where it was given up for memory. It is then read again in the

@@ -23,7 +23,8 @@ from .workspace import MOST_FILES, Found, find_files, is_made, read_code, stamp_
 logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 60.0  # between two looks, while the user works, for changes nobody told of
-_RENEW_S = 2.0  # at most so long until readers see what was found
+_RENEW_S = 2.0  # at most so long until readers see what was found in a small workspace
+_RENEW_FILES = 1_000  # so many more make it as long again: it takes time by their number
 _TYPING_S = 0.3  # after a keystroke the user counts as typing
 _BREATHER_S = 0.04  # between two files meanwhile
 _SHORTEST_REST_S = 0.0005
@@ -166,6 +167,8 @@ class Indexer:
             self._look_again = False
             self._scan()
             self._looked_at = self._clock()
+            self._renew()
+            _give_back()
         if self.index.is_stale:
             self._renew()
 
@@ -180,7 +183,6 @@ class Indexer:
             if each.path not in self._revisions and refresh(self.index, each, self._rest):
                 self._breathe()
         forget(self.index, self._files.keys() | self.open_paths())
-        _give_back()
 
     def _urgent(self) -> None:
         """What somebody waits for: jobs, open documents, texts given up too early."""
@@ -196,7 +198,8 @@ class Indexer:
             text = read_code(found.file) if found is not None else None
             if text is not None:
                 self.index.put_text(path, text)
-        if self.index.is_stale and self._clock() - self._renewed_at >= _RENEW_S:
+        due_s = _RENEW_S * (1 + len(self.index.snapshot) / _RENEW_FILES)
+        if self.index.is_stale and self._clock() - self._renewed_at >= due_s:
             self._renew()
 
     def _next_job(self) -> Callable[[Callable[[], None]], None] | None:
@@ -263,12 +266,11 @@ def within(folders: Iterable[Path], refuse: Refuse, near: Iterable[str]) -> list
     """The files of all folders, those close to the paths ``near`` first; where two folders have a
     file of the same path, or one is inside the other, the inner one's counts."""
     found: dict[str, Found] = {}
-    taken: set[str] = set()  # whole names: paths take ten times the memory
+    taken: set[str] = set()
     for folder in sorted(set(folders), key=lambda each: -len(each.parts)):
         for each in find_files(folder, refuse):
-            name = f"{folder}/{each.path}"
-            if name not in taken:
-                taken.add(name)
+            if each.file not in taken:
+                taken.add(each.file)
                 found.setdefault(each.path, each)
     close = [path.split("/")[:-1] for path in near]
     ranked = sorted(found.values(), key=lambda each: -_closeness(each.path, close))

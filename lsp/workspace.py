@@ -79,12 +79,12 @@ class Found:
     """A file worth reading."""
 
     path: str  # as shown to the model: below its workspace folder, "/" separated
-    folder: Path  # of the workspace: a path of its own for each file takes a kilobyte
+    folder: str  # of the workspace: a Path of its own for each file takes a kilobyte
     language: str
 
     @property
-    def file(self) -> Path:
-        return self.folder / self.path
+    def file(self) -> str:
+        return os.path.join(self.folder, self.path)  # noqa: PTH118
 
 
 def folder_of(uri: str) -> Path | None:
@@ -124,14 +124,14 @@ def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
             continue
         base = name.rsplit("/", 1)[-1].lower()
         if not any(fnmatchcase(base, glob) for glob in _GENERATED_NAMES):
-            found.append(Found(name, folder, language))
+            found.append(Found(name, str(folder), language))
     return found
 
 
-def stamp_of(file: Path) -> tuple[int, int] | None:
+def stamp_of(file: str | Path) -> tuple[int, int] | None:
     """What changes when a file does: ns of its last change, and bytes. None: nothing to read."""
     try:
-        status = file.lstat()
+        status = os.lstat(file)
     except OSError:
         return None
     if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
@@ -139,10 +139,11 @@ def stamp_of(file: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def read_code(file: Path) -> str | None:
+def read_code(file: str | Path) -> str | None:
     """The text of a file with ``\\n`` line ends; None where it is not code that people write."""
     try:
-        data = file.read_bytes()
+        with open(file, "rb") as opened:  # noqa: PTH123
+            data = opened.read(MOST_BYTES + 1)
     except OSError:
         return None
     if len(data) > MOST_BYTES or b"\0" in data:
