@@ -105,8 +105,7 @@ class Editor:
     def _put(self, event: SetContent | RestoreContent) -> None:
         """The document as a whole, seen first or anew."""
         document = event.document
-        if document in self._documents.ids:
-            self.steps[document] = self.steps.get(document, 0) + 1
+        self.steps[document] = self.steps.get(document, -1) + 1
         self._documents.apply(event)
         self._close(document)
         self._show(document)

@@ -36,7 +36,10 @@ class Answer:
     ended: float = 0.0  # real time, when it was given back
 
     def as_json(self) -> dict[str, Any]:
-        given = None if self.prediction is None else prediction_to_json(self.prediction)
+        """As it is on disk: lists, no tuples."""
+        given = None
+        if self.prediction is not None:
+            given = json.loads(json.dumps(prediction_to_json(self.prediction)))
         return {
             "key": key_of(self.request),
             "latency_ms": self.latency_ms,

@@ -109,6 +109,7 @@ class _Reading:
         self._begins = {id(edit.changes[0]): edit.last for edit in self._edits.values()}
         self._before: dict[int, str] = {}  # an edit's document before it, by the edit's last index
         self._documents = Documents()
+        self._raw: dict[int, str] = {}  # texts as the editor has them
         self._read = 0  # changes so far
         self._changed_ms = [each.time_ms for each in stream.events if isinstance(each, _CHANGES)]
 
@@ -126,15 +127,16 @@ class _Reading:
 
     def _change(self, event: Changed | SetContent | RestoreContent) -> None:
         document, documents = event.document, self._documents
-        known = document in documents.ids
-        raw = documents.text(document) if known else ""
+        known = document in self._raw  # it may have been introduced anew since
+        raw = self._raw.get(document, "")
         if id(event) in self._begins:
             self._before[self._begins[id(event)]] = plain(raw)
         documents.apply(event)
+        self._raw[document] = documents.text(document)
         self.paths[document] = documents.path(document)
-        if not known:
+        if not known and not isinstance(event, Changed):
             return
-        text, typed, edits = plain(documents.text(document)), False, None
+        text, typed, edits = plain(self._raw[document]), False, None
         if isinstance(event, Changed):
             typed, edits = event.is_typed, _edits(raw, event)
         before = plain(raw)

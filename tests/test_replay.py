@@ -1,0 +1,286 @@
+"""Recordings played through the language server: when it is asked, what it shows, its worth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from fakes import READY, infill, rewrite
+from redraft.evals.replay import Outcome, play
+from redraft.evals.replay_model import ReplayPredictor
+from redraft.evals.replay_runs import Job, lines_of
+from redraft.evals.replay_script import Script
+from redraft.evals.replay_who import Mind
+from redraft.evals.runs import Episode
+from redraft.lsp.settings import LspSettings
+from redraft.model.errors import EngineGone
+from redraft.model.records import EditRequest, Prediction
+from typist import Typist
+
+Ask = Callable[[EditRequest], Prediction]
+
+TEXT = "def area(width, height):\n    \n"
+AT = TEXT.index("\n") + 5
+WANTED = "return width * height"
+
+
+def says(*texts: str, confidence: float = 0.95) -> Ask:
+    """Ghost text, and no next edit."""
+
+    def ask(request: EditRequest) -> Prediction:
+        return infill(request, *(texts if request.task == "infill" else ()), confidence=confidence)
+
+    return ask
+
+
+def lines(
+    script: Script, ask: Ask, latency_ms: float | None = 100.0, **settings: object
+) -> list[Episode]:
+    chosen = frozenset(moment.id for moment in script.moments)
+    job = Job(script, chosen, LspSettings(**settings), latency_ms)  # type: ignore[arg-type]
+    return lines_of(job, Mind(ask, READY, lambda: None))
+
+
+def a_function(rest: str = WANTED[3:], pause_s: float = 3.0) -> Typist:
+    """Types "ret", thinks, and writes the rest."""
+    typist = Typist()
+    typist.opens(TEXT)
+    typist.pauses(1)
+    typist.types("ret", AT)
+    typist.pauses(pause_s)
+    typist.types(rest, AT + 3)
+    typist.leaves()
+    return typist
+
+
+# --- when it is asked ----------------------------------------------------------------------------
+
+
+def test_the_server_is_asked_at_the_end_of_every_edit() -> None:
+    outcomes: list[Outcome] = []
+    requests: list[EditRequest] = []
+
+    def ask(request: EditRequest) -> Prediction:
+        requests.append(request)
+        return infill(request)
+
+    script = a_function().script()
+    chosen = {moment.id for moment in script.moments}
+    play(script, chosen, ReplayPredictor(ask, READY, 50.0), LspSettings(), outcomes.append)
+    assert [outcome.moment.text for outcome in outcomes] == [
+        TEXT.replace("    \n", "    ret\n"),
+        TEXT.replace("    \n", f"    {WANTED}\n"),
+    ]
+    first = [request for request in requests if "ret\n" in request.text]
+    assert [request.task for request in first] == ["infill", "next_edit"]
+    assert all(request.cursor == AT + 3 for request in first)
+
+
+def test_the_model_never_sees_what_comes_later() -> None:
+    requests: list[EditRequest] = []
+
+    def ask(request: EditRequest) -> Prediction:
+        requests.append(request)
+        return infill(request)
+
+    lines(a_function().script(), ask)
+    assert not any("width *" in request.text for request in requests if "ret\n" in request.text)
+
+
+def test_moments_that_were_not_drawn_are_not_asked_at_but_happen() -> None:
+    script = a_function().script()
+    job = Job(script, frozenset({script.moments[1].id}), LspSettings(), 50.0)
+    (line,) = lines_of(job, Mind(says("x"), READY, lambda: None))
+    assert line["id"] == "made-up:1"
+
+
+def test_the_sessions_own_rules_hold() -> None:
+    typist = Typist()
+    typist.opens(TEXT)
+    typist.puts("x = 1\n" * 50, 0, source="paste")
+    typist.leaves()
+    (line,) = lines(typist.script(), says("return 1"))
+    assert not line["shown"]
+    assert line["requests"] == 0
+    assert "bulk" in line["reason"]
+
+
+def test_a_selection_is_no_place_for_suggestions() -> None:
+    typist = a_function()
+    typist.events = typist.events[:-1]
+    typist.selects(0, 3)
+    typist.leaves()
+    shown = lines(typist.script(), says("!"))
+    assert "selected" in shown[-1]["reason"]
+
+
+# --- what is shown -------------------------------------------------------------------------------
+
+
+def test_what_the_user_goes_on_to_type_would_have_been_accepted() -> None:
+    first, last = lines(a_function().script(), says(WANTED[3:]))
+    assert first["shown"] and first["accepted"] is True
+    assert first["task"] == "infill"
+    assert first["kept_chars"] == first["suggested_chars"] == first["done_chars"]
+    assert first["delta_chrf"] == 100.0
+    assert first["saved"] == len(WANTED[3:]) - 1
+    assert first["utility"] == 0.75
+    assert first["left"] is True and first["shown_left"] is True
+    assert last["left"] is False
+
+
+def test_what_the_user_never_types_would_not_have_been() -> None:
+    first, _ = lines(a_function().script(), says("urn None"))
+    assert first["shown"] and first["accepted"] is False
+    assert first["utility"] == -0.25
+    assert first["saved"] == 0
+
+
+def test_staying_quiet_is_right_where_nothing_is_left_to_do() -> None:
+    loud = lines(a_function().script(), says(WANTED[3:], "  # done"))
+    silent = lines(a_function().script(), says())
+    assert silent[-1]["quiet"] is True
+    assert loud[-1]["quiet"] is not None
+
+
+def test_what_is_too_unsure_is_judged_but_not_shown() -> None:
+    first, _ = lines(a_function().script(), says(WANTED[3:], confidence=0.3))
+    assert not first["shown"]
+    assert "below threshold" in first["reason"]
+    assert first["exact"] is True and first["accepted"] is None
+    assert not first["barred"]
+    assert first["confidence"] == 0.3
+
+
+def test_what_a_rule_forbids_no_threshold_would_show() -> None:
+    first, _ = lines(a_function().script(), says("  "), eagerness="high")
+    assert not first["shown"]
+    assert first["barred"]
+
+
+def test_a_next_edit_is_judged_where_it_is() -> None:
+    typist = Typist()
+    typist.opens("def f(a):\n    pass\n\n\nf(1)\nf(2)\n")
+    typist.pauses(1)
+    typist.types(", b", 8)
+    typist.pauses(4)
+    at = typist.texts[0].index("f(1)") + 3
+    typist.types(", 0", at)
+    typist.leaves()
+
+    def ask(request: EditRequest) -> Prediction:
+        if request.task == "infill":
+            return infill(request)
+        return rewrite(request, "f(1)", "f(1, 0)", confidence=0.99)
+
+    first, *_ = lines(typist.script(), ask)
+    assert first["task"] == "next_edit"
+    assert (first["was"], first["suggested"]) == ("", ", 0")
+    assert first["accepted"] is True
+    assert first["saved"] == len(", 0") - 2  # Tab goes there first
+
+
+# --- time ----------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_comes_too_late_is_not_shown() -> None:
+    script = a_function("x = 1", pause_s=1.5).script()
+    first, _ = lines(script, says(WANTED[3:]), latency_ms=1_600.0)
+    assert not first["shown"]
+    assert "document changed" in first["reason"]
+
+
+def test_what_is_typed_meanwhile_shrinks_the_suggestion() -> None:
+    script = a_function(pause_s=1.5).script()
+    first, *_ = lines(script, says(WANTED[3:]), latency_ms=1_600.0)
+    assert first["shown"] and first["late"]
+    assert WANTED.endswith(first["suggested"])
+    assert 0 < len(first["suggested"]) < len(WANTED[3:])
+    assert first["accepted"] is True
+
+
+def test_an_answer_takes_as_long_as_it_took() -> None:
+    def slow(request: EditRequest) -> Prediction:
+        time.sleep(0.05)
+        return says(WANTED[3:])(request)
+
+    first, _ = lines(a_function().script(), slow, latency_ms=None)
+    assert first["shown"]
+    assert first["model_ms"] >= 50
+    assert first["total_ms"] >= first["delay_ms"] + 50
+
+
+def test_the_debounce_passes_in_simulated_time() -> None:
+    first, _ = lines(a_function().script(), says(WANTED[3:]), delay_ms=700.0)
+    assert first["delay_ms"] == pytest.approx(700.0, abs=1.0)
+    assert first["total_ms"] == pytest.approx(800.0, abs=1.0)
+
+
+def test_nobody_waits_for_an_answer_that_was_given_up() -> None:
+    computed: list[EditRequest] = []
+
+    def ask(request: EditRequest) -> Prediction:
+        computed.append(request)
+        return says(WANTED[3:])(request)
+
+    first, *_ = lines(a_function(pause_s=1.5).script(), ask, latency_ms=9_000.0)
+    assert first["given_up"] == 1
+    assert not any("    ret\n" in request.text and request.task == "infill" for request in computed)
+
+
+def test_a_model_that_is_gone_ends_the_replay() -> None:
+    def ask(request: EditRequest) -> Prediction:
+        raise EngineGone("the server does not answer")
+
+    with pytest.raises(EngineGone, match="does not answer"):
+        lines(a_function().script(), ask)
+
+
+# --- episodes ------------------------------------------------------------------------------------
+
+
+def test_the_same_suggestion_shown_again_is_one_episode() -> None:
+    typist = Typist()
+    typist.opens(TEXT)
+    typist.pauses(1)
+    typist.types("ret", AT)
+    typist.pauses(2)
+    typist.types("urn", AT + 3)
+    typist.pauses(2)
+    typist.types(" width", AT + 6)
+    typist.leaves()
+
+    def ask(request: EditRequest) -> Prediction:
+        typed = request.text[AT : request.cursor]
+        return says(WANTED[len(typed) :] if WANTED.startswith(typed) else "")(request)
+
+    found = lines(typist.script(), ask)
+    assert [line["shown"] for line in found] == [True, True, True]
+    assert [line["repeat"] for line in found] == [False, True, True]
+    assert {line["episode"] for line in found} == {"made-up:0"}
+    assert "accepted" not in found[1] and found[1]["utility"] == 0.0
+
+
+def test_another_suggestion_is_another_episode() -> None:
+    def ask(request: EditRequest) -> Prediction:
+        return says("urn 1" if "    ret\n" in request.text else " # why")(request)
+
+    found = lines(a_function().script(), ask)
+    assert [line["repeat"] for line in found] == [False, False]
+
+
+def test_a_replay_without_measured_times_is_the_same_every_time() -> None:
+    script = a_function().script()
+    stages = ("context_ms", "gate_ms", "answers")
+
+    def run() -> list[Episode]:
+        found = lines(script, says(WANTED[3:]))
+        return [{k: v for k, v in line.items() if k not in stages} for line in found]
+
+    assert run() == run()
+
+
+def test_a_simulated_stream_says_so() -> None:
+    found = lines(a_function().script(simulated=True), says(WANTED[3:]))
+    assert all(line["simulated"] for line in found)

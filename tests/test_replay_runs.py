@@ -1,0 +1,234 @@
+"""Replays as runs: written, broken off, taken up, spread over processes, shown as tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fakes import READY, infill
+from redraft.evals.replay_runs import jobs_of, read_scripts, replay_all, replay_job
+from redraft.evals.replay_tables import COSTS, METRICS, acceptance_at, tables
+from redraft.evals.replay_who import Mind, Who, check_who
+from redraft.evals.runs import Episode, RunFile, open_run, read_run
+from redraft.lsp.settings import LspSettings
+from redraft.model.errors import SettingsError
+from redraft.model.records import EditRequest, Prediction
+from redraft.server.cli import app
+from typer.testing import CliRunner
+from typist import Typist
+
+COPY = Who(model="copy-last-edit")
+MEASURED = ("context_ms", "gate_ms")  # real time, whatever the clock of the replay says
+
+
+@pytest.fixture
+def recordings(tmp_path: Path) -> Path:
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    for number in range(3):
+        typist = Typist()
+        typist.opens(f"old_{number} = 1\nprint(old_{number})\n")
+        typist.pauses(1)
+        typist.puts("new", 0, removed=3)
+        typist.pauses(5)
+        typist.puts("new", 16, removed=3)
+        typist.leaves()
+        typist.write(folder / f"session-{number}.jsonl")
+    return folder
+
+
+def replayed(folder: Path, out: Path | None, resume: bool = False, processes: int = 1) -> RunFile:
+    scripts = read_scripts([folder])
+    with open_run(out, {"benchmark": "replay"}, {}, resume) as run:
+        jobs = jobs_of(scripts, run, LspSettings(), latency_ms=50.0)
+        replay_all(jobs, COPY, run, processes=processes)
+    return run
+
+
+def fixed(run: RunFile) -> dict[str, Episode]:
+    return {
+        id_: {name: value for name, value in each.items() if name not in MEASURED}
+        for id_, each in run.episodes.items()
+    }
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+def test_a_run_holds_a_line_for_every_moment(recordings: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.jsonl"
+    run = replayed(recordings, out)
+    assert sorted(run.episodes) == [f"session-{n}:{k}" for n in range(3) for k in range(2)]
+    assert fixed(read_run(out)) == fixed(run)
+    first = run.episodes["session-0:0"]
+    assert (first["was"], first["suggested"], first["accepted"]) == ("old", "new", True)
+
+
+def test_a_run_that_was_broken_off_goes_on_as_if_it_had_not_been(
+    recordings: Path, tmp_path: Path
+) -> None:
+    whole = replayed(recordings, tmp_path / "whole.jsonl")
+    lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("".join(lines[:4]) + lines[4][:40])
+    assert fixed(replayed(recordings, broken, resume=True)) == fixed(whole)
+
+
+def test_what_the_run_knows_is_not_asked_again(recordings: Path, tmp_path: Path) -> None:
+    asked: list[EditRequest] = []
+
+    def ask(request: EditRequest) -> Prediction:
+        asked.append(request)
+        return infill(request, "x = 2" if request.task == "infill" else "")
+
+    mind = Mind(ask, READY, lambda: None)
+    (script, *_) = read_scripts([recordings])
+    run = RunFile({})
+    (job,) = jobs_of([script], run, LspSettings(), latency_ms=50.0)
+    replay_job(job, mind, run.add)
+    first = dict(run.episodes)
+    last = run.episodes.pop(script.moments[-1].id)
+    before = len(asked)
+    (job,) = jobs_of([script], run, LspSettings(), latency_ms=50.0)
+    replay_job(job, mind, run.add)
+    assert len(asked) - before == last["requests"]
+    assert list(run.episodes) == list(first)
+
+
+def test_a_finished_run_has_nothing_left_to_play(recordings: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.jsonl"
+    run = replayed(recordings, out)
+    assert jobs_of(read_scripts([recordings]), run, LspSettings()) == []
+
+
+def test_several_processes_write_the_same_lines(recordings: Path, tmp_path: Path) -> None:
+    alone = replayed(recordings, None)
+    together = replayed(recordings, tmp_path / "run.jsonl", processes=2)
+    assert fixed(together) == fixed(alone)
+    assert list(together.episodes) == list(alone.episodes)
+
+
+def test_a_ray_cluster_writes_the_same_lines(recordings: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed; pip install 'redraft[ray]'")
+    scripts, run = read_scripts([recordings]), RunFile({})
+    jobs = jobs_of(scripts, run, LspSettings(), latency_ms=50.0)
+    replay_all(jobs, COPY, run, ray_address="local")
+    assert fixed(run) == fixed(replayed(recordings, None))
+
+
+def test_two_recordings_of_one_name_are_told_apart(recordings: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    again.mkdir()
+    (again / "session-0.jsonl").write_bytes((recordings / "session-0.jsonl").read_bytes())
+    names = [script.name for script in read_scripts([recordings, again])]
+    assert names == ["session-0", "session-1", "session-2", "session-0~2"]
+
+
+def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no recording here"):
+        read_scripts([tmp_path])
+
+
+def test_a_baseline_has_no_weights() -> None:
+    with pytest.raises(SettingsError, match="copy-last-edit"):
+        check_who(Who(model="copy-last-edit", adapter="new.safetensors"))
+    check_who(Who(model="copy-last-edit"))
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def line(number: int, **fields: object) -> Episode:
+    said = {
+        "id": f"s:{number}", "group": f"s:{number // 10}", "session": "s", "simulated": False,
+        "language": "python", "task": "infill", "shown": True, "accepted": number % 4 == 0,
+        "quiet": None, "shown_left": True, "delta_chrf": 50.0, "requests": 2, "saved": 1,
+        "typed": 10, "utility": 0.0, "exact": number % 4 == 0, "confidence": number / 100,
+        "total_ms": float(number), "prompt_tokens": 100, "steps": 4, "tokens": 10,
+        "reused_tokens": 60,
+    }  # fmt: skip
+    return {**said, **fields}
+
+
+def figure(episodes: list[Episode], name: str) -> tuple[float | None, int]:
+    for table in tables(episodes, 0):
+        for row in table.rows:
+            if row.label == "all" and name in row.figures:
+                return row.figures[name].value, row.figures[name].n
+    raise AssertionError(name)
+
+
+def test_figures_are_of_the_episodes_they_are_about() -> None:
+    episodes = [line(n) for n in range(60)]
+    episodes += [
+        line(n, shown=False, accepted=None, quiet=True, shown_left=None) for n in range(60, 80)
+    ]
+    assert figure(episodes, "shown") == (pytest.approx(0.75), 80)
+    assert figure(episodes, "would accept, exact") == (pytest.approx(0.25), 60)
+    assert figure(episodes, "quiet where nothing is") == (1.0, 20)
+    assert figure(episodes, "show/quiet score") == (pytest.approx(0.5), 80)
+    assert figure(episodes, "total ms, p50") == (pytest.approx(39.5), 80)
+    assert figure(episodes, "tokens a forward pass") == (pytest.approx(2.5), 80)
+    assert figure(episodes, "prompt tokens a request") == (pytest.approx(50.0), 80)
+
+
+def test_a_language_of_few_moments_is_not_measured() -> None:
+    episodes = [line(n) for n in range(60)] + [line(n, language="go") for n in range(60, 70)]
+    (by_language,) = [table for table in tables(episodes, 0) if table.title == "by language"]
+    shown = {row.label: row.figures["shown"] for row in by_language.rows}
+    assert shown["python"].value == 1.0
+    assert shown["go"].value is None and shown["go"].n == 10
+
+
+def test_simulated_streams_never_speak_of_acceptance() -> None:
+    found = list(tables([line(n, simulated=True) for n in range(60)], 0))
+    assert "simulated" in found[0].title
+    names = [metric.name for table in found for metric in table.metrics]
+    assert not any("accept" in name for name in names)
+
+
+def test_intervals_resample_sessions_where_there_are_enough() -> None:
+    few = [line(n) for n in range(60)]
+    many = [line(n, session=f"s{n % 12}") for n in range(60)]
+    assert "stretch of 5 minutes (6)" in next(iter(tables(few, 0))).title
+    assert "session (12)" in next(iter(tables(many, 0))).title
+
+
+def test_a_higher_threshold_shows_less() -> None:
+    episodes = [line(n) for n in range(60)] + [line(90, barred=True), line(91, exact=None)]
+    assert acceptance_at(episodes, 0.0) == (60, 15)
+    assert acceptance_at(episodes, 0.5) == (10, 2)
+
+
+def test_every_metric_names_another_figure() -> None:
+    names = [metric.name for metric in (*METRICS, *COSTS)]
+    assert len(set(names)) == len(names)
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def test_the_command_replays_and_goes_on(recordings: Path, tmp_path: Path) -> None:
+    out, summary = tmp_path / "run.jsonl", tmp_path / "summary.json"
+    command = [
+        "eval", "replay", str(recordings), "--model", "copy-last-edit", "--latency-ms", "50",
+        "--out", str(out), "--json", str(summary),
+    ]  # fmt: skip
+    first = CliRunner().invoke(app, command)
+    assert first.exit_code == 0, first.output
+    assert "would accept, exact" in first.output
+    told = json.loads(summary.read_text())
+    assert told["settings"]["model"] == "copy-last-edit"
+    assert told["tables"][0]["rows"][0]["shown"]["n"] == 6
+    again = CliRunner().invoke(app, [*command, "--resume"])
+    assert again.exit_code == 0, again.output
+    assert len(read_run(out).episodes) == 6
+
+
+def test_with_the_gate_none_nothing_is_shown(recordings: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.jsonl"
+    command = ["eval", "replay", str(recordings), "--gate", "none", "--out", str(out)]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert not any(each["shown"] for each in read_run(out).episodes.values())

@@ -1,0 +1,221 @@
+"""From a recording to what is played: moments, steps, samples; and simulated time itself."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from redraft.evals.intervals import combined, quantile, unmeasured
+from redraft.evals.policies import Policy, copy_last_edit, substitution
+from redraft.evals.replay_script import sample, script_of
+from redraft.evals.simulated_time import run
+from redraft.evals.stream_format import Changed, TextEdit
+from redraft.model.records import EditRequest, RecentEdit
+from typist import Typist
+
+# --- scripts -------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_the_steps_of_a_document_lead_from_moment_to_moment(seed: int) -> None:
+    rng, typist = random.Random(seed), Typist()
+    typist.opens("".join(rng.choice(["a", "\r\n", "\n", "é", "𝄞"]) for _ in range(20)))
+    for _ in range(12):
+        units = len(typist.texts[0].encode("utf-16-le")) // 2
+        starts = [len(typist.texts[0][:i].encode("utf-16-le")) // 2 for i in range(20)]
+        low = rng.choice([at for at in starts if at <= units])
+        high = rng.choice([at for at in starts if low <= at <= units])
+        typist.puts(rng.choice(["", "x", "\r\n", "\r", "\n𝄞"]), low, high - low)
+        typist.pauses(rng.choice([0.1, 0.1, 3.0]))
+    script = typist.script()
+    steps = script.steps[0]
+    for before, after in zip(script.moments, script.moments[1:], strict=False):
+        text = before.text
+        for step in steps[before.done : after.done]:
+            text = step.apply(text)
+        assert text == after.text
+    assert script.moments[-1].text == typist.texts[0].replace("\r\n", "\n").replace("\r", "\n")
+
+
+def test_keys_in_quick_succession_are_one_moment() -> None:
+    typist = Typist()
+    typist.opens("\n")
+    typist.types("abc", 0)
+    typist.pauses(2)
+    typist.types("de", 3)
+    first, second = typist.script().moments
+    assert (first.before, first.text, first.typed) == ("\n", "abc\n", 3)
+    assert (second.before, second.text, second.typed) == ("abc\n", "abcde\n", 2)
+
+
+def test_the_editor_asks_after_its_cursor_moved_and_before_anything_else_changes() -> None:
+    typist = Typist()
+    typist.opens("a\n" * 30)
+    typist.puts("x", 0)
+    typist.pauses(0.01)
+    typist.puts("y", 50)  # elsewhere, 10 ms later
+    near, far = typist.script().moments
+    assert near.at_s < near.asks_s < far.at_s
+    assert far.asks_s == pytest.approx(far.at_s + 0.02)
+
+
+def test_what_was_pasted_is_not_typed() -> None:
+    typist = Typist()
+    typist.opens("\n")
+    typist.puts("pasted", 0, source="paste")
+    typist.types("ab", 6)
+    (moment,) = typist.script().moments
+    assert moment.typed == 2
+    assert [step.typed for step in typist.script().steps[0]] == [False, True, True]
+
+
+def test_a_document_told_anew_is_a_step_that_nobody_typed() -> None:
+    typist = Typist()
+    typist.opens("old\n")
+    typist.types("a", 0)
+    typist.pauses(2)
+    typist.opens("new\n")
+    typist.types("b", 0)
+    script = typist.script()
+    text = script.moments[0].text
+    for step in script.following(0, script.moments[0].done):
+        text = step.apply(text)
+    assert text == "bnew\n"
+    assert not script.following(0, script.moments[0].done)[0].typed
+
+
+def test_half_of_a_line_end_may_come_by_itself() -> None:
+    typist = Typist()
+    typist.opens("a\rb")
+    typist.events.append(Changed(typist.now_ms, 0, None, (TextEdit(2, 2, "\n"),)))
+    typist.texts[0] = "a\r\nb"
+    (moment,) = typist.script().moments
+    assert moment.text == "a\nb"
+
+
+def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
+    typist = Typist()
+    typist.opens("\n")
+    for _ in range(30):
+        typist.types("a", 0)
+        typist.pauses(2)
+    script = typist.script()
+    small, large = sample([script], 5, 0), sample([script], 12, 0)
+    assert len(small) == 5 and small < large
+    assert sample([script], 12, 1) != large
+    assert len(sample([script], None, 0)) == 30
+
+
+def test_an_empty_stream_has_no_moments() -> None:
+    assert script_of(Typist().stream(), "empty").moments == ()
+
+
+# --- simulated time ------------------------------------------------------------------------------
+
+
+def test_hours_pass_in_no_time() -> None:
+    async def wait() -> float:
+        await asyncio.sleep(3_600)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.sleep(100), 10)
+        return asyncio.get_running_loop().time()
+
+    began = time.monotonic()
+    assert run(wait()) == pytest.approx(3_610)
+    assert time.monotonic() - began < 60
+
+
+def test_timers_come_in_their_order() -> None:
+    order: list[str] = []
+
+    async def after(seconds: float, name: str) -> None:
+        await asyncio.sleep(seconds)
+        order.append(name)
+
+    async def all_() -> None:
+        await asyncio.gather(after(2, "late"), after(0.5, "soon"), after(0, "now"))
+
+    run(all_())
+    assert order == ["now", "soon", "late"]
+
+
+def test_threads_are_waited_for() -> None:
+    done = threading.Event()
+
+    async def work() -> bool:
+        return await asyncio.to_thread(done.wait, 30)
+
+    threading.Timer(0.05, done.set).start()
+    assert run(work())
+
+
+# --- baselines -----------------------------------------------------------------------------------
+
+
+def edit(diff: str) -> RecentEdit:
+    return RecentEdit("a.py", 0, diff)
+
+
+def request(text: str, cursor: int, diff: str) -> EditRequest:
+    return EditRequest("next_edit", "a.py", text, cursor, edits=(edit(diff),))
+
+
+def test_a_substitution_is_what_changed_by_whole_words() -> None:
+    assert substitution(edit("-  foo = bar_old(1)\n+  foo = bar_new(1)\n")) == (
+        "bar_old",
+        "bar_new",
+    )
+    assert substitution(edit(" x\n-f(a)\n+f(a, b)\n")) == ("a", "a, b")
+
+
+def test_whole_new_lines_are_no_substitution() -> None:
+    assert substitution(edit(" x = 1\n+y = 2\n")) == ("", "")
+
+
+def test_the_last_substitution_is_made_at_the_next_place() -> None:
+    text = "new(1)\nold(2)\nolder(3)\nold(4)\n"
+    (found,) = copy_last_edit(request(text, 15, "-old(1)\n+new(1)\n")).candidates
+    assert (found.start, found.end, found.text) == (text.index("old(4)"), 26, "new")
+
+
+def test_after_the_last_place_it_begins_at_the_top() -> None:
+    text = "old(0)\nnew(1)\n"
+    (found,) = copy_last_edit(request(text, len(text), "-old(1)\n+new(1)\n")).candidates
+    assert found.start == 0
+
+
+def test_where_it_was_made_already_it_is_not_made_again() -> None:
+    assert not copy_last_edit(request("f(a, b)\n", 3, "-f(a)\n+f(a, b)\n")).candidates
+
+
+def test_policies_have_no_ghost_text() -> None:
+    asked = EditRequest("infill", "a.py", "old\n", 0, edits=(edit("-old\n+new\n"),))
+    for name in ("none", "copy-last-edit"):
+        assert not Policy(name).ask(asked).candidates
+
+
+# --- intervals -----------------------------------------------------------------------------------
+
+
+def test_a_quantile_lies_within_its_interval_and_resamples_groups() -> None:
+    figure = quantile(list(range(100)), 0.95, groups=[i // 10 for i in range(100)])
+    assert figure.value == pytest.approx(94.05)
+    assert figure.low is not None and figure.high is not None
+    assert figure.low <= figure.value <= figure.high <= 99
+    alone = quantile([1.0, 2.0, 3.0], 0.5, groups=["a", "a", "a"])
+    assert (alone.low, alone.value, alone.high) == (2.0, 2.0, 2.0)
+    assert quantile([], 0.5) == unmeasured(0)
+
+
+def test_a_combined_figure_is_of_the_sums() -> None:
+    terms = [(1.0, 2.0), (3.0, 2.0), (5.0, 4.0)]
+    figure = combined(terms, lambda sums: float(sums[0] / sums[1]), groups=["a", "a", "b"])
+    assert figure.value == pytest.approx(9 / 8)
+    assert (figure.low, figure.high) == (pytest.approx(1.0), pytest.approx(1.25))
+    assert combined(terms, lambda sums: None, groups=["a", "a", "b"]) == unmeasured(3)
