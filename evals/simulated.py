@@ -30,7 +30,8 @@ _CHARACTER_MS = 90  # about 130 words per minute: bursts of a quick typist
 _PAUSE_MS = (1_500, 5_000)  # between two hunks, and where a line is left: longer than an edit event
 _APART_MS = 2 * 3_600_000  # between commits, so that none is in the history of another
 
-_WORD = re.compile(r"\w{1,20}|\s{1,20}|[^\w\s]")
+#: What one change writes. A longer one would take more than a second, and end an edit event.
+_WORD = re.compile(r"\w{1,8}|\s{1,20}|[^\w\s]")
 
 # Where a line is left in the middle, and how often compared with each other.
 _AFTER_OPENER, _AFTER_CLOSER, _AFTER_WORD, _WITHIN_WORD = 8.0, 3.0, 3.0, 0.2
