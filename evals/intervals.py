@@ -70,19 +70,19 @@ def quantile(
     """The value that the share ``q`` of ``values`` does not exceed, bootstrapped by group."""
     if not values:
         return unmeasured(0)
-    parts: dict[Hashable, list[float]] = {}
-    for value, group in zip(values, groups or range(len(values)), strict=True):
-        parts.setdefault(group, []).append(float(value))
-    arrays = [np.asarray(part) for part in parts.values()]
-    rng = np.random.default_rng(seed)
-    found = [
-        np.quantile(
-            np.concatenate([arrays[i] for i in rng.integers(len(arrays), size=len(arrays))]), q
-        )
-        for _ in range(RESAMPLES)
-    ]
+    order = np.argsort(values, kind="stable")
+    ordered = np.asarray(values, np.float64)[order]  # [values]
+    numbers: dict[Hashable, int] = {}
+    of = [numbers.setdefault(group, len(numbers)) for group in groups or range(len(values))]
+    member = np.asarray(of)[order]  # [values], the group of each
+    rng, n = np.random.default_rng(seed), len(numbers)
+    found = []
+    for _ in range(RESAMPLES):
+        times = np.bincount(rng.integers(n, size=n), minlength=n)  # [groups]
+        reached = np.cumsum(times[member])  # [values]
+        found.append(ordered[np.searchsorted(reached, q * reached[-1])])
     low, high = np.quantile(found, (0.025, 0.975))
-    return Figure(float(np.quantile(values, q)), float(low), float(high), len(values))
+    return Figure(float(np.quantile(ordered, q)), float(low), float(high), len(values))
 
 
 def combined(

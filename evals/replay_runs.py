@@ -197,12 +197,17 @@ def _on_ray(jobs: Sequence[Job], who: Who, address: str) -> Iterator[list[Episod
             "Ray is not installed. Run: pip install 'redraft[ray]', or leave out --ray."
         ) from error
 
-    ray.init(
-        address=None if address == "local" else address,
-        ignore_reinit_error=True,
-        include_dashboard=False,
-        log_to_driver=False,
-    )
+    try:
+        ray.init(
+            address=None if address == "local" else address,
+            include_dashboard=False,
+            log_to_driver=False,
+        )
+    except Exception as error:  # of no class of its own
+        raise SettingsError(
+            f"Ray at {address!r} cannot be used ({error}). Name the address of a running cluster, "
+            "'local' to start one on this machine, or leave out --ray."
+        ) from error
     try:
         at_once = max(1, int(ray.cluster_resources().get("CPU", 1)))
         made = ray.remote(_Actor)
