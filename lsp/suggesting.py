@@ -181,6 +181,9 @@ async def _code_action(ls: RedraftServer, params: Any) -> list[dict[str, Any]]:
     if not asked.invoked:
         shown = ls.session.shown_edit(document.uri, document.text)
         return [_action(ls, document, shown)] if shown else []
+    chosen = [document.index(at) for at in _ends(asked.selection)] if asked.selection else [0, 0]
+    if abs(chosen[1] - chosen[0]) <= 1:  # Helix's cursor is a selection of the character under it
+        asked = replace(asked, selection=None)
     document, decision = await foresee(ls, replace(asked, other_documents=False))
     show = _answer(ls, document, decision, "next edit offered as a code action")
     return [_action(ls, document, show.suggestion)] if show else []

@@ -1,0 +1,137 @@
+"""The messages of clients we did not write, replayed against the real server.
+
+One file in ``sequences/`` per client. They are reconstructed from what is known of the protocol and
+of the clients, not captured from them: each says so. Answers have to hold at least what a file
+expects; "$any" stands for anything that is there, "$name" for what a step kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import rewrite
+from fakes_http import ScriptedPredictor, served
+from lsp_process import LspProcess, lsp_process
+from redraft.model.records import EditRequest, Prediction
+
+FOLDER = Path(__file__).parent / "sequences"
+PAGES = Path(__file__).parent.parent / "editor-clients"
+
+
+def sequence(name: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return read
+
+
+NAMES = sorted(file.stem for file in FOLDER.glob("*.json"))
+OVER_LSP = [name for name in NAMES if "model" in sequence(name)]
+OVER_HTTP = [name for name in NAMES if "model" not in sequence(name)]
+
+
+def filled(value: Any, kept: dict[str, Any]) -> Any:
+    """``value`` with what earlier steps kept in place of "$name"."""
+    if isinstance(value, dict):
+        return {key: filled(each, kept) for key, each in value.items()}
+    if isinstance(value, list):
+        return [filled(each, kept) for each in value]
+    return kept.get(value[1:], value) if isinstance(value, str) and value[:1] == "$" else value
+
+
+def assert_holds(found: Any, wanted: Any, where: str) -> None:
+    """``found`` has at least what is wanted; lists have exactly as many entries."""
+    if wanted == "$any":
+        assert found is not None, where
+    elif isinstance(wanted, dict):
+        assert isinstance(found, dict), f"{where}: {found}"
+        for key, each in wanted.items():
+            assert key in found, f"{where} has no {key}: {found}"
+            assert_holds(found[key], each, f"{where}.{key}")
+    elif isinstance(wanted, list):
+        assert isinstance(found, list), f"{where}: {found}"
+        assert len(found) == len(wanted), f"{where}: {found}"
+        for number, (one, other) in enumerate(zip(found, wanted, strict=True)):
+            assert_holds(one, other, f"{where}.{number}")
+    else:
+        assert found == wanted, where
+
+
+def at(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = value[int(name)] if isinstance(value, list) else value[name]
+    return value
+
+
+def play(client: LspProcess, steps: list[dict[str, Any]]) -> None:
+    kept: dict[str, Any] = {}
+    for number, step in enumerate(steps):
+        where, params = f"step {number}", filled(step.get("params"), kept)
+        if "notify" in step:
+            client.notify(step["notify"], params)
+        elif "cancelled" in step:
+            id_ = client.ask(step["cancelled"], params)
+            client.notify("$/cancelRequest", {"id": id_})
+            answer = client.answer(id_)  # whichever came first
+            assert "result" in answer or answer["error"]["code"] == -32800, f"{where}: {answer}"
+        elif "error" in step:
+            answer = client.request(step["request"], params)
+            assert answer["error"]["code"] == step["error"], f"{where}: {answer}"
+        else:
+            answer = client.request(step["request"], params)
+            assert "result" in answer, f"{where} ({step['request']}): {answer}"
+            assert_holds(answer["result"], filled(step["result"], kept), where)
+            for name, path in step.get("keep", {}).items():
+                kept[name] = at(answer["result"], path)
+    assert client.is_alive()
+
+
+@pytest.mark.parametrize("name", OVER_LSP)
+def test_a_client_gets_what_it_asks_for_and_no_popup(name: str, tmp_path: Path) -> None:
+    told = sequence(name)
+    outcomes = tmp_path / "outcomes.log"
+    model = told["model"]
+    script = {"settings": model["settings"], "outcomes": str(outcomes)}
+    with lsp_process(tmp_path, *model["answers"], **script) as client:
+        play(client, told["steps"])
+        assert client.popups() == []
+    if told["outcomes"] is not None:
+        wanted = [f"suggestion {outcome}" for outcome in told["outcomes"]]
+        assert [line for line in outcomes.read_text().splitlines() if "redraft-" in line] == wanted
+
+
+class _Rewriting(ScriptedPredictor):
+    """Makes one edit, as often as it is asked for."""
+
+    edit: tuple[str, str] = ("", "")
+
+    def _prediction(self, request: EditRequest) -> Prediction:
+        if request.task == "infill":
+            return super()._prediction(request)
+        return rewrite(request, *self.edit)
+
+
+@pytest.mark.parametrize("name", OVER_HTTP)
+def test_a_client_over_http_gets_what_it_asks_for(name: str) -> None:
+    told = sequence(name)
+    predictor = _Rewriting()
+    predictor.edit = tuple(told["edit"])
+
+    async def run() -> None:
+        async with served(predictor, None) as (_, client):
+            for number, step in enumerate(told["steps"]):
+                async with client.post(step["post"], json=step["body"]) as answer:
+                    assert answer.status == 200, await answer.text()
+                    assert_holds(await answer.json(), step["result"], f"step {number}")
+
+    asyncio.run(run())
+
+
+def test_every_client_that_is_documented_is_replayed_and_none_claims_to_be_captured() -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES.rglob("*.md"))
+    assert len(NAMES) >= 10
+    for name in NAMES:
+        assert sequence(name)["origin"] == "reconstructed from the protocol facts, not captured"
+        assert f"sequences/{name}.json" in pages, f"no page names sequences/{name}.json"
