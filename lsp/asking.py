@@ -162,6 +162,7 @@ def ask_ahead(ls: RedraftServer, query: Query, shown: Suggestion) -> None:
         timeout_s = ls.session.settings.timeout_ms / 1000
         prediction = await asyncio.wait_for(ls.predictor.predict(question.request), timeout_s)
         ls.session.foresee(question, prediction)
+        ls.recorder.foreseen(question, prediction, shown.id)
         return prediction
 
     def done(task: asyncio.Task[Prediction]) -> None:

@@ -319,6 +319,14 @@ class Recorder:
                 took_ms = self._clock_ms() - began_ms
                 self._note(uri, None, answers.fetch_end(number, took_ms, error))
 
+    def foreseen(self, ask: Ask, prediction: Prediction, after: str) -> None:
+        """An answer came ahead of time, for the text that accepting a suggestion leads to."""
+        self._questions += 1
+        settings, took_ms = self._workplace.settings(), prediction.stats.total_ms
+        waits = Abstain("computed ahead of time")
+        told = answers.answer(self._questions, ask, prediction, waits, took_ms, settings, None)
+        self._note(ask.query.uri, {**told, "after": after})
+
     def decided(self, document: Document, decision: Show | Abstain) -> None:
         """The client is told what to show, or why nothing is."""
         uri = decision.suggestion.uri if isinstance(decision, Show) else document.uri

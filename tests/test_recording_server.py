@@ -84,6 +84,27 @@ def test_every_candidate_is_recorded_with_what_became_of_it(tmp_path: Path) -> N
     assert replayed(only(tmp_path)) == {"a.py": "x = y + total\n"}
 
 
+def test_what_is_computed_ahead_is_recorded_as_such(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, {"edit": ["total", "sum_of_all"]}) as client:
+        recording(client)
+        client.open("total = 1\nprint(total)\n")
+        client.insert(0, 0, " ", 2)
+        [edit] = client.edits(0, 1, 2, context={"triggerKind": 1})
+        client.await_event("asked", times=2)
+        while len(answers_in(only(tmp_path))) < 2:
+            executed(client, "redraft.record", "status")
+    shown, ahead = answers_in(only(tmp_path))
+    assert shown["shown"] == edit["command"]["arguments"][0] == ahead["after"]
+    assert ahead["shown"] is None
+    assert ahead["reason"] == "computed ahead of time"
+    assert ahead["candidates"][0]["edit"][2] == "sum_of_all"
+
+
+def answers_in(path: Path) -> list[dict[str, Any]]:
+    notes = [event for event in read_stream(path).events if isinstance(event, Note)]
+    return [note.data for note in notes if note.source_id == "Redraft.answer"]
+
+
 def test_an_acceptance_that_is_reported_late_is_told_late(tmp_path: Path) -> None:
     with lsp_process(tmp_path, "total") as client:
         recording(client)
