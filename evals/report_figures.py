@@ -110,9 +110,10 @@ def _figures(episodes: Sequence[Episode], cells: Sequence[Cell], draws: Resampli
     tops = np.zeros((len(episodes), len(cells)))
     bottoms = np.zeros_like(tops)
     counts = np.zeros(len(cells), np.int64)
+    columns = {cell.metric: _columns(episodes, cell.metric) for cell in cells}
     for column, cell in enumerate(cells):
-        top, bottom, counted = _columns(episodes, cell.metric)
-        counted &= cell.members
+        top, bottom, known = columns[cell.metric]
+        counted = known & cell.members
         tops[counted, column], bottoms[counted, column] = top[counted], bottom[counted]
         counts[column] = counted.sum()
     lows, highs = draws.ratios(tops, bottoms)

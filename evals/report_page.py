@@ -32,7 +32,7 @@ def page(sections: Sequence[Section]) -> str:
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    body = "\n".join(_body(sections))
+    body = "\n".join(_body(sections)).encode("utf-8", "replace").decode()
     return Template(_part("page.html")).substitute(
         policy=policy,
         title=escape(_title(sections)),

@@ -28,13 +28,14 @@ MOST_CHARS = 600  # of a fact
 
 
 class Texts:
-    """Every text once."""
+    """Every text once; what is no character (half of a pair, as broken files hold) becomes "?"."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
 
     def place(self, text: str) -> int:
-        return self.places.setdefault(text, len(self.places))
+        whole = text.encode("utf-8", "replace").decode()
+        return self.places.setdefault(whole, len(self.places))
 
 
 def rows_of(sections: Sequence[Section]) -> dict[str, Any]:
@@ -97,7 +98,8 @@ def _scene(each: Episode) -> dict[str, Any]:
     """The episode's scene; of runs made before there were scenes, what they have."""
     scene: dict[str, Any] = {"path": "", "line": 0, "above": "", "was": "", "below": ""}
     if isinstance(each.get("scene"), dict):
-        return scene | {"predicted": "", "expected": ""} | each["scene"]
+        scene.update({"predicted": "", "expected": ""} | each["scene"])
+        return scene
     if "suggested" in each:  # a repeated suggestion
         moved = {"was": _text(each.get("was")), "predicted": _text(each["suggested"])}
         return scene | {"path": str(each.get("path", "")), "expected": ""} | moved

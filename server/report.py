@@ -47,7 +47,7 @@ def report(
     sections = build(_read(runs), seed)
     beside = html.with_suffix(".json")
     try:
-        html.write_text(page(sections), encoding="utf-8", errors="replace", newline="\n")
+        html.write_text(page(sections), encoding="utf-8", newline="\n")
         beside.write_text(json.dumps(as_json(sections), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"{error.filename} cannot be written: {error.strerror}.") from error
