@@ -80,8 +80,7 @@ class NextEdits:
     def waits(self, uri: str) -> bool:
         """Does anything here depend on what the document changes into?"""
         state = self._states.get(uri)
-        waiting = state and (state.overtaken, state.away, state.accepted)
-        return waiting is not None and any(waiting)
+        return state is not None and any((state.overtaken, state.away, state.accepted))
 
     def closed(self, uri: str) -> None:
         self._states.pop(uri, None)
