@@ -13,14 +13,16 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from redraft.model.errors import InvalidRequest, RedraftError
 from redraft.model.records import EditRequest, ModelStatus, Prediction, Predictor, StepCallback
 from redraft.model.wire import prediction_from_json, prediction_to_json, request_to_json
+
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
@@ -169,7 +171,7 @@ class Elsewhere:
         self._thread.join()
         self._loop.close()
 
-    def _run(self, what: Any) -> Any:
+    def _run(self, what: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(what, self._loop).result()
 
 

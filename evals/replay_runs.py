@@ -8,10 +8,11 @@ costs no model. Knows nothing of what a line means.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from .runs import Episode, Progress, RunFile
 SUFFIXES = (".json", ".jsonl")
 
 Told = Callable[[Episode], None]
+Lines = Generator[list[Episode], None, None]  # of one recording after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ def _opened(who: Who) -> Iterator[Mind]:
 _MIND: list[Mind] = []  # of this process, where it is one of several
 
 
-def _in_processes(jobs: Sequence[Job], who: Who, processes: int) -> Iterator[list[Episode]]:
+def _in_processes(jobs: Sequence[Job], who: Who, processes: int) -> Lines:
     """The lines of each recording, in the order of the jobs."""
     start = multiprocessing.get_context("spawn")  # a fork would copy threads that are not there
     workers = min(processes, len(jobs))
@@ -186,12 +188,11 @@ def lines_of(job: Job, mind: Mind) -> list[Episode]:
 # --- on many machines ----------------------------------------------------------------------------
 
 
-def _on_ray(jobs: Sequence[Job], who: Who, address: str) -> Iterator[list[Episode]]:
+def _on_ray(jobs: Sequence[Job], who: Who, address: str) -> Lines:
     """The same on a Ray cluster, whose machines need Redraft installed and reach the weights by
     themselves: one actor a job at most, as many at once as the cluster has processors for."""
     try:
-        import ray
-        from ray.util import ActorPool
+        ray, util = import_module("ray"), import_module("ray.util")
     except ImportError as error:
         raise InstallError(
             "Ray is not installed. Run: pip install 'redraft[ray]', or leave out --ray."
@@ -212,7 +213,7 @@ def _on_ray(jobs: Sequence[Job], who: Who, address: str) -> Iterator[list[Episod
         at_once = max(1, int(ray.cluster_resources().get("CPU", 1)))
         made = ray.remote(_Actor)
         actors = [made.remote(who) for _ in range(min(at_once, len(jobs)))]
-        pool = ActorPool(actors)
+        pool = util.ActorPool(actors)
         yield from pool.map(lambda actor, job: actor.lines.remote(job), list(jobs))
     finally:
         ray.shutdown()

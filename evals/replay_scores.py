@@ -120,7 +120,7 @@ class Scorer:
         matched = match(*place, steps, told=self._script.ends_s - at_s >= UNSEEN_S)
         rest = until_rest(steps, at_s)
         compared = compare(*place, rest)
-        worth = _matched(matched, shown) | _compared(compared, shown)
+        worth: dict[str, Any] = {**_matched(matched, shown), **_compared(compared, shown)}
         path = self._script.paths[offer.document]
         worth["scene"] = scene_of(path, offer.text, offer.result, _after(offer.text, rest))
         if not shown:

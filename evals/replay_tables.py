@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .intervals import Figure, combined, quantile, ratio, share, unmeasured
 from .metrics import show_quiet_score
 from .runs import Episode
@@ -74,8 +77,8 @@ def _sum_and_count(value: float | bool | None) -> tuple[float, float]:
     return (0.0, 0.0) if value is None else (float(value), 1.0)
 
 
-def _score(sums: Sequence[float]) -> float | None:
-    if not all(sums[1::2]):
+def _score(sums: NDArray[np.float64]) -> float | None:
+    if not sums[1::2].all():
         return None
     delta, show, quiet = (float(sums[at] / sums[at + 1]) for at in (0, 2, 4))
     return show_quiet_score(delta, show, quiet)
