@@ -177,7 +177,7 @@ def asked(run: RunFile) -> dict[str, Any]:
 
 
 def _key(settings: dict[str, Any]) -> str:
-    told = {name: value for name, value in settings.items() if value is not None}
+    told = {name: value for name, value in settings.items() if value}  # a later setting is off
     return json.dumps(told, sort_keys=True)
 
 

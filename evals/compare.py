@@ -15,10 +15,13 @@ from .intervals import Figure, mcnemar, ratio
 from .runs import RunFile
 
 SHARES = (
-    "passed", "exact", "first_line", "place", "shown", "exact_shown", "place_shown", "quiet",
-    "ended",
+    "passed", "exact", "first_line", "parse_ok", "place", "shown", "exact_shown", "place_shown",
+    "accepted", "accepted_white_space", "accepted_prefix", "quiet", "ended",
 )  # fmt: skip
-MEANS = ("similarity", "chrf", "nats", "tokens", "steps", "denoise_ms", "total_ms", "nll")
+MEANS = (
+    "similarity", "chrf", "delta_chrf", "nats", "saved", "utility", "tokens", "steps",
+    "denoise_ms", "total_ms", "nll",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,15 @@ def test_another_way_of_asking_is_not_compared(tmp_path: Path) -> None:
     assert kept == {"medium": 0.25, "low": 0.3}, "one entry a way of asking, the others stay"
 
 
+def test_a_setting_that_came_later_and_is_off_changes_no_way_of_asking(tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    accept([run_of(100, 20)], path)
+    later = run_of(100, 20, without=[], likelihood=False, limit=None)
+    assert verdicts(later, path)["pass@1"] == "holds"
+    with pytest.raises(SettingsError, match="differs in without"):
+        check([run_of(100, 20, without=["history"])], read_accepted(path))
+
+
 def test_a_broken_file_or_an_empty_run_is_said(tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     for content in ("", "[]", '{"format": 2, "entries": []}', '{"format": 1, "entries": [{}]}'):
