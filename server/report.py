@@ -38,16 +38,22 @@ def report(
     from redraft.evals.report import as_json, build
     from redraft.evals.report_page import page
 
-    from .console import out
+    from .console import bar, out
 
     if html.suffix == ".json":
         raise SettingsError(
             f"{html}: the JSON goes beside the page. Name the page, as report.html."
         )
-    sections = build(_read(runs), seed)
     beside = html.with_suffix(".json")
+    with bar() as show:
+        show("reading", None)
+        named = _read(runs)
+        show("resampling", None)
+        sections = build(named, seed)
+        show("drawing", None)
+        drawn = page(sections)
     try:
-        html.write_text(page(sections), encoding="utf-8", newline="\n")
+        html.write_text(drawn, encoding="utf-8", newline="\n")
         beside.write_text(json.dumps(as_json(sections), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"{error.filename} cannot be written: {error.strerror}.") from error

@@ -47,7 +47,9 @@ def test_the_wheel_holds_every_module_and_data_file(wheel: zipfile.ZipFile) -> N
         for path in (ROOT / package).rglob("*.py"):
             assert f"redraft/{path.relative_to(ROOT).as_posix()}" in packed
         assert f"redraft/{package}/py.typed" in packed
-    for path in [*(ROOT / "model/shipped").iterdir(), *(ROOT / "model/configs").glob("*.toml")]:
+    data = [*(ROOT / "model/shipped").iterdir(), *(ROOT / "model/configs").glob("*.toml")]
+    data += [*(ROOT / "evals/page").iterdir(), ROOT / "evals/baseline.json"]
+    for path in data:
         assert f"redraft/{path.relative_to(ROOT).as_posix()}" in packed
 
 
