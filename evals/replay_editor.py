@@ -28,7 +28,8 @@ from .stream_format import (
 )
 from .streams import Documents, content_changes
 
-ROOT = "file:///workspace"
+#: A folder that is not there: nothing of this machine is to get into a replay.
+ROOT = "file:///redraft-replay"
 
 
 class Silence:

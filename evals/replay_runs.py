@@ -8,10 +8,11 @@ costs no model. Knows nothing of what a line means.
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,8 @@ def replay_all(
     """Play them all into ``run``.
 
     Args:
-        processes: side by side on this machine, each with the model in its memory.
+        processes: side by side on this machine, each with the model in its memory and, unless
+            ``who`` says otherwise, its share of the processors.
         ray_address: of a Ray cluster that plays them instead; "local" starts one here.
 
     Raises:
@@ -166,6 +168,8 @@ def _in_processes(jobs: Sequence[Job], who: Who, processes: int) -> Lines:
     """The lines of each recording, in the order of the jobs."""
     start = multiprocessing.get_context("spawn")  # a fork would copy threads that are not there
     workers = min(processes, len(jobs))
+    if who.threads is None:
+        who = replace(who, threads=max(1, (os.cpu_count() or 1) // workers))
     with ProcessPoolExecutor(workers, start, initializer=_begin, initargs=(who,)) as pool:
         yield from pool.map(_lines, jobs)
 

@@ -8,6 +8,7 @@ Knows nothing of how the session was asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from redraft.lsp import rules
@@ -19,7 +20,7 @@ from redraft.model.syntax import language_of
 from . import metrics
 from .aftermath import Comparison, compare, needed, until_rest
 from .following import Step
-from .matchers import UNSEEN_S, Match, match
+from .matchers import UNSEEN_S, WITHIN, Match, match
 from .replay import Asking, Offer, Outcome
 from .replay_model import Answer
 from .replay_script import Moment, Script
@@ -121,6 +122,8 @@ class Scorer:
         rest = until_rest(steps, at_s)
         compared = compare(*place, rest)
         worth: dict[str, Any] = {**_matched(matched, shown), **_compared(compared, shown)}
+        by_any = [replace(step, typed=True) for step in steps[:WITHIN]]
+        worth["reached"] = match(*place, by_any).exact if shown else None
         path = self._script.paths[offer.document]
         worth["scene"] = scene_of(path, offer.text, offer.result, _after(offer.text, rest))
         if not shown:
@@ -148,6 +151,7 @@ def _matched(found: Match, shown: bool) -> dict[str, bool | None]:
         "accepted": found.exact if shown else None,
         "accepted_white_space": found.white_space if shown else None,
         "accepted_prefix": found.prefix if shown else None,
+        "told": found.exact is not None if shown else None,
     }
 
 

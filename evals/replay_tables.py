@@ -93,6 +93,8 @@ def metrics(simulated: bool) -> tuple[Metric, ...]:
         Rate(f"{would}, exact", "share", "accepted"),
         Rate(f"{would}, but for white space", "share", "accepted_white_space"),
         Rate(f"{would}, by its beginning", "share", "accepted_prefix"),
+        Rate("of which it can be told", "share", "told"),
+        Rate("written by whatever hand (no ground truth)", "share", "reached"),
         Metric("kept rate", "ratio", "kept_chars", by="suggested_chars", digits=3),
         Metric("recall rate", "ratio", "kept_chars", by="done_chars", digits=3),
         Metric("delta chrF", "mean", "delta_chrf"),

@@ -181,6 +181,21 @@ def test_a_next_edit_is_judged_where_it_is() -> None:
     assert first["saved"] == len(", 0") - 2  # Tab goes there first
 
 
+def test_what_somebody_else_wrote_is_no_acceptance() -> None:
+    typist = Typist()
+    typist.opens(TEXT)
+    typist.pauses(1)
+    typist.types("ret", AT)
+    typist.pauses(3)
+    typist.puts(WANTED[3:], AT + 3, source="suggestion")
+    typist.leaves()
+    first, *_ = lines(typist.script(), says(WANTED[3:]))
+    assert first["shown"]
+    assert first["accepted"] is None and first["utility"] is None
+    assert first["told"] is False
+    assert first["reached"] is True
+
+
 # --- time ----------------------------------------------------------------------------------------
 
 
