@@ -16,6 +16,7 @@ from . import rules
 from .history import History
 from .memory import Rejections, Results
 from .outcomes import Debounce, Outcomes
+from .places import Place
 from .requests import Context, Query
 from .settings import LspSettings
 from .suggestions import Suggestion
@@ -82,6 +83,7 @@ class Desk:
     results: Results = field(default_factory=Results)
     rejections: Rejections = field(default_factory=Rejections)
     focused: bool = True
+    searched: tuple[object, list[Place]] | None = None  # what for, and where that was found
     snoozed_until_s: float = -math.inf  # by the clock; the user wants to be left alone
     _latency_ms: dict[Task, float] = field(default_factory=dict)  # running means
     _ids: count[int] = field(default_factory=lambda: count(1))

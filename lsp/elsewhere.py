@@ -96,15 +96,9 @@ def questions(desk: Desk, world: World, near: tuple[int, int]) -> Iterator[Ask]:
     Args:
         near: lines [first, last) around the user that were asked about already.
     """
-    query, names = world.query, world.names
-    if not names:
-        return
-    here = OpenText(query.uri, query.path, query.language, query.revision, lambda: query.text)
-    others_ = _documents(desk, world) if query.other_documents else []
-    line = query.line
-    done = written(world.edits)
+    query = world.query
     asked: list[tuple[str, int, int]] = [(query.uri, *near)]
-    for place in find_places(names, done, here, near, line, others_, desk.context.definers):
+    for place in _places(desk, world, near):
         if any(uri == place.document.uri and a <= place.line < b for uri, a, b in asked):
             continue
         if len(asked) > _most(desk, query):
@@ -128,6 +122,24 @@ def where(ask: Ask) -> str:
     """The place that a question is about, for people."""
     line = f"line {ask.query.line + 1}"
     return line if ask.query.uri == ask.asked_from.uri else f"{ask.query.path}, {line}"
+
+
+def _places(desk: Desk, world: World, near: tuple[int, int]) -> list[Place]:
+    """All places, the most promising first. Each question after the first asks for them again, and
+    so does a moving cursor: 8 ms with 20 files of 2,600 lines."""
+    query, names = world.query, world.names
+    if not names:
+        return []
+    documents = list(_documents(desk, world)) if query.other_documents else []
+    states = [(document.uri, document.revision) for document in documents]
+    accepted = world.accepted.id if world.accepted is not None else ""
+    key = (query.uri, hash(query.text), query.line, near, world.edits, states, accepted)
+    if desk.searched is None or desk.searched[0] != key:
+        here = OpenText(query.uri, query.path, query.language, query.revision, lambda: query.text)
+        done, definers = written(world.edits), desk.context.definers
+        found = find_places(names, done, here, near, query.line, documents, definers)
+        desk.searched = key, found
+    return desk.searched[1]
 
 
 def _documents(desk: Desk, world: World) -> Iterator[OpenText]:

@@ -7,7 +7,6 @@ nothing of regions, of sessions, or of how documents are kept.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -71,19 +70,19 @@ def find_places(
         definers: of a name and a language, paths of the files that define it.
     """
     found: list[tuple[float, int, int, Place]] = []
+    total = here.text().count("\n") + 1
     for order, document in enumerate(_searched(here, others)):
         best: dict[int, Place] = {}
-        for place in _in_text(names, document, order > 0, definers):
+        for place, text in _in_text(names, document, order > 0, definers):
             known = best.get(place.line)
+            near_here = order == 0 and near[0] <= place.line < near[1]
+            if near_here or text.strip() in done:
+                continue
             if known is None or place.score > known.score:
                 best[place.line] = place
-        lines = document.text().split("\n") if best else []
         for place in best.values():
-            near_here = order == 0 and near[0] <= place.line < near[1]
-            if near_here or lines[place.line].strip() in done:
-                continue
             # Work mostly goes downwards, and begins at the top again from the end.
-            way = (place.line - line) % len(lines) if order == 0 else place.line
+            way = (place.line - line) % total if order == 0 else place.line
             found.append((-round(place.score, 2), order, way, place))
     return [place for *_, place in sorted(found, key=lambda one: one[:3])]
 
@@ -123,26 +122,47 @@ def _in_text(
     document: OpenText,
     elsewhere: bool,
     definers: Callable[[str, str], Collection[str]],
-) -> Iterator[Place]:
+) -> Iterator[tuple[Place, str]]:
+    """Places in one document, each with its line as it stands."""
     text = document.text()
-    starts: list[int] = []
     for one in names:
-        if one.name not in text:
+        hits = _hits(text, one.name)
+        if not hits:
             continue
-        hits = [m.end() for m in re.finditer(rf"\b{re.escape(one.name)}\b", text)]
-        if len(hits) > _MOST_HITS:
-            continue
-        starts = starts or [0, *(m.end() for m in re.finditer("\n", text))]
         share = 1.0
         if elsewhere:
             namesake = one.defined and document.path in definers(one.name, document.language)
             share = _NAMESAKE if namesake else _ELSEWHERE
+        row, counted = 0, 0
         for at in hits:
-            row = bisect_right(starts, at - 1) - 1
-            end = starts[row + 1] - 1 if row + 1 < len(starts) else len(text)
-            score = one.weight * share * _worth(text[starts[row] : end], one)
+            row, counted = row + text.count("\n", counted, at), at
+            end = text.find("\n", at)
+            line = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)]
+            score = one.weight * share * _worth(line, one)
             if score >= _LEAST:
-                yield Place(document, row, at, one, score)
+                yield Place(document, row, at + len(one.name), one, score), line
+
+
+def _hits(text: str, name: str) -> list[int]:
+    """Where ``name`` stands as a word of its own; none where that is almost everywhere.
+
+    Searched for without a pattern: that is ten times as fast, and all open files are searched.
+    """
+    found: list[int] = []
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        before, after = text[at - 1 : at] if at else "", text[end : end + 1]
+        if not (_is_word(before) or _is_word(after)):
+            found.append(at)
+            if len(found) > _MOST_HITS:
+                return []
+        at = text.find(name, end)
+    return found
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
 
 
 def _worth(line: str, one: Touched) -> float:
