@@ -15,9 +15,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,7 +30,7 @@ _NODE = shutil.which("node")
 _CHROMIUM = os.environ.get("CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-_START_S = 120.0  # for code-server; 3 s where the machine has nothing else to do
+PATIENCE_S = 120.0  # with what takes a second where the machine has nothing else to do
 
 
 def missing() -> str:
@@ -123,6 +123,7 @@ def _install_extension(extensions: Path) -> None:
 
 
 USER_SETTINGS = {
+    "files.autoSave": "off",
     "security.workspace.trust.enabled": False,
     "workbench.startupEditor": "none",
     "workbench.tips.enabled": False,
@@ -166,7 +167,7 @@ def _free_port() -> int:
 
 
 def _await_server(port: int, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + _START_S
+    end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         assert process.poll() is None, "code-server ended; see code-server.log"
         try:
@@ -193,7 +194,6 @@ class Window:
     log: Path  # of the model
     outcomes_log: Path
     name: str  # of the test
-    _pictures: list[Path] = field(default_factory=list)
 
     # --- doing ---------------------------------------------------------------------------------
 
@@ -202,6 +202,11 @@ class Window:
 
     def type(self, text: str, delay_ms: int = 15) -> None:
         self.studio.browser.do("type", text=text, delay=delay_ms)
+
+    def measure(self, text: str, delay_ms: int) -> list[float]:
+        """Type; ms from each key to the frame that shows it."""
+        found: list[float] = self.studio.browser.do("measure", text=text, delay=delay_ms)
+        return found
 
     def go_to(self, line: int, column: int) -> None:
         """1-based."""
@@ -233,7 +238,7 @@ class Window:
 
     # --- looking -------------------------------------------------------------------------------
 
-    def until(self, expression: str, timeout_s: float = 60) -> Any:
+    def until(self, expression: str, timeout_s: float = PATIENCE_S) -> Any:
         return self.studio.browser.do("until", expression=expression, timeout=1000 * timeout_s)
 
     def evaluate(self, expression: str) -> Any:
@@ -254,20 +259,28 @@ class Window:
     def await_hint(self, text: str) -> None:
         self.until(f"{HINTS}.includes({json.dumps(text)})")
 
+    def await_near(self) -> None:
+        """Until the shown edit is in sight, so that Tab takes it."""
+        self.until(f"{HINTS} === 'Tab'")
+
     def await_no_hint(self) -> None:
         self.until(f"{HINTS} === ''")
 
     def status(self) -> str:
         return str(self.evaluate(STATUS))
 
-    def await_status(self, text: str, timeout_s: float = 60) -> None:
+    def await_status(self, text: str, timeout_s: float = PATIENCE_S) -> None:
         self.until(f"{STATUS}?.includes({json.dumps(text)})", timeout_s)
 
     def saved(self, name: str) -> str:
         """What is in the editor, by way of the disk."""
-        self.press("Control+s")
-        self.until("!document.querySelector('.tab.active.dirty')")
-        return (self.folder / name).read_text(encoding="utf-8")
+        file = self.folder / name
+        written_ns = file.stat().st_mtime_ns
+        if self.evaluate("document.querySelector('.tab.active.dirty') !== null"):
+            self.press("Control+s")
+            self.until("!document.querySelector('.tab.active.dirty')")
+            _wait(lambda: file.stat().st_mtime_ns != written_ns, f"{name} is not written")
+        return file.read_text(encoding="utf-8")
 
     def asked(self) -> list[dict[str, Any]]:
         """What the model was asked so far."""
@@ -280,10 +293,17 @@ class Window:
         return self.outcomes_log.read_text().splitlines() if self.outcomes_log.exists() else []
 
     def await_outcome(self, text: str) -> None:
-        end = time.monotonic() + 60
-        while not any(text in line for line in self.outcomes()):
-            assert time.monotonic() < end, f"no {text!r} in {self.outcomes()}"
-            time.sleep(0.05)
+        _wait(
+            lambda: any(text in line for line in self.outcomes()),
+            f"no {text!r} in the outcomes",
+        )
+
+
+def _wait(holds: Callable[[], bool], otherwise: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, otherwise
+        time.sleep(0.05)
 
 
 #: Ghost text: what stands in the cursor's line, then the lines below it.
@@ -320,6 +340,7 @@ def window(
 ) -> Iterator[Window]:
     """Open the first of ``files`` in a project of its own; the cursor is at its beginning."""
     project = folder / "project"
+    shutil.rmtree(project, ignore_errors=True)
     (project / ".vscode").mkdir(parents=True)
     for path, text in files.items():
         (project / path).write_text(text, encoding="utf-8")
@@ -333,7 +354,11 @@ def window(
     (project / ".vscode" / "settings.json").write_text(configured)
     opened = Window(studio, project, log, outcomes, name)
     _open(studio, project, list(files))
-    yield opened
+    try:
+        yield opened
+    except BaseException:
+        opened.picture("failed")
+        raise
 
 
 def _open(studio: Studio, project: Path, files: list[str]) -> None:

@@ -1,15 +1,54 @@
-// Bundles the extension into dist/, with --tests the unit tests too. Run by npm scripts.
-import { readdir } from 'node:fs/promises';
+// Bundles the extension into dist/; with --tests the unit tests instead, with --release all that goes
+// into the package. Run by npm scripts.
+import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { build } from 'esbuild';
 
 const common = { bundle: true, platform: 'node', target: 'node20', logLevel: 'warning' };
-const minify = process.argv.includes('--minify');
+
+async function bundle(release) {
+  const { metafile } = await build({
+    ...common,
+    entryPoints: ['src/extension.ts'],
+    outfile: 'dist/extension.js',
+    format: 'cjs',
+    external: ['vscode'],
+    minify: release,
+    sourcemap: !release,
+    metafile: true,
+  });
+  return metafile;
+}
+
+async function bundleTests() {
+  const names = (await readdir('test')).filter((name) => name.endsWith('.test.ts'));
+  const entryPoints = names.map((name) => `test/${name}`);
+  const outExtension = { '.js': '.mjs' };
+  await build({ ...common, entryPoints, outdir: 'dist/test', format: 'esm', outExtension });
+}
+
+/** The licences of all that was bundled, as they demand. */
+async function notices(metafile) {
+  const folders = Object.keys(metafile.inputs).map(
+    (file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0],
+  );
+  const parts = ['# What is in the bundle besides Redraft\n'];
+  for (const folder of [...new Set(folders)].filter(Boolean).sort()) {
+    const { name, version } = JSON.parse(await readFile(`${folder}/package.json`, 'utf8'));
+    const file = (await readdir(folder)).find((each) => /^licen[cs]e/i.test(each));
+    if (!file) throw new Error(`${name} comes without a licence file: look at it before shipping it`);
+    const text = (await readFile(`${folder}/${file}`, 'utf8')).trim();
+    parts.push(`## ${name} ${version}\n\n\`\`\`text\n${text}\n\`\`\`\n`);
+  }
+  return parts.join('\n');
+}
+
 if (process.argv.includes('--tests')) {
-  const tests = (await readdir('test')).filter((name) => name.endsWith('.test.ts'));
-  const entryPoints = tests.map((name) => `test/${name}`);
-  await build({ ...common, entryPoints, outdir: 'dist/test', format: 'esm', outExtension: { '.js': '.mjs' } });
+  await bundleTests();
 } else {
-  const entryPoints = ['src/extension.ts'];
-  const outfile = 'dist/extension.js';
-  await build({ ...common, entryPoints, outfile, format: 'cjs', external: ['vscode'], minify, sourcemap: !minify });
+  const release = process.argv.includes('--release');
+  const metafile = await bundle(release);
+  if (release) {
+    await writeFile('THIRD_PARTY_NOTICES.md', await notices(metafile));
+    await copyFile('../../LICENSE', 'LICENSE');
+  }
 }

@@ -58,6 +58,7 @@ export class NextEdits implements vscode.Disposable {
   private applying = false;
   /** The cursor is where we put it: Tab goes on even in leading white space. */
   private held: vscode.Position | undefined;
+  private turn: Promise<void> = Promise.resolve();
   private waiting: NodeJS.Timeout | undefined;
   private asking: vscode.CancellationTokenSource | undefined;
   private readonly native: boolean;
@@ -194,6 +195,7 @@ export class NextEdits implements vscode.Disposable {
     }
     const [first, last] = [document.positionAt(edit.start), document.positionAt(edit.end)];
     const { line } = editor.selection.active;
+    if (this.isHeld(editor)) return 'near'; // it is coming into sight
     const away = Math.max(0, first.line - line, line - last.line);
     const inSight = editor.visibleRanges.some((visible) => visible.contains(first));
     return away <= NEAR_LINES && inSight ? 'near' : 'far';
@@ -240,7 +242,11 @@ export class NextEdits implements vscode.Disposable {
   }
 
   private tabIsOurs(editor: vscode.TextEditor): boolean {
-    return (this.held?.isEqual(editor.selection.active) ?? false) || !isLeading(editor);
+    return this.isHeld(editor) || !isLeading(editor);
+  }
+
+  private isHeld(editor: vscode.TextEditor): boolean {
+    return this.held?.isEqual(editor.selection.active) ?? false;
   }
 
   private draw(mode: Mode): void {
@@ -295,8 +301,16 @@ export class NextEdits implements vscode.Disposable {
     return this.shown !== undefined && editor !== undefined && isDrawn(this.mode(this.shown, editor));
   }
 
-  /** Tab: jump where the edit is out of sight, else make it. */
+  /** Tab: jump where the edit is out of sight, else make it. Fast fingers wait for their turn. */
   async accept(unit?: 'word' | 'line'): Promise<void> {
+    this.turn = this.turn.then(
+      () => this.step(unit),
+      () => this.step(unit),
+    );
+    return this.turn;
+  }
+
+  private async step(unit?: 'word' | 'line'): Promise<void> {
     const { shown } = this;
     const editor = vscode.window.activeTextEditor;
     if (!shown || !editor) return;
@@ -336,7 +350,8 @@ export class NextEdits implements vscode.Disposable {
     } finally {
       this.applying = false;
     }
-    await this.ask(false);
+    // Not awaited: the next Tab must not wait for a model.
+    void this.ask(false);
   }
 
   private landing({ document, cursor }: Shown, part: Edit, whole: boolean): vscode.Position {

@@ -1,0 +1,339 @@
+"""The extension in a real VS Code (code-server in Chromium), with a scripted model behind the real
+language server.
+
+Skipped where they are missing; ``editor-clients/vscode/e2e/install.sh DIR`` installs them and
+``REDRAFT_VSCODE_DIR=DIR`` says where. Screenshots go to ``REDRAFT_VSCODE_PICTURES``, else to pytest's
+folder of the session.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from vscode_desk import Studio, Window, missing, studio, window
+
+pytestmark = [
+    pytest.mark.skipif(bool(missing()), reason=missing()),
+    pytest.mark.timeout(600),
+]
+
+CODE = """import math
+
+
+def area(r):
+    return 3.14 * r * r
+
+
+def ratio(x):
+    y = x + 1
+    return y
+
+
+print(area(2))
+"""
+CALL = ["area(2)", "area(2, 3.14)"]
+BODY = ["    y = x + 1\n", "    y = x + math.pi\n    print(y)\n"]
+
+Open = Callable[..., AbstractContextManager[Window]]
+
+
+@pytest.fixture(scope="module")
+def vscode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    folder = tmp_path_factory.mktemp("vscode")
+    kept = os.environ.get("REDRAFT_VSCODE_PICTURES")
+    with studio(folder, Path(kept) if kept else folder / "pictures") as opened:
+        yield opened
+
+
+@pytest.fixture
+def project(vscode: Studio, tmp_path: Path, request: pytest.FixtureRequest) -> Open:
+    """Open a project whose model says ``ghost`` at the cursor and makes the first of ``edits``."""
+
+    def opened(
+        ghost: str = "",
+        edits: list[list[str]] | None = None,
+        files: dict[str, str] | None = None,
+        settings: dict[str, Any] | None = None,
+        **script: Any,
+    ) -> AbstractContextManager[Window]:
+        answers = [{"ghost": ghost, "edits": edits or []}]
+        name = request.node.name.removeprefix("test_")
+        told = {"answers": answers, **script}
+        return window(vscode, tmp_path, name, files or {"a.py": CODE}, told, settings)
+
+    return opened
+
+
+def change_signature(w: Window) -> None:
+    w.await_status("ready")
+    w.go_to(4, 11)
+    w.type(", pi")
+
+
+# --- ghost text ------------------------------------------------------------------------------
+
+
+def test_ghost_text_is_typed_through_and_taken_with_tab(project: Open) -> None:
+    with project("math.sqrt(r)\n    return s / 2") as w:
+        w.await_status("ready")
+        w.go_to(4, 13)
+        w.press("Enter")
+        w.type("s = ")
+        w.await_ghost("math.sqrt(r)")
+        w.picture("ghost")
+        assert "return s / 2" in w.ghost()
+        asked = len(w.asked())
+        w.type("math", 150)
+        w.await_ghost(".sqrt(r)")
+        assert len([a for a in w.asked()[asked:] if "task" not in a]) == 0
+        w.press("Tab")
+        w.await_no_ghost()
+        assert "    s = math.sqrt(r)\n    return s / 2" in w.saved("a.py")
+        w.await_outcome("was accepted")
+
+
+def test_words_and_lines_of_ghost_text_are_taken_one_by_one(project: Open) -> None:
+    with project("one + two\n    three = 3\n    four = 4") as w:
+        w.await_status("ready")
+        w.go_to(4, 13)
+        w.press("Enter")
+        w.type("s = ")
+        w.await_ghost("one + two")
+        w.press("Alt+k")
+        w.await_ghost("+ two")
+        assert not w.ghost().startswith("one")
+        w.press("Alt+j")
+        w.until("!document.querySelector('.view-lines').textContent.includes('nothing')")
+        w.await_ghost("three = 3")
+        w.press("Escape")
+        w.await_no_ghost()
+        assert w.saved("a.py").split("\n")[4].startswith("    s = one + two")
+
+
+def test_tab_indents_in_leading_white_space_where_another_key_accepts(project: Open) -> None:
+    with project("value = 1") as w:
+        w.await_status("ready")
+        w.go_to(6, 1)
+        w.press("Enter", "Space")
+        w.press("Alt+\\")
+        w.await_ghost("value = 1")
+        w.press("Tab")
+        w.await_no_ghost()
+        assert w.saved("a.py").split("\n")[6].isspace()
+        w.press("Alt+\\")
+        w.await_ghost("value = 1")
+        w.press("Alt+l")
+        w.await_no_ghost()
+        assert w.saved("a.py").split("\n")[6].endswith("value = 1")
+
+
+# --- next edits ------------------------------------------------------------------------------
+
+
+def test_a_changed_signature_brings_tab_by_tab_the_edits_that_follow(project: Open) -> None:
+    with project(edits=[CALL, BODY], settings={"redraft.renderer": "decorations"}) as w:
+        change_signature(w)
+        w.await_hint("→ edit at line 13 · Tab")
+        w.picture("far")
+        w.press("Tab")  # there
+        w.await_near()
+        w.picture("near")
+        w.press("Tab")  # take it
+        w.await_hint("→ edit at line 9 · Tab")
+        w.picture("chain")
+        w.press("Tab", "Tab")
+        w.await_no_hint()
+        w.await_outcome("redraft-2 was accepted")
+        assert w.saved("a.py") == CODE.replace("area(r)", "area(r, pi)").replace(*CALL).replace(*BODY)
+
+
+def test_a_next_edit_at_the_cursor_is_ghost_text(project: Open) -> None:
+    with project(edits=[CALL]) as w:
+        change_signature(w)
+        w.await_hint("→ edit at line 13 · Tab")
+        w.press("Tab")
+        w.await_ghost(", 3.14")
+        w.press("Tab")
+        w.await_no_ghost()
+        assert "print(area(2, 3.14))" in w.saved("a.py")
+        w.await_outcome("redraft-1 was accepted")
+
+
+def test_a_next_edit_is_taken_by_words(project: Open) -> None:
+    with project(edits=[CALL], settings={"redraft.renderer": "decorations"}) as w:
+        change_signature(w)
+        w.await_hint("→ edit at line 13")
+        w.press("Tab")
+        w.await_near()
+        w.press("Alt+k")
+        w.until("document.querySelector('.view-lines').textContent.includes('area(2,)')")
+        w.await_near()
+        w.press("Tab")
+        w.await_no_hint()
+        assert "print(area(2, 3.14))" in w.saved("a.py")
+        w.await_outcome("redraft-1 was accepted")
+
+
+def test_a_rejected_edit_does_not_return(project: Open) -> None:
+    with project(edits=[CALL]) as w:
+        change_signature(w)
+        w.await_hint("→ edit at line 13")
+        w.press("Escape")
+        w.await_no_hint()
+        w.await_outcome("redraft-1 was rejected")
+        w.go_to(5, 1)
+        w.press("End")
+        w.type("  # area")
+        w.await_status("rejected before")
+        assert w.hints() == ""
+        w.picture("stays-away")
+
+
+def test_an_edit_in_another_open_file_is_jumped_to(project: Open) -> None:
+    files = {"a.py": CODE, "b.py": "from a import area\n\n\ndef show():\n    return area(2)\n"}
+    code = CODE.replace("print(area(2))\n", "")
+    renderer = {"redraft.renderer": "decorations"}
+    with project(edits=[CALL], files={**files, "a.py": code}, settings=renderer) as w:
+        change_signature(w)
+        w.await_hint("→ edit in b.py, line 5 · Tab")
+        w.picture("elsewhere")
+        w.press("Tab")
+        w.until("document.querySelector('.tab.active')?.textContent.includes('b.py')")
+        w.await_near()
+        w.press("Tab")
+        w.await_outcome("was accepted")
+        assert "return area(2, 3.14)" in w.saved("b.py")
+
+
+def test_subtle_mode_hints_until_asked(project: Open) -> None:
+    with project(edits=[CALL], settings={"redraft.subtle": True}) as w:
+        change_signature(w)
+        w.await_hint("→ edit at line 13 · Alt+\\")
+        w.press("Tab")  # is a tab
+        w.press("Control+z")
+        w.await_no_hint()
+        w.type("e")
+        w.await_hint("Alt+\\")
+        w.press("Alt+\\")
+        w.await_hint("→ edit at line 13 · Tab")
+
+
+# --- the server, and being left alone ------------------------------------------------------------
+
+
+def test_snoozing_brings_nothing_until_woken(project: Open) -> None:
+    with project("math.pi") as w:
+        w.await_status("ready")
+        w.command("Redraft: Snooze for 5 Minutes")
+        w.await_status("snoozed for another 5 min")
+        w.go_to(9, 5)
+        w.type("z = ")
+        w.await_status("snoozed")
+        assert (w.ghost(), w.asked()) == ("", [])
+        w.picture("snoozed")
+        w.command("Redraft: Wake Up")
+        w.type("1 + ")
+        w.await_ghost("math.pi")
+
+
+def test_a_killed_server_comes_back(project: Open) -> None:
+    with project("math.pi") as w:
+        w.await_status("ready")
+        server = _server_of(w)
+        server.kill()
+        server.wait(timeout=30)
+        w.until(
+            "document.querySelector('[id=\"redraft.redraft.redraft\"] a')"
+            "?.getAttribute('aria-label').match(/start|ready/)"
+        )
+        w.await_status("ready")
+        assert _server_of(w).pid != server.pid
+        w.go_to(9, 5)
+        w.type("z = ")
+        w.await_ghost("math.pi")
+        assert w.evaluate("document.querySelectorAll('.notification-toast').length") == 0
+
+
+def _server_of(w: Window) -> psutil.Process:
+    """The language server of this window, known by the name of its model's log."""
+    wanted = json.dumps(str(w.log))
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for process in psutil.process_iter(["cmdline"]):
+            if any(wanted in part for part in process.info["cmdline"] or ()):
+                return process
+        time.sleep(0.2)
+    raise AssertionError("no server")
+
+
+def test_a_slow_model_holds_no_key_up(project: Open) -> None:
+    with project("math.pi", delay_s=4.0) as w:
+        w.await_status("ready")
+        w.go_to(9, 1)
+        text = "    total = 0  # typed while the model thinks\n"
+        w.type(text.rstrip("\n"), 40)
+        w.await_status("thinking")
+        assert "total = 0  # typed while the model thinks" in w.saved("a.py")
+        w.picture("thinking")
+        w.await_ghost("math.pi")
+
+
+def test_a_server_that_is_not_installed_is_said_once(project: Open) -> None:
+    nowhere = {"redraft.server.path": "/nowhere/redraft"}
+    with project("x", settings=nowhere) as w:
+        w.await_status("the server is not installed")
+        w.until("document.querySelector('.notification-toast')?.textContent.includes('/nowhere')")
+        w.picture("not-installed")
+        assert w.evaluate("document.querySelectorAll('.notification-toast').length") == 1
+
+
+def test_the_menu_says_why_and_switches_a_language_off(project: Open) -> None:
+    with project("math.pi") as w:
+        w.await_status("ready")
+        w.press("Escape")
+        w.command("Redraft: Menu")
+        w.until("document.querySelectorAll('.quick-input-list .monaco-list-row').length > 8")
+        w.picture("menu")
+        w.choose("Switch off for python")
+        w.go_to(9, 5)
+        w.type("z = ")
+        w.await_status("switched off for python")
+        w.command("Redraft: Why Is Nothing Shown?")
+        w.until(
+            "document.querySelector('.quick-input-list')?.textContent"
+            ".includes('switched off for python')"
+        )
+        w.picture("why")
+        assert w.asked() == []
+
+
+# --- large files ---------------------------------------------------------------------------------
+
+
+def test_typing_in_ten_thousand_lines_paints_and_suggests(project: Open) -> None:
+    lines = "".join(f"value_{i} = compute({i}, 'text of line {i}')\n" for i in range(10_000))
+    code = "import math\n\n" + lines
+    measured: dict[str, list[float]] = {}
+    for enabled in (True, False):
+        with project("math.pi", files={"a.py": code}, settings={"redraft.enabled": enabled}) as w:
+            w.await_status("ready")
+            w.go_to(5_000, 1)
+            w.press("End", "Enter")
+            text = "total = value_17 + value_18 + value_19 + "
+            measured[f"suggestions {'on' if enabled else 'off'}"] = w.measure(text, 60)
+            if enabled:
+                w.await_ghost("math.pi")
+                w.picture("ten-thousand")
+            assert f"\n{text}" in w.saved("a.py")
+    for name, times in measured.items():
+        median, worst = statistics.median(times), max(times)
+        print(f"\nkey to paint, {name}: median {median:.1f} ms, worst {worst:.1f} ms", end="")

@@ -1,0 +1,89 @@
+"""The manifest of the VS Code extension says what is true of the server and of the client's code."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+from redraft.lsp.settings import LspSettings
+
+CLIENT = Path(__file__).parents[1] / "editor-clients" / "vscode"
+MANIFEST: dict[str, Any] = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))
+PROPERTIES: dict[str, dict[str, Any]] = {
+    name.removeprefix("redraft."): schema
+    for name, schema in MANIFEST["contributes"]["configuration"]["properties"].items()
+}
+
+#: Settings of the server that make no sense in this editor, which draws ghost text itself.
+NOT_OFFERED = {"completionItems"}
+
+
+def client_settings() -> tuple[str, ...]:
+    """Beginnings of the names that the client keeps for itself."""
+    source = (CLIENT / "src" / "settings.ts").read_text(encoding="utf-8")
+    found = re.search(r"const OWN = \[(.*?)\]", source)
+    assert found is not None
+    return tuple(re.findall(r"'([^']+)'", found[1]))
+
+
+def of_the_server() -> dict[str, dict[str, Any]]:
+    own = client_settings()
+    return {name: schema for name, schema in PROPERTIES.items() if not name.startswith(own)}
+
+
+def test_every_setting_of_the_server_is_offered_and_no_other() -> None:
+    known = {to_camel(name) for name in LspSettings.model_fields}
+    assert set(of_the_server()) == known - NOT_OFFERED
+
+
+def test_defaults_are_those_of_the_server() -> None:
+    defaults = LspSettings().model_dump(mode="json", by_alias=True)
+    repeated = {name: schema["default"] for name, schema in of_the_server().items()}
+    assert repeated == {name: defaults[name] for name in repeated}
+
+
+def test_limits_and_choices_are_those_of_the_server() -> None:
+    schemas = LspSettings.model_json_schema(by_alias=True)["properties"]
+    for name, offered in of_the_server().items():
+        schema = schemas[name]
+        served = next((s for s in schema.get("anyOf", ()) if s.get("type") != "null"), schema)
+        for limit in ("minimum", "maximum", "enum"):
+            assert offered.get(limit) == served.get(limit), f"{name}: {limit}"
+
+
+def test_every_command_of_the_manifest_is_there_and_none_is_the_servers() -> None:
+    from redraft.lsp import commands, reports
+
+    source = (CLIENT / "src" / "extension.ts").read_text(encoding="utf-8")
+    table = source[source.index("const all:") : source.index("return Object.entries(all)")]
+    registered = set(re.findall(r"^      (\w+):", table, re.MULTILINE))
+    offered = {c["command"].removeprefix("redraft.") for c in MANIFEST["contributes"]["commands"]}
+    assert offered == registered
+    # The library registers the server's under their own names; two of a name would clash.
+    served = {name.removeprefix("redraft.") for name in (*commands.COMMANDS, *reports.COMMANDS)}
+    assert not offered & served
+    bound = {binding["command"] for binding in MANIFEST["contributes"]["keybindings"]}
+    assert bound <= {f"redraft.{name}" for name in offered} | {"tab"}
+
+
+def test_tab_is_left_alone_where_it_has_other_work() -> None:
+    [tab] = [
+        binding["when"]
+        for binding in MANIFEST["contributes"]["keybindings"]
+        if (binding["command"], binding["key"]) == ("redraft.acceptSuggestion", "tab")
+    ]
+    for other_work in (
+        *("suggestWidgetVisible", "inSnippetMode", "editorHasSelection", "editorReadonly"),
+        *("editorHasMultipleSelections", "editorTabMovesFocus", "inlineSuggestionVisible"),
+    ):
+        assert f"!{other_work}" in tab.split(" && ")
+    assert "redraft.tab" in tab.split(" && ")  # not in leading white space
+
+
+def test_what_names_programs_is_never_taken_from_an_untrusted_folder() -> None:
+    restricted = MANIFEST["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
+    programs = {f"redraft.{name}" for name in PROPERTIES if name.startswith("server.")}
+    assert set(restricted) == programs
