@@ -17,6 +17,8 @@ from .records import RecentEdit
 
 #: Pieces of unchanged text that must stand on both sides, most first: more is a better omen.
 CONTEXTS = (6, 3, 2, 1)
+#: With so few on both sides, one more on one side will do.
+ONE_SIDED = 2
 #: An identifier this long is told apart by itself: a rename needs no neighbours.
 TELLING = 3
 #: Lines that are put between others again; more are something new.
@@ -201,6 +203,25 @@ def rename(rule: LineRule, line: str) -> str:
 
 
 def _swapped(swap: Swap, line: str, count: int) -> str | None:
+    """``line`` with the swap made where ``count`` pieces on both sides agree, or, where few are
+    asked for, some more on one side."""
+    text = _between(swap, line, count)
+    if text is not None or count > ONE_SIDED or not swap.old:
+        return text
+    for left, right in ((swap.left[-ONE_SIDED - 1 :], ()), ((), swap.right[: ONE_SIDED + 1])):
+        beside = "".join(left + right)
+        if _tells([beside]) and not (
+            swap.old in swap.new and _pattern("".join(left), swap.new, "".join(right)).search(line)
+        ):
+            pattern = _pattern("".join(left), swap.old, "".join(right))
+            made = "".join(left) + swap.new + "".join(right)
+            text, found = pattern.subn(lambda match, made=made: match[1] + made, line)
+            if found:
+                return text
+    return None
+
+
+def _between(swap: Swap, line: str, count: int) -> str | None:
     """``line`` with the swap made wherever ``count`` pieces on both sides agree; where the edit had
     fewer on a side, the line must end there too."""
     left, right = "".join(swap.left[-count:]), "".join(swap.right[:count])
@@ -218,7 +239,9 @@ def _swapped(swap: Swap, line: str, count: int) -> str | None:
     return text if found else None
 
 
-def _pattern(left: str, middle: str, right: str, begins: bool, ends: bool) -> re.Pattern[str]:
+def _pattern(
+    left: str, middle: str, right: str, begins: bool = False, ends: bool = False
+) -> re.Pattern[str]:
     """The text as whole words; ``begins`` and ``ends``: the line begins, ends with it."""
     whole = left + middle + right
     head = r"^(\s*)" if begins else r"(?<!\w)()" if re.match(r"\w", whole) else "()"

@@ -222,17 +222,20 @@ def test_an_unlikely_repetition_comes_behind_what_the_model_is_sure_of() -> None
 
 @pytest.mark.parametrize("verifier", KINDS)
 def test_a_rename_is_followed_from_call_to_call(verifier: str) -> None:
-    text, edits, made = CALLS, history(CALLS, RENAMED), []
+    text, edits, made, reused = CALLS, history(CALLS, RENAMED), [], []
     model = model_of({"": 1.0}, verifier)
     for _ in range(2):
         request = dataclasses.replace(REQUEST, text=text, edits=edits)
-        (first,) = answer(model, request, clock).candidates
+        prediction = answer(model, request, clock)
+        (first,) = prediction.candidates
+        reused.append(prediction.stats.reused_tokens)
         line = text.count("\n", 0, first.start)
         made.append(line)
         lines = text.split("\n")
         edits += (recent_edit("a.py", lines, line, line + 1, (first.text[:-1],)),)
         text = after(first, text)
     assert made == [3, 5]
+    assert reused[1] > 60  # all before the edit that was accepted
     request = dataclasses.replace(REQUEST, text=text, edits=edits, min_tokens=0)
     assert answer(model, request, clock).candidates == ()
 
