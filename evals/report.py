@@ -192,7 +192,7 @@ def _measured(benchmark: Benchmark, episodes: Sequence[Episode], draws: Resampli
     stages = {}
     for stage in benchmark.stages:
         times = [each[stage] for each in episodes if isinstance(each.get(stage), int | float)]
-        if (found := spread(times)) is not None:
+        if any(times) and (found := spread(times)) is not None:  # a rule takes no time
             stages[stage.removesuffix("_ms")] = found
     return Measured(
         views,

@@ -107,6 +107,9 @@ def _section(section: Section, number: int) -> Iterator[str]:
 
 def _note(section: Section) -> str:
     right = f"Right: {section.benchmark.right}. " if section.benchmark.right else ""
+    mixed = len({run.file.settings.get("sample") for run in section.runs}) > 1
+    if mixed:
+        right = f"These runs were not asked about the same sample. {right}"
     alone = any(one.by_episode for one in section.measured)
     way = (
         "episodes, as there are too few groups" if alone else "whole problems, commits or sessions"
@@ -142,7 +145,7 @@ def _differing(settings: Sequence[dict[str, Any]]) -> list[str]:
     return [
         name
         for name in known
-        if name == "model" or len({json.dumps(one.get(name)) for one in settings}) > 1
+        if name == "model" or len({json.dumps(one.get(name) or None) for one in settings}) > 1
     ]
 
 
@@ -160,7 +163,7 @@ def _words(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    if value is None or value == []:
+    if value is None or value is False or value == []:
         return "–"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
@@ -284,10 +287,12 @@ def _charts(section: Section) -> Iterator[str]:
         for title, chart, caption in drawn
         if chart
     )
-    if stages := _stages(section):
-        cards += _card(stages)
+    stages = _card(found) if (found := _stages(section)) else ""
+    beside = len(section.runs) < 3  # a wider table stands below
     if cards:
-        yield f'<div class="charts">{cards}</div>'
+        yield f'<div class="charts">{cards}{stages if beside else ""}</div>'
+    if stages and not (cards and beside):
+        yield stages
 
 
 def _stages(section: Section) -> str:
@@ -301,7 +306,8 @@ def _stages(section: Section) -> str:
         cells = "".join(f"<td>{_times_of(one, name)}</td>" for one in section.measured)
         rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
     return (
-        f"<h3>Latency by stage, ms, p50 / p95</h3><table><thead><tr><th></th>{head}</tr></thead>"
+        '<h3>Latency by stage, ms, p50 / p95</h3><table class="stages"><thead><tr><th></th>'
+        f"{head}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
 

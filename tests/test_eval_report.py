@@ -228,6 +228,21 @@ def test_a_benchmark_that_nobody_knows_is_shown_by_its_fields() -> None:
     assert "perplexity" in page([section])
 
 
+def test_runs_over_other_samples_are_said_to_be_so() -> None:
+    runs = [run_of([infill_episode(i) for i in range(4)], n, sample=n) for n in ("a", "b")]
+    (section,) = build(runs)
+    assert section.differences == (None,)
+    assert "not asked about the same sample" in page([section])
+    assert "not asked about the same sample" not in page(build(runs[:1]))
+
+
+def test_a_rule_that_takes_no_time_has_no_latency() -> None:
+    found = [infill_episode(i, total_ms=0.0, denoise_ms=0.0) for i in range(4)]
+    (section,) = build([run_of(found, baseline="none")])
+    assert section.measured[0].stages == {}
+    assert "<h3>Latency" not in page([section])
+
+
 def test_a_run_without_an_episode_says_so() -> None:
     told = page(build([run_of([]), run_of([infill_episode(1)], "b")]))
     assert "b" in told
