@@ -15,7 +15,7 @@ from .plan import Brief, Draft
 from .ranges import Opening, RangeTree
 from .records import Quality, Source
 
-#: From this probability of "no edit" on, where that may be the answer, nothing else is looked at.
+#: From this probability of "no edit" on, where that may be the answer, the model writes nothing.
 QUIET_ABOVE = 0.5
 #: Of a repeated edit, what its text's log-probability adds to the log of its chance. On 39 of them
 #: at training commits, chance alone told right from wrong with an AUC of 0.87, with this 0.91.
@@ -73,8 +73,15 @@ def range_tree(brief: Brief, field: Field) -> RangeTree:
 
 
 def is_quiet(tree: RangeTree, brief: Brief) -> bool:
-    """Whether "no edit" is the answer, where it may be."""
+    """Whether the model would rather edit nothing, where it may."""
     return brief.limits.min_tokens == 0 and tree.nothing >= math.log(QUIET_ABOVE)
+
+
+def usable(brief: Brief, field: Field, effort: Effort, quiet: bool) -> list[Proposal]:
+    """The proposals to price: where the model is ``quiet``, only those more likely than not."""
+    fitting = [one for one in field.proposals if is_usable(one, brief, field)]
+    likely = [one for one in fitting if not quiet or one.chance >= QUIET_ABOVE]
+    return likely[: effort.drafts]
 
 
 def no_edit(tree: RangeTree, brief: Brief) -> Draft:

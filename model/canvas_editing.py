@@ -28,11 +28,11 @@ from .candidates import (
     Field,
     Proposal,
     is_quiet,
-    is_usable,
     merged,
     no_edit,
     priced,
     range_tree,
+    usable,
 )
 from .canvas import Answer
 from .denoise import Cancelled, Denoised, Run
@@ -87,17 +87,13 @@ class _Editor:
 
     def write(self) -> Denoised:
         self._price_beginnings([""])
-        if is_quiet(self._tree, self._brief):
-            return self._denoised([no_edit(self._tree, self._brief)])
-        proposals = [
-            one
-            for one in self._field.proposals[: self._effort.drafts]
-            if is_usable(one, self._brief, self._field) and self._fits(_range_of(one))
-        ]
-        openings = self._likeliest()
+        quiet = is_quiet(self._tree, self._brief)
+        usable_ = usable(self._brief, self._field, self._effort, quiet)
+        proposals = [one for one in usable_ if self._fits(_range_of(one))]
+        openings = [] if quiet else self._likeliest()
         for proposal in proposals:
             opening = self._price_range(_range_of(proposal))
-            openings += [] if opening in openings else [opening]
+            openings += [] if quiet or opening in openings else [opening]
         texts = [draft for draft in self._write_texts(openings) if self._is_edit(draft)]
         drafts = merged([*texts, *(self._price_proposal(proposal) for proposal in proposals)])
         if drafts and self._on_step is not None:

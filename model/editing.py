@@ -26,11 +26,11 @@ from .candidates import (
     Proposal,
     good_enough,
     is_quiet,
-    is_usable,
     merged,
     no_edit,
     priced,
     range_tree,
+    usable,
 )
 from .canvas import Answer
 from .denoise import Denoised, Run
@@ -104,12 +104,11 @@ class _Editor:
 
     def write(self) -> Denoised:
         self._note("", self._look([]))
-        if is_quiet(self._tree, self._brief):
-            return self._denoised([no_edit(self._tree, self._brief)])
-        for proposal in self._field.proposals[: self._effort.drafts]:
-            if is_usable(proposal, self._brief, self._field):
-                self._judge_proposal(proposal)
-        self._write_ranges()
+        quiet = is_quiet(self._tree, self._brief)
+        for proposal in usable(self._brief, self._field, self._effort, quiet):
+            self._judge_proposal(proposal)
+        if not quiet:
+            self._write_ranges()
         drafts = merged(self._drafts)
         if drafts and self._run.on_step is not None:
             steps = max(self._run.passes, drafts[0].steps)

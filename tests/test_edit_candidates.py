@@ -179,6 +179,19 @@ def test_higher_quality_looks_at_more_ranges() -> None:
     assert len(asked(many, text=text, candidates=6).candidates) == 6
 
 
+@pytest.mark.parametrize("verifier", KINDS)
+def test_a_repetition_more_likely_than_not_is_offered_though_the_model_is_quiet(
+    verifier: str,
+) -> None:
+    text = "def shown(x):\n    print(show(x))\n"
+    prediction = asked({"": 0.9, "1-1\n\n": 0.1}, verifier, RENAMED, text=text, min_tokens=0)
+    (candidate,) = prediction.candidates
+    assert (candidate.text, candidate.source) == ("    print(shown(x))\n", "repeat")
+    assert candidate.confidence.nothing == pytest.approx(math.log(0.9), abs=0.05)
+    far = "def shown(x):\n    return x\n" + "\n" * 30 + "print(show(1))\n"
+    assert asked({"": 0.9}, verifier, RENAMED, text=far, min_tokens=0).candidates == ()
+
+
 # --- repeated edits -----------------------------------------------------------------------------
 
 CALLS = "def shown(x):\n    return x\n\nprint(show(1))\n\nprint(show(2))\n"
