@@ -127,6 +127,7 @@ class Context:
         self._kinds = kinds
         self._states: OrderedDict[str, _State] = OrderedDict()
         self._trees: OrderedDict[str, Syntax] = OrderedDict()
+        self._visited: OrderedDict[str, Syntax] = OrderedDict()  # where the user is not
         self._parsing: set[str] = set()
         self._views: OrderedDict[str, Viewed] = OrderedDict()  # by path
 
@@ -136,6 +137,7 @@ class Context:
         """A document was closed: its tree and what was chosen for it can go."""
         self._states.pop(uri, None)
         self._trees.pop(uri, None)
+        self._visited.pop(uri, None)
 
     def forget(self) -> None:
         """Choose anew everywhere: what may be shown is no longer the same."""
@@ -204,12 +206,14 @@ class Context:
 
     def region_at(self, view: View) -> Region:
         """The region of a place where the user is not: what is remembered of the document stays."""
-        return self._region(view, Page.of(view.text, view.cursor), None)
+        page = Page.of(view.text, view.cursor)
+        tokens = min(regions.TOKENS, _REGION_SHARE * view.budget)
+        return regions.choose(page.lines, page.line, self._syntax_there(view), tokens)
 
     def look(self, view: View) -> Gathered:
         """What :meth:`gather` would choose there at first; that, too, is not remembered."""
         page = Page.of(view.text, view.cursor)
-        return self._choose(view, page, self._region(view, page, None), None, add=False)
+        return self._choose(view, page, self.region_at(view), None, add=False)
 
     def definers(self, name: str, language: str) -> frozenset[str]:
         """Paths of the files that define ``name`` in a language, or one of its family."""
@@ -228,6 +232,25 @@ class Context:
             self._parse_later(view.uri, view.text, language)
             return None
         return self._keep_tree(view.uri, parse(view.text, language, earlier))
+
+    def _syntax_there(self, view: View) -> Syntax | None:
+        """The tree of a text where the user is not: no tree of theirs is given up for it, and a
+        large file that has none is not waited for."""
+        language, mine = _language(view), self._trees.get(view.uri)
+        visited = self._visited.get(view.uri)
+        for known in (mine, visited):
+            if known is not None and known.text == view.text and known.language == language:
+                return known
+        earlier = mine or visited
+        if earlier is None and len(view.text) > _PARSED_AT_ONCE:
+            return None
+        found = parse(view.text, language, earlier)
+        if found is not None:
+            self._visited[view.uri] = found
+            self._visited.move_to_end(view.uri)
+            while len(self._visited) > _TREES:
+                self._visited.popitem(last=False)
+        return found
 
     def _parse_later(self, uri: str, text: str, language: str) -> None:
         if uri in self._parsing:

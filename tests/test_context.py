@@ -392,3 +392,21 @@ def test_both_tasks_begin_their_prompts_with_the_same_excerpts() -> None:
     assert "".join(head).count(CART.split("\n")[0]) == 1
     assert found.related
     assert all(each.text.rstrip("\n") in "".join(head) for each in found.related)
+
+
+def test_a_look_at_other_places_leaves_what_is_remembered_as_it_is() -> None:
+    context, seen = Context(indexer_of(FILES)), view()
+    found = context.gather(seen)
+    away = replace(seen, cursor=seen.text.index("padding_30"))
+    there = context.region_at(away)
+    line = seen.text.count("\n", 0, away.cursor)
+    assert there.first <= line < there.last
+    assert there.lines != found.region.lines
+    for number in range(8):
+        text = f"def other_{number}():\n    pass\n"
+        context.region_at(replace(seen, uri=f"file:///{number}.py", text=text, cursor=0))
+    assert context.look(away).region.lines == there.lines
+    assert context.region_at(replace(away, text=f"{seen.text}# more\n")).lines == there.lines
+    again = context.gather(seen)
+    assert again.region is found.region
+    assert again.pieces == found.pieces
