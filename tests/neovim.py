@@ -1,8 +1,8 @@
 """A real Neovim with the client loaded: keys go in, the screen comes out.
 
-Neovim runs as a child that draws its screen for us (``--embed``), so tests see the cells and colours
-a person would see. The language server runs in this process, on loopback, with a scripted model;
-:func:`server_command` is the one over stdio for tests that end it.
+Neovim runs as a child that draws its screen for us (``--embed``), so tests see the cells and
+colours a person would see. The language server runs in this process, on loopback, with a scripted
+model; :func:`server_command` is the one over stdio for tests that end it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,14 @@ from redraft.model.records import EditRequest, Prediction
 CLIENT = Path(__file__).parent.parent / "editor-clients" / "neovim"
 _WAIT_S = 60.0
 
+#: Keeps every status that the server tells.
+_TOLD = """
+_G.told = {}
+vim.api.nvim_create_autocmd("User", { pattern = "RedraftStatus", callback = function()
+  table.insert(_G.told, require("redraft.status").state.message)
+end })
+"""
+
 
 def server_command(script: dict[str, Any]) -> str:
     """Lua for the command that runs the scripted server over stdio."""
@@ -39,7 +47,8 @@ def server_command(script: dict[str, Any]) -> str:
 
 
 def edits(*changes: tuple[str, str], ghost: str = "") -> Callable[[EditRequest], Prediction]:
-    """A model that writes the first of ``changes`` that the text still lacks, and ``ghost`` at the cursor."""
+    """A model that makes the first of ``changes`` that the text still lacks, and writes ``ghost``
+    at the cursor."""
 
     def answer(request: EditRequest) -> Prediction:
         if request.task == "infill":
@@ -184,6 +193,11 @@ class Neovim:
         found: list[str] = self.lua("return _G.notices")
         return found
 
+    def told(self) -> list[str]:
+        """Every status since the file was opened."""
+        found: list[str] = self.lua("return _G.told")
+        return found
+
     def why(self) -> str:
         found: str = self.lua("return select(2, require('redraft').status())")
         return found
@@ -229,7 +243,7 @@ class Desk:
         # No delay and no threshold in the way: those have tests of their own.
         self.server = Server(self.predictor, LspSettings(delay_ms=0, eagerness="high"))
         self._projects = 0
-        self.editor = Neovim(folder, self._file("x = 1\n", "a.py"), self.server.command)
+        self.editor = Neovim(folder, self._file("x = 1\n", "a.py"), self.server.command, _TOLD)
 
     def _file(self, text: str, name: str) -> Path:
         self._projects += 1
@@ -250,7 +264,7 @@ class Desk:
             vim.wait(10000, function() return #vim.lsp.get_clients() == 0 end, 5)
             vim.cmd("silent! only | silent! %bwipeout!")
             require("redraft").setup()
-            _G.notices = {}
+            _G.notices, _G.told = {}, {}
             vim.notify = function(message) table.insert(_G.notices, message) end
             """
         )
@@ -267,7 +281,9 @@ class Desk:
 
 
 @contextlib.contextmanager
-def neovim(folder: Path, text: str, command: str, name: str = "a.py", **how: Any) -> Iterator[Neovim]:
+def neovim(
+    folder: Path, text: str, command: str, name: str = "a.py", **how: Any
+) -> Iterator[Neovim]:
     """A Neovim with one file open and the server attached."""
     project = folder / "project"
     (project / ".git").mkdir(parents=True, exist_ok=True)

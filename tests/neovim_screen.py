@@ -5,6 +5,8 @@ Knows nothing of processes or tests.
 
 from __future__ import annotations
 
+import queue
+import time
 from html import escape
 from typing import Any
 
@@ -20,7 +22,7 @@ class Screen:
         self.rows: list[list[Cell]] = []
         self.cursor = (0, 0)
         self.mode = "normal"
-        self.flushes = 0  # complete pictures so far
+        self._awaited: tuple[str, queue.Queue[float]] | None = None
         self._colours = (0xFFFFFF, 0x000000)
         self._highlights: dict[int, dict[str, Any]] = {0: {}}
 
@@ -47,7 +49,9 @@ class Screen:
                 self.rows[row][column] = (text, highlight)
                 column += 1
 
-    def _grid_scroll(self, grid: int, top: int, end: int, left: int, right: int, by: int, columns: int) -> None:
+    def _grid_scroll(
+        self, grid: int, top: int, end: int, left: int, right: int, by: int, columns: int
+    ) -> None:
         moved = [row[left:right] for row in self.rows]
         for row in range(top, end):
             if top <= row + by < end:
@@ -66,7 +70,16 @@ class Screen:
         self._highlights[number] = rgb
 
     def _flush(self) -> None:
-        self.flushes += 1
+        if self._awaited is not None and self._awaited[0] in self.text():
+            self._awaited[1].put(time.perf_counter())
+            self._awaited = None
+
+    def await_text(self, part: str) -> queue.Queue[float]:
+        """Gets the reading of ``time.perf_counter`` at which a complete picture first holds
+        ``part``."""
+        seen: queue.Queue[float] = queue.Queue()
+        self._awaited = (part, seen)
+        return seen
 
     # --- looking at it ---------------------------------------------------------------------
 
@@ -93,8 +106,8 @@ class Screen:
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="0 0 {width:.0f} {height:.0f}">',
             f'<rect width="100%" height="100%" rx="6" fill="{_hex(self._colours[1])}"/>',
-            '<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, \'DejaVu Sans Mono\', '
-            'monospace" font-size="14" xml:space="preserve">',
+            "<g font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', "
+            'monospace" font-size="14">',
         ]
         for number, row in enumerate(self.rows):
             parts += self._row(number, row)
@@ -124,6 +137,9 @@ class Screen:
                 f'fill="{_hex(back)}"/>'
             )
         if text.strip():
+            # Blanks at the ends are left out and others hard: renderers swallow plain ones.
+            left += (len(text) - len(text.lstrip())) * _WIDTH
+            text = text.strip()
             style = "".join(
                 f' {name}="{value}"'
                 for flag, name, value in (
@@ -135,8 +151,8 @@ class Screen:
                 if drawn.get(flag)
             )
             parts.append(
-                f'<text x="{left:.2f}" y="{top + 13}" textLength="{width:.2f}" '
-                f'fill="{_hex(front)}"{style}>{escape(text)}</text>'
+                f'<text x="{left:.2f}" y="{top + 13}" textLength="{len(text) * _WIDTH:.2f}" '
+                f'fill="{_hex(front)}"{style}>{escape(text).replace(" ", chr(0xA0))}</text>'
             )
         return parts
 

@@ -17,6 +17,7 @@ from fakes import rewrite
 from fakes_http import ScriptedPredictor, served
 from lsp_process import LspProcess, lsp_process
 from redraft.model.records import EditRequest, Prediction
+from redraft.server.settings import Settings
 
 FOLDER = Path(__file__).parent / "sequences"
 PAGES = Path(__file__).parent.parent / "editor-clients"
@@ -135,3 +136,13 @@ def test_every_client_that_is_documented_is_replayed_and_none_claims_to_be_captu
     for name in NAMES:
         assert sequence(name)["origin"] == "reconstructed from the protocol facts, not captured"
         assert f"sequences/{name}.json" in pages, f"no page names sequences/{name}.json"
+
+
+def test_the_settings_for_zed_name_a_route_and_a_format_that_are_answered() -> None:
+    settings = json.loads((PAGES / "zed" / "settings.json").read_text(encoding="utf-8"))
+    predictions = settings["edit_predictions"]
+    chosen = predictions[predictions["provider"]]
+    url, steps = chosen["api_url"], sequence("zed")["steps"]
+    assert url == f"http://127.0.0.1:{Settings().port}{steps[0]['post']}"
+    assert chosen["prompt_format"] == "zeta2"
+    assert "<[fim-suffix]>" in steps[0]["body"]["prompt"]  # what that format's prompts begin with

@@ -88,7 +88,7 @@ def test_a_rejected_ghost_does_not_come_back(desk: Desk) -> None:
     editor.keys("<C-]>")
     editor.until(lambda: "str(total)" not in editor.screen.text())
     editor.lua("require('redraft').next()")
-    editor.until(lambda: editor.why() == "this text was rejected here before")
+    editor.until(lambda: "this text was rejected here before" in editor.told())
     assert editor.showing() is None
 
 
@@ -225,7 +225,7 @@ def test_a_rejected_edit_does_not_come_back(desk: Desk) -> None:
     editor.keys("<Esc>")
     editor.until(lambda: "→" not in editor.screen.text())
     editor.lua("require('redraft').next()")
-    editor.until(lambda: editor.why() == "this edit was rejected before")
+    editor.until(lambda: "this edit was rejected before" in editor.told())
     assert editor.showing() is None
     assert "3.14))" not in editor.screen.text()
 

@@ -35,6 +35,26 @@ local function ask(state, text, invoked)
   end
 end
 
+--- What is to be asked once the screen is drawn: { text }.
+local due = nil
+
+--- Ask when Neovim has nothing else to do: what was typed is drawn first, and keys that came together
+--- are one question.
+local function ask_soon(text)
+  if due then
+    due.text = due.text or text
+    return
+  end
+  due = { text = text }
+  vim.schedule(function()
+    local what, state = due, now()
+    due = nil
+    if state.mode == "i" or state.mode == "n" then
+      ask(state, what.text and state.mode == "i", false)
+    end
+  end)
+end
+
 --- Ask for what there may be here, whatever the moment.
 function M.ask_now()
   local state = now()
@@ -53,7 +73,7 @@ end
 local function changed()
   ghost.follow()
   edit.follow()
-  ask(now(), vim.fn.mode():sub(1, 1) == "i", false)
+  ask_soon(true)
 end
 
 local function moved()
@@ -65,9 +85,8 @@ local function moved()
     ghost.clear("ignore")
   end
   edit.hint()
-  local modes = state.mode == "i" or state.mode == "n"
-  if modes and not vim.deep_equal(state, asked) then
-    ask(state, false, false)
+  if not vim.deep_equal(state, asked) then
+    ask_soon(false)
   end
 end
 
@@ -92,11 +111,15 @@ function M.set()
   on({ "TextChanged", "TextChangedI", "TextChangedP" }, changed)
   on({ "CursorMoved", "CursorMovedI" }, moved)
   on("InsertEnter", function()
+    local before = asked
     asked = now() -- going over to typing is no change
+    if before.buffer == asked.buffer and before.tick ~= asked.tick then
+      ask_soon(true) -- but what led there was: a line opened, a word taken out
+    end
   end)
   on("InsertLeave", function()
     left_insert_mode()
-    ask(now(), false, false)
+    ask_soon(false)
   end)
   on("BufLeave", function()
     ghost.clear("ignore")
