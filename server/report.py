@@ -40,11 +40,13 @@ def report(
 
     from .console import bar, out
 
-    if html.suffix == ".json":
+    beside = html.with_suffix(".json")
+    if html == beside:
         raise SettingsError(
             f"{html}: the JSON goes beside the page. Name the page, as report.html."
         )
-    beside = html.with_suffix(".json")
+    if taken := {html.resolve(), beside.resolve()} & {run.resolve() for run in runs}:
+        raise SettingsError(f"{taken.pop().name} is a run that is read here. Name another --html.")
     with bar() as show:
         show("reading", None)
         named = _read(runs)

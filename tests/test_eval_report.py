@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -320,6 +322,16 @@ def test_the_page_allows_its_own_script_alone_and_needs_no_network() -> None:
     assert "url(" not in "".join(found.texts["style"])
 
 
+def test_the_script_can_be_read_by_an_engine(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no Node.js here")
+    _, script = Elements(page(build([run_of([infill_episode(1)])]))).texts["script"]
+    (tmp_path / "page.js").write_text(script, encoding="utf-8")
+    done = subprocess.run([node, "--check", str(tmp_path / "page.js")], timeout=120)
+    assert done.returncode == 0
+
+
 def test_ten_thousand_episodes_are_packed_not_drawn() -> None:
     found = [infill_episode(i, language=("go", "rust")[i % 2]) for i in range(10_000)]
     text = page(build([run_of(found)]))
@@ -373,6 +385,7 @@ def test_what_cannot_be_reported_is_said(tmp_path: Path) -> None:
         (("missing.jsonl", "--html", tmp_path / "x.html"), "cannot be read"),
         ((run, "--html", tmp_path / "no" / "x.html"), "cannot be written"),
         ((run, "--html", tmp_path / "x.json"), "Name the page"),
+        ((run, "--html", run), "is a run that is read here"),
     ):
         with pytest.raises(SettingsError, match=says):
             done = redraft("report", *arguments)
