@@ -30,9 +30,24 @@ def threshold(task: Task, eagerness: Eagerness) -> float:
     return (EDIT_THRESHOLDS if task == "next_edit" else THRESHOLDS)[eagerness]
 
 
+#: A repetition whose tokens the model finds less likely than this, as it goes, counts for nothing
+#: more than any other text: log-probability of a token of its text.
+UNLIKELY = -1.2
+
+
 def sureness(candidate: Candidate) -> float:
-    """What is held against the threshold."""
-    return candidate.confidence.mean
+    """What is held against the threshold: the mean token probability; or, where a recent edit is
+    repeated and the model does not find that unlikely, what stands for its chance on that scale.
+
+    0.5 is put at 0.9 and 0.75 at 0.95: at moments of held-out commits, 42 of the 66 repetitions
+    with a chance of 0.5 or more were the next edit to the letter, 22 of the 31 from 0.65 on.
+    """
+    sure = candidate.confidence
+    if sure.repeat is None or sure.place is None:
+        return sure.mean
+    if sure.total - sure.place < UNLIKELY * candidate.tokens:
+        return sure.mean
+    return max(sure.mean, 0.8 + 0.2 * sure.repeat)
 
 
 def unsure(confidence: float, least: float) -> str:

@@ -40,6 +40,7 @@ from redraft.model.denoise import (
 )
 from redraft.model.editing import write_edits
 from redraft.model.errors import InvalidRequest
+from redraft.model.gate import sureness, threshold
 from redraft.model.histories import recent_edit
 from redraft.model.records import (
     Candidate,
@@ -457,6 +458,21 @@ def test_the_last_state_shown_is_the_best_candidate(verifier: str) -> None:
     request = dataclasses.replace(REQUEST, text=CALLS, edits=history(CALLS, RENAMED))
     prediction = answer(model_of(ANSWERS, verifier), request, clock, on_step=states.append)
     assert states[-1].show().partition("\n")[2] == prediction.candidates[0].text
+
+
+# --- the gate ------------------------------------------------------------------------------------
+
+
+def test_a_likely_repetition_passes_the_gate_though_the_model_hesitates() -> None:
+    text = "def shown(x):\n    print(show(x))\n"
+    likely = {"": 0.9, "2-2\n    print(shown(x))\n": 0.02, "1-1\n\n": 0.08}
+    (candidate,) = asked(likely, "ar", RENAMED, text=text).candidates
+    assert candidate.confidence.mean < threshold("next_edit", "medium") <= sureness(candidate)
+    (candidate,) = asked({"": 0.9}, "ar", RENAMED, text=text).candidates
+    assert candidate.confidence.repeat is not None and candidate.confidence.repeat > 0.5
+    assert sureness(candidate) == candidate.confidence.mean  # the model finds it unlikely
+    (candidate,) = asked(ANSWERS).candidates
+    assert sureness(candidate) == candidate.confidence.mean
 
 
 # --- the wire -----------------------------------------------------------------------------------
