@@ -28,7 +28,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import psutil
 from redraft.lsp.bench import keystroke_overhead
 from redraft.model.answering import Model, answer
@@ -38,28 +37,17 @@ from redraft.model.denoise import LEFTMOST_FIRST, Plan
 from redraft.model.loading import KV_BYTES, onnx_loader
 from redraft.model.records import EditRequest, Prediction, Quality, Stats
 
+from .bench_editing import Editing, type_and_ask
+from .spread import Spread
+
 CONTEXTS = (256, 1_024, 2_048, 4_096)  # prompt budgets, tokens
 SAMPLES: tuple[ModuleType, ...] = (_sample_1, _sample_2, _sample_3, _sample_4)
 STAGES = ("prompt_ms", "prefill_ms", "denoise_ms", "total_ms")
 TYPED = 50  # characters
+KEYS_PER_RUN = 2  # typed in each way of editing, for each of the runs
 COMPARED_EVERY = 5  # keystrokes: these answers are computed with an empty cache as well
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Median and 95th percentile of one figure."""
-
-    p50: float
-    p95: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        if not values:
-            return cls(0.0, 0.0)
-        p50, p95 = np.quantile(values, (0.5, 0.95))  # between the two nearest values
-        return cls(round(float(p50), 3), round(float(p95), 3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +88,10 @@ class Report:
     auto_context: int
     cells: list[Cell]
     typing: list[Typing]
-    editor_ms: dict[str, float]  # language-server work per keystroke in 10,000 lines: p50, p99
+    editing: list[Editing]  # both tasks through session, queue and engine, stage by stage
+    editor: dict[str, Spread]  # language-server ms per keystroke in 10,000 lines: wall, processor
     memory_mb: dict[str, float]
+    load: dict[str, float]  # of the machine: runnable processes per core, before and after
     machine: dict[str, str] = field(default_factory=dict)
 
 
@@ -124,8 +114,10 @@ def run(
     Raises:
         RedraftError: the model cannot be loaded; the message says what to do.
     """
-    process = psutil.Process()
+    process, load = psutil.Process(), {"before": load_per_core()}
     before = process.memory_info().rss
+    say("the language server's own work")
+    spent = keystroke_overhead()
     say("loading the model")
     loaded = onnx_loader(model, variant, provider, threads)(lambda *_: None)
     after_load = process.memory_info().rss
@@ -134,12 +126,11 @@ def run(
         for context in contexts:
             say(f"single-line infills at {context} tokens of context")
             cells += measure(loaded, context, quality, runs)
+        budgets = sorted({1_024, loaded.context_tokens})
         typing = []
-        for context in sorted({1_024, loaded.context_tokens}):
+        for context in budgets:
             say(f"typing {TYPED} characters at {context} tokens of context")
             typing.append(type_into(loaded, context, quality))
-        say("the language server's own work")
-        spent = sorted(keystroke_overhead())
         return Report(
             model=loaded.label,
             provider=loaded.backend.provider,
@@ -148,9 +139,10 @@ def run(
             auto_context=loaded.context_tokens,
             cells=cells,
             typing=typing,
-            editor_ms={
-                "p50": round(statistics.median(spent), 3),
-                "p99": round(spent[int(0.99 * (len(spent) - 1))], 3),
+            editing=type_and_ask(loaded, budgets, KEYS_PER_RUN * runs, say),
+            editor={
+                "wall": Spread.of(spent.wall_ms),
+                "processor": Spread.of(spent.processor_ms),
             },
             memory_mb={
                 "before": round(before / 2**20),
@@ -158,10 +150,17 @@ def run(
                 "after the bench": round(process.memory_info().rss / 2**20),
                 "keys and values while typing": max(one.kv_mb for one in typing),
             },
+            load=load | {"after": load_per_core()},
             machine=machine(),
         )
     finally:
         loaded.backend.close()
+
+
+def load_per_core() -> float:
+    """Processes that run or wait to, per core, over the last minute; above 1 the clock tells more
+    of the others than of us."""
+    return round(psutil.getloadavg()[0] / (psutil.cpu_count() or 1), 2)
 
 
 def measure(model: Model, context: int, quality: Quality, runs: int) -> list[Cell]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
-from ..model.syntax import common_head, common_tail, count_errors, language_of, parse
+from ..model.syntax import Syntax, common_head, common_tail, count_errors, language_of, parse
 from . import rules
 from .spans import Span
 from .suggestions import Suggestion
@@ -131,15 +132,21 @@ def refuse_syntax(suggestion: Suggestion, path: str, language: str) -> str:
     low, high = _around(suggestion.text, start, end)
     before, after = suggestion.text[low:high], suggestion.text[low:start] + new
     after += suggestion.text[end:high]
-    tree = parse(before, language) or parse(before, language_of(path) or "")
+    tree = _parsed(before, language) or _parsed(before, language_of(path) or "")
     if tree is None:
         return ""
     near = _nearby(before, start - low, end - low)
     if count_errors(tree, *near):
         return ""
-    changed = parse(after, tree.language)
+    changed = parse(after, tree.language, tree)
     added = count_errors(changed) - count_errors(tree) if changed else 0
     return f"it would add {added} syntax error{'s' * (added > 1)}" if added > 0 else ""
+
+
+@lru_cache(maxsize=2)
+def _parsed(text: str, language: str) -> Syntax | None:
+    """All candidates of an answer are edits of one text: 20 ms each in 2,600 lines."""
+    return parse(text, language)
 
 
 def _around(text: str, start: int, end: int) -> tuple[int, int]:

@@ -18,7 +18,10 @@ from .console import bar, out
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from redraft.evals.latency import Report, Spread
+    from redraft.evals.latency import Report
+    from redraft.evals.spread import Spread
+
+_LOADED = 0.75  # processes per core above which the clock misleads
 
 
 def measure(
@@ -91,14 +94,39 @@ def tables(report: Report) -> Iterator[Table]:
             f"{one.same_answer:.0%} of {one.compared} answers",
         )
     yield typing
+    yield _editing(report)
     rest = _table("the rest", ("what", "figure"))
-    for name, ms in report.editor_ms.items():
-        rest.add_row(f"language server per keystroke, {name}", f"{ms:.2f} ms")
+    for name, spread in report.editor.items():
+        told = f"{spread.p50:.2f} / {spread.p99:.2f} ms"
+        rest.add_row(f"language server per keystroke in 10,000 lines, {name}, p50 / p99", told)
     for name, megabytes in report.memory_mb.items():
         rest.add_row(f"memory, {name}", f"{megabytes:.0f} MB")
+    for name, share in report.load.items():
+        rest.add_row(f"load per core, {name}", f"{share:.2f}")
     for name, value in report.machine.items():
         rest.add_row(name, value)
     yield rest
+    if max(report.load.values()) > _LOADED:
+        yield _table("the machine had other work: times by the clock are too long", ())
+
+
+def _editing(report: Report) -> Table:
+    """Both tasks, stage by stage."""
+    names = ("context", "queue", "prompt", "prefill", "denoise", "parse", "total")
+    table = _table(
+        "every key asked about, ms p50 / p99",
+        ("context", "asked for", *names, "processor", "recomputed share", "overtaken"),
+    )
+    for one in report.editing:
+        table.add_row(
+            str(one.context),
+            one.way,
+            *(_long_spread(one.stages[f"{name}_ms"]) for name in names),
+            _long_spread(one.processor_ms),
+            f"{one.recomputed_share.p50:.1%} / {one.recomputed_share.p99:.1%}",
+            f"{one.behind_ms:.0f}",
+        )
+    return table
 
 
 def _table(title: str, headings: Sequence[str]) -> Table:
@@ -106,6 +134,11 @@ def _table(title: str, headings: Sequence[str]) -> Table:
     for heading in headings:
         table.add_column(heading)
     return table
+
+
+def _long_spread(spread: Spread) -> str:
+    digits = 0 if spread.p50 >= 10 else 1
+    return f"{spread.p50:.{digits}f} / {spread.p99:.{digits}f}"
 
 
 def _spread(spread: Spread) -> str:

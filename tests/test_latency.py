@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 from fake_backend import FakeBackend, FakeSequence, Noise, fake_tokenizer, small_config
-from redraft.evals.latency import COMPARED_EVERY, TYPED, Spread, measure, type_into
+from redraft.evals.latency import COMPARED_EVERY, TYPED, measure, type_into
+from redraft.evals.spread import Spread
 from redraft.model.answering import Model
 from redraft.model.backend import CanvasOutput, IntArray
 from redraft.model.cache import PrefixCache
