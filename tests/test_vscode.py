@@ -2,8 +2,8 @@
 language server.
 
 Skipped where they are missing; ``editor-clients/vscode/e2e/install.sh DIR`` installs them and
-``REDRAFT_VSCODE_DIR=DIR`` says where. Screenshots go to ``REDRAFT_VSCODE_PICTURES``, else to pytest's
-folder of the session.
+``REDRAFT_VSCODE_DIR=DIR`` says where. Screenshots and measurements go to the folder named by
+``REDRAFT_VSCODE_PICTURES``, else to pytest's own of the session.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -109,14 +110,14 @@ def test_words_and_lines_of_ghost_text_are_taken_one_by_one(project: Open) -> No
         w.type("s = ")
         w.await_ghost("one + two")
         w.press("Alt+k")
-        w.await_ghost("+ two")
-        assert not w.ghost().startswith("one")
+        w.await_ghost("+ two", first=True)
         w.press("Alt+j")
-        w.until("!document.querySelector('.view-lines').textContent.includes('nothing')")
-        w.await_ghost("three = 3")
+        w.await_ghost("three = 3", first=True)
         w.press("Escape")
         w.await_no_ghost()
         assert w.saved("a.py").split("\n")[4].startswith("    s = one + two")
+        assert "three" not in w.saved("a.py")
+        w.await_outcome("redraft-1 was accepted")  # in part, which counts
 
 
 def test_tab_indents_in_leading_white_space_where_another_key_accepts(project: Open) -> None:
@@ -153,7 +154,8 @@ def test_a_changed_signature_brings_tab_by_tab_the_edits_that_follow(project: Op
         w.press("Tab", "Tab")
         w.await_no_hint()
         w.await_outcome("redraft-2 was accepted")
-        assert w.saved("a.py") == CODE.replace("area(r)", "area(r, pi)").replace(*CALL).replace(*BODY)
+        wanted = CODE.replace("area(r)", "area(r, pi)").replace(*CALL).replace(*BODY)
+        assert w.saved("a.py") == wanted
 
 
 def test_a_next_edit_at_the_cursor_is_ghost_text(project: Open) -> None:
@@ -319,7 +321,7 @@ def test_the_menu_says_why_and_switches_a_language_off(project: Open) -> None:
 # --- large files ---------------------------------------------------------------------------------
 
 
-def test_typing_in_ten_thousand_lines_paints_and_suggests(project: Open) -> None:
+def test_typing_in_ten_thousand_lines_paints_and_suggests(project: Open, vscode: Studio) -> None:
     lines = "".join(f"value_{i} = compute({i}, 'text of line {i}')\n" for i in range(10_000))
     code = "import math\n\n" + lines
     measured: dict[str, list[float]] = {}
@@ -334,6 +336,10 @@ def test_typing_in_ten_thousand_lines_paints_and_suggests(project: Open) -> None
                 w.await_ghost("math.pi")
                 w.picture("ten-thousand")
             assert f"\n{text}" in w.saved("a.py")
-    for name, times in measured.items():
-        median, worst = statistics.median(times), max(times)
-        print(f"\nkey to paint, {name}: median {median:.1f} ms, worst {worst:.1f} ms", end="")
+    told = [
+        f"{name}: median {statistics.median(times):.1f} ms, worst {max(times):.1f} ms"
+        for name, times in measured.items()
+    ]
+    report = "Key to paint in a file of 10,000 lines.\n" + "\n".join(told) + "\n"
+    (vscode.pictures / "key-to-paint.txt").write_text(report)
+    sys.stdout.write(f"\n{report}")

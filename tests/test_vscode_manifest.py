@@ -1,4 +1,4 @@
-"""The manifest of the VS Code extension says what is true of the server and of the client's code."""
+"""The manifest of the VS Code extension says what is true of the server and of its own code."""
 
 from __future__ import annotations
 

@@ -140,9 +140,7 @@ USER_SETTINGS = {
 }
 
 
-def _start(
-    installed: Path, folder: Path, extensions: Path, port: int
-) -> subprocess.Popen[bytes]:
+def _start(installed: Path, folder: Path, extensions: Path, port: int) -> subprocess.Popen[bytes]:
     assert _NODE is not None
     user = folder / "data" / "User"
     user.mkdir(parents=True)
@@ -232,7 +230,7 @@ class Window:
         self.press("Enter")
 
     def picture(self, what: str) -> Path:
-        path = self.studio.pictures / f"{self.name}-{what}.png"
+        path = self.studio.pictures / f"{self.name}-{what}.png".replace("-.", ".")
         self.studio.browser.do("screenshot", path=str(path))
         return path
 
@@ -247,8 +245,10 @@ class Window:
     def ghost(self) -> str:
         return str(self.evaluate(GHOST))
 
-    def await_ghost(self, text: str) -> None:
-        self.until(f"{GHOST}.includes({json.dumps(text)})")
+    def await_ghost(self, text: str, first: bool = False) -> None:
+        """Until there is ghost text that holds ``text``, or ``first`` begins with it."""
+        holds = "trim().startsWith" if first else "includes"
+        self.until(f"{GHOST}.{holds}({json.dumps(text)})")
 
     def await_no_ghost(self) -> None:
         self.until(f"{GHOST} === ''")
@@ -337,6 +337,7 @@ def window(
     files: dict[str, str],
     script: dict[str, Any],
     settings: dict[str, Any] | None = None,
+    size: tuple[int, int] = (1280, 800),
 ) -> Iterator[Window]:
     """Open the first of ``files`` in a project of its own; the cursor is at its beginning."""
     project = folder / "project"
@@ -353,7 +354,7 @@ def window(
     configured = json.dumps({**server, **(settings or {})})
     (project / ".vscode" / "settings.json").write_text(configured)
     opened = Window(studio, project, log, outcomes, name)
-    _open(studio, project, list(files))
+    _open(studio, project, list(files), size)
     try:
         yield opened
     except BaseException:
@@ -361,9 +362,10 @@ def window(
         raise
 
 
-def _open(studio: Studio, project: Path, files: list[str]) -> None:
+def _open(studio: Studio, project: Path, files: list[str], size: tuple[int, int]) -> None:
     host = f"127.0.0.1:{studio.port}"
     # The last one is in front.
     wanted = [["openFile", f"vscode-remote://{host}{project / name}"] for name in reversed(files)]
     query = f"folder={quote(str(project))}&payload={quote(json.dumps(wanted))}"
-    studio.browser.do("open", url=f"http://{host}/?{query}")
+    width, height = size
+    studio.browser.do("open", url=f"http://{host}/?{query}", width=width, height=height)

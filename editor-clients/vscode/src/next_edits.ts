@@ -58,6 +58,7 @@ export class NextEdits implements vscode.Disposable {
   private applying = false;
   /** The cursor is where we put it: Tab goes on even in leading white space. */
   private held: vscode.Position | undefined;
+  private jumped = ''; // id
   private turn: Promise<void> = Promise.resolve();
   private waiting: NodeJS.Timeout | undefined;
   private asking: vscode.CancellationTokenSource | undefined;
@@ -195,7 +196,8 @@ export class NextEdits implements vscode.Disposable {
     }
     const [first, last] = [document.positionAt(edit.start), document.positionAt(edit.end)];
     const { line } = editor.selection.active;
-    if (this.isHeld(editor)) return 'near'; // it is coming into sight
+    // Just jumped to: it is coming into sight.
+    if (this.jumped === shown.id && this.isHeld(editor)) return 'near';
     const away = Math.max(0, first.line - line, line - last.line);
     const inSight = editor.visibleRanges.some((visible) => visible.contains(first));
     return away <= NEAR_LINES && inSight ? 'near' : 'far';
@@ -319,7 +321,8 @@ export class NextEdits implements vscode.Disposable {
     else await this.make(shown, editor, unit);
   }
 
-  private async jump({ document, edit }: Shown): Promise<void> {
+  private async jump({ document, edit, id }: Shown): Promise<void> {
+    this.jumped = id;
     const to = document.positionAt(edit.start);
     this.held = to;
     const editor = await vscode.window.showTextDocument(document, {
