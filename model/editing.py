@@ -20,6 +20,7 @@ import numpy as np
 
 from .backend import CausalOutput, Sequence
 from .candidates import (
+    DRAFT_TOKENS,
     FAR_FETCHED,
     Effort,
     Field,
@@ -191,7 +192,7 @@ class _Editor:
         """Price what may follow, along the range it most probably becomes and its lines."""
         guess = opening.text if opening.whole else self._tree.guess(opening.text)
         lines = self._field.lines(*Opening(guess, ()).range) if self._brief.plan.copies else ()
-        room = self._brief.limits.max_tokens - len(guess) - 1
+        room = min(self._brief.limits.max_tokens, DRAFT_TOKENS) - len(guess) - 1
         self._judge(guess, lines[: max(room, 0)])
 
     def _write_text(self, opening: Opening, first: bool) -> None:
