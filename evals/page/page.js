@@ -115,7 +115,8 @@
     return made;
   }
 
-  const mood = (row) => (row[at.shown] !== 1 ? "" : row[at.right] ? "good" : "bad");
+  const mood = (row) =>
+    row[at.shown] !== 1 || row[at.right] === null ? "" : row[at.right] ? "good" : "bad";
 
   function gist(row) {
     if (row[at.shown] !== 1) return text(row, "outcome");
