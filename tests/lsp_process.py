@@ -269,6 +269,8 @@ def main() -> int:
             note("asked", request.cursor, **more)
             os.write(1, b"a stray line, as native libraries write them\n")
             known = len(self.cancelled)
+            if delays := script.get("delays_s"):  # before each answer, the last one ever after
+                self.delay_s = delays[min(len(self.requests), len(delays) - 1)]
             try:
                 return await super().predict(request, on_step)
             finally:

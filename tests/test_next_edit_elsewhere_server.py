@@ -91,7 +91,7 @@ def test_a_change_of_the_other_document_while_thinking_makes_the_edit_one_of_the
 ) -> None:
     settings = {"eagerness": "low", "prefetch": False}
     with lsp_process(
-        tmp_path, {**EDIT, "confidence": 0.96}, delay_s=0.6, settings=settings
+        tmp_path, {**EDIT, "confidence": 0.96}, delays_s=[0, 3, 0], settings=settings
     ) as client:
         edited(client, CODE.replace("print(area(2))\n", ""), "print(area(2))\n")
         id_ = client.ask_edit(0, 14, 1, method="redraft/nextEdit", otherDocuments=True)
@@ -103,7 +103,7 @@ def test_a_change_of_the_other_document_while_thinking_makes_the_edit_one_of_the
 
 
 def test_the_other_document_closed_while_thinking_is_a_reason_and_no_error(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, EDIT, delay_s=0.6) as client:
+    with lsp_process(tmp_path, EDIT, delays_s=[0, 3]) as client:
         edited(client, CODE.replace("print(area(2))\n", ""), "print(area(2))\n")
         id_ = client.ask_edit(0, 14, 1, method="redraft/nextEdit", otherDocuments=True)
         client.await_event("asked", times=2)
@@ -113,7 +113,7 @@ def test_the_other_document_closed_while_thinking_is_a_reason_and_no_error(tmp_p
 
 
 def test_a_document_closed_while_its_edit_is_computed_ahead_is_no_trouble(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, EDIT, delay_s=0.3) as client:
+    with lsp_process(tmp_path, EDIT, delays_s=[0, 0, 0, 600]) as client:
         edited(client, CODE, "print(area(2))\n")
         assert next_edit(client)["edits"]
         client.await_event("asked", times=4)  # ahead: near the far call, then the other document
@@ -150,7 +150,7 @@ def test_tab_tab_tab_through_three_far_call_sites(tmp_path: Path) -> None:
 
 
 def test_ghost_text_asked_for_meanwhile_stops_the_search(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, EDIT, delay_s=0.6) as client:
+    with lsp_process(tmp_path, EDIT, delays_s=[0, 600, 0]) as client:
         edited(client)
         id_ = client.ask_edit(0, 14, 1)
         client.await_event("asked", times=2)
@@ -160,7 +160,7 @@ def test_ghost_text_asked_for_meanwhile_stops_the_search(tmp_path: Path) -> None
 
 
 def test_ghost_text_stops_what_is_computed_ahead_for_another_document(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, EDIT, delay_s=0.6) as client:
+    with lsp_process(tmp_path, EDIT, delays_s=[0, 0, 600, 0]) as client:
         edited(client, CODE.replace("print(area(2))\n", ""), "print(area(2))\n")
         assert next_edit(client)["jump"]["uri"] == OTHER
         client.await_event("asked", times=3)
