@@ -56,31 +56,34 @@ class Cart:
         self.items.append((name, price, count))
 
     def total(self):
-        return sum(price * count for name, price, count in self.items)
+        return sum(price * count for _, price, count in self.items)
 
     def is_empty(self):
 ''',
-        ("Go        return ", "len(self."),
+        ("Goreturn ",),
         "ghost",
     ),
     "edit": Scene(
-        "shapes.py",
-        '''"""Areas of simple shapes."""
+        "prices.py",
+        '''"""What an order costs."""
+
+from decimal import Decimal
 
 
-def area(width):
-    return width * width
+def net(order):
+    return sum(line.price for line in order.lines)
 
 
-def report(sizes):
-    for size in sizes:
-        print("area:", area(size))
+def gross(order):
+    return net(order) * Decimal("1.19")
 
 
-small = area(2)
-large = area(20)
+def report(orders):
+    for order in orders:
+        print(order.id, net(order))
+        print(order.id, gross(order))
 ''',
-        ("/def area<CR>f)i, height<Esc>", "jwwciwheight<Esc>"),
+        ("6Gwcwnet_total<Esc>",),
         "edit",
     ),
 }

@@ -42,6 +42,24 @@ local function width(list, count)
   return sum
 end
 
+--- A part without the text that stays, where all that is on one side is the beginning or the end of
+--- the other: `net` becomes `net_total` by what comes.
+local function trimmed(part, old)
+  local new = part.new
+  local short, long = old, new
+  if #short > #long then
+    short, long = long, short
+  end
+  if short == "" then
+    return part
+  elseif vim.startswith(long, short) then
+    part.from, part.start, part.new = part.from + #short, part.start + #short, new:sub(#short + 1)
+  elseif vim.endswith(long, short) then
+    part.to, part.new = part.to - #short, new:sub(1, #new - #short)
+  end
+  return part
+end
+
 --- The parts of one line that differ: { { from, to, new, start } … }.
 function M.parts(old, new)
   local before, after = tokens(old), tokens(new)
@@ -50,12 +68,10 @@ function M.parts(old, new)
     local old_at, old_count, new_at, new_count = unpack(hunk)
     local first = old_count == 0 and old_at or old_at - 1 -- tokens in front of the difference
     local written = new_count == 0 and new_at or new_at - 1
-    found[#found + 1] = {
-      from = width(before, first),
-      to = width(before, first + old_count),
-      new = table.concat(vim.list_slice(after, written + 1, written + new_count)),
-      start = width(after, written),
-    }
+    local from, to = width(before, first), width(before, first + old_count)
+    local new = table.concat(vim.list_slice(after, written + 1, written + new_count))
+    local part = { from = from, to = to, new = new, start = width(after, written) }
+    found[#found + 1] = trimmed(part, old:sub(from + 1, to))
   end
   return found
 end
