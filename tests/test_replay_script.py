@@ -131,6 +131,18 @@ def test_hours_pass_in_no_time() -> None:
     assert time.monotonic() - began < 60
 
 
+def test_timers_are_due_after_years_as_well() -> None:
+    async def wait() -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(1e9)
+        due = loop.create_future()
+        loop.call_at(loop.time(), due.set_result, None)
+        await due
+        await asyncio.sleep(0.02)
+
+    run(wait())
+
+
 def test_timers_come_in_their_order() -> None:
     order: list[str] = []
 
