@@ -24,8 +24,10 @@ TELLING = 3
 #: Lines that are put between others again; more are something new.
 MOST_INSERTED = 6
 #: Of an edit, at most; what is larger is no repetition and takes time to compare.
-MOST_LINES = 400
-MOST_CHARS = 2_000  # of a line
+MOST_LINES = 200
+MOST_CHARS = 500  # of a line
+#: Rules of lines, the newest first.
+MOST_RULES = 64
 
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -79,7 +81,8 @@ def learn(edits: Sequence[RecentEdit]) -> tuple[list[LineRule], list[BlockRule]]
     put: set[str] = set()  # lines written anywhere: what is taken away elsewhere may be moved there
     for age, edit in enumerate(reversed(edits)):
         for change in _changes(edit.diff):
-            made = [_line_rule(*pair, age) for pair in _paired(change.old, change.new)]
+            pairs = _paired(change.old, change.new)[: max(0, MOST_RULES - len(lines))]
+            made = [_line_rule(*pair, age) for pair in pairs]
             left = [_without(rule, undone) for rule in made]
             lines += [rule for rule in left if rule.swaps]
             undone |= {(swap.new, swap.old) for rule in made for swap in rule.swaps if swap.rename}
@@ -204,19 +207,15 @@ def rename(rule: LineRule, line: str) -> str:
 
 def _swapped(swap: Swap, line: str, count: int) -> str | None:
     """``line`` with the swap made where ``count`` pieces on both sides agree, or, where few are
-    asked for, some more on one side."""
+    asked for and something gives way, some more on one side."""
     text = _between(swap, line, count)
     if text is not None or count > ONE_SIDED or not swap.old:
         return text
-    for left, right in ((swap.left[-ONE_SIDED - 1 :], ()), ((), swap.right[: ONE_SIDED + 1])):
-        beside = "".join(left + right)
-        if _tells([beside]) and not (
-            swap.old in swap.new and _pattern("".join(left), swap.new, "".join(right)).search(line)
-        ):
-            pattern = _pattern("".join(left), swap.old, "".join(right))
-            made = "".join(left) + swap.new + "".join(right)
-            text, found = pattern.subn(lambda match, made=made: match[1] + made, line)
-            if found:
+    left, right = "".join(swap.left[-ONE_SIDED - 1 :]), "".join(swap.right[: ONE_SIDED + 1])
+    for before, after in ((left, ""), ("", right)):
+        if _tells([before + after]):
+            text = _replaced(line, before, swap.old, swap.new, after)
+            if text is not None:
                 return text
     return None
 
@@ -232,18 +231,31 @@ def _between(swap: Swap, line: str, count: int) -> str | None:
         gone, come = (gone, come) if left else (gone.lstrip(), come.lstrip())
     if not _NAME.search(left + gone + right):
         return None
-    if gone in come and _pattern(left, come, right, begins, ends).search(line):
-        return None  # it is so already
-    pattern = _pattern(left, gone, right, begins, ends)
-    text, found = pattern.subn(lambda match: match[1] + left + come + right, line)
+    return _replaced(line, left, gone, come, right, begins, ends)
+
+
+def _replaced(
+    line: str,
+    left: str,
+    gone: str,
+    come: str,
+    right: str,
+    begins: bool = False,
+    ends: bool = False,
+) -> str | None:
+    """``line`` with ``come`` for ``gone`` between two texts; None where it is so already, or where
+    they do not stand there."""
+    if left + gone + right not in line:
+        return None
+    if gone in come and _pattern(left + come + right, begins, ends).search(line):
+        return None
+    made = (left + come + right).replace("\\", r"\\")
+    text, found = _pattern(left + gone + right, begins, ends).subn(rf"\g<1>{made}", line)
     return text if found else None
 
 
-def _pattern(
-    left: str, middle: str, right: str, begins: bool = False, ends: bool = False
-) -> re.Pattern[str]:
-    """The text as whole words; ``begins`` and ``ends``: the line begins, ends with it."""
-    whole = left + middle + right
+def _pattern(whole: str, begins: bool, ends: bool) -> re.Pattern[str]:
+    """A text as whole words; ``begins`` and ``ends``: the line begins, ends with it."""
     head = r"^(\s*)" if begins else r"(?<!\w)()" if re.match(r"\w", whole) else "()"
     tail = r"\s*$" if ends else r"(?!\w)" if re.search(r"\w\Z", whole) else ""
     return re.compile(head + re.escape(whole) + tail)
