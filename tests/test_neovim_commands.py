@@ -131,3 +131,24 @@ def test_the_help_is_found(desk: Desk) -> None:
     finally:
         (CLIENT / "doc" / "tags").unlink()
         editor.command("helpclose")
+
+
+def test_restarting_forgets_nothing_that_is_typed_meanwhile(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    before = editor.lua("return require('redraft.client').get().id")
+    editor.keys("oname =")
+    editor.command("Redraft restart")
+    editor.keys(" a +")
+    editor.until(lambda: editor.lua("return (require('redraft.client').get() or {}).id") != before)
+    editor.attached()
+    editor.keys(" ")
+    editor.sees("name = a + str(total)")
+
+
+def test_recording_is_the_servers_to_switch(desk: Desk) -> None:
+    editor = desk.open("x = 1\n")
+    editor.command("Redraft record status")
+    editor.until(lambda: editor.notices())
+    assert editor.notices()[0].startswith("Redraft: not recording; recordings are kept in ")
+    editor.command("Redraft record perhaps")
+    assert editor.notices()[1] == 'Redraft: record is one of on, off, status, not "perhaps"'

@@ -131,8 +131,8 @@ end
 
 --- Say where the edit is, as long as it is not under the cursor.
 function M.hint()
-  if not shown then
-    return
+  if not shown or not client.get() then -- not in a prompt, a terminal, a list of files
+    return marks.hint(nil)
   end
   if not shown.hidden and not is_away() then
     return marks.hint(nil)
@@ -231,9 +231,10 @@ local function holds()
   return shown.buffer ~= nil and vim.api.nvim_buf_get_changedtick(shown.buffer) == shown.tick
 end
 
---- Would `accept` do something now? Not for the moment between a change and the server's next answer.
+--- Would `accept` do something now? Not between a change and the server's next answer, nor in buffers
+--- that are not the server's.
 function M.is_ready()
-  return shown ~= nil and (shown.hidden or is_away() or holds())
+  return shown ~= nil and client.get() ~= nil and (shown.hidden or is_away() or holds())
 end
 
 local function accept_all()

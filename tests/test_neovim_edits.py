@@ -1,0 +1,290 @@
+"""Next edits in the Neovim client: keys typed into a real Neovim, its screen read back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from neovim import Desk, edits
+from neovim_script import needs_neovim
+
+pytestmark = needs_neovim
+
+CODE = "def area(r):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
+FAR = CODE.replace("\n\n\n", "\n" * 30)
+CHANGE = "ggf)i, pi<Esc>"
+CALL = ("area(2)", "area(2, 3.14)")
+
+
+def test_a_changed_signature_brings_the_edit_of_its_call(desk: Desk) -> None:
+    editor = desk.open(CODE, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("def area(r, pi):    → edit at line 5 · Tab ".rstrip())
+    editor.sees("print(area(2, 3.14))")
+    assert editor.screen.attributes(", 3.14")["background"] == 0x1F3D2B
+    assert editor.lines()[4] == "print(area(2))"  # only drawn, not written
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.cursor() == (5, len("print(area(2")))
+    editor.until(lambda: "→" not in editor.screen.text())
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[4] == "print(area(2, 3.14))")
+    editor.until(lambda: editor.showing() is None)
+
+
+def test_edits_follow_each_other_by_tab(desk: Desk) -> None:
+    body = ("3.14 * r", "pi * r")
+    editor = desk.open(FAR, edits(CALL, body))
+    editor.keys(CHANGE)
+    editor.until(lambda: editor.showing() == "edit")
+    editor.keys("<Tab><Tab>")
+    editor.until(lambda: "print(area(2, 3.14))" in editor.lines())
+    editor.sees("→ edit at line 2 · Tab")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.cursor()[0] == 2)
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[1] == "    return pi * r * r")
+    assert len([r for r in desk.predictor.requests if r.task == "next_edit"]) >= 2
+
+
+def test_lines_that_go_are_tinted_and_lines_that_come_drawn_between(desk: Desk) -> None:
+    old = "    return 3.14 * r * r\n"
+    new = "    if r < 0:\n        raise ValueError(r)\n    return 3.14 * r * r\n"
+    editor = desk.open(CODE, edits((old, new)))
+    editor.keys(CHANGE)
+    editor.sees("    if r < 0:\n        raise ValueError(r)\n    return 3.14 * r * r")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[1:4] == new.splitlines())
+
+
+def test_what_goes_is_tinted(desk: Desk) -> None:
+    editor = desk.open(CODE, edits(("3.14 * r", "pi * r")))
+    editor.keys(CHANGE)
+    editor.sees("return 3.14pi * r * r")
+    assert editor.screen.attributes("3.14")["strikethrough"] is True
+    assert editor.screen.attributes("pi * r * r")["background"] == 0x1F3D2B
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[1] == "    return pi * r * r")
+
+
+def test_a_rejected_edit_does_not_come_back(desk: Desk) -> None:
+    editor = desk.open(CODE, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("→ edit at line 5")
+    editor.keys("<Esc>")
+    editor.until(lambda: "→" not in editor.screen.text())
+    editor.lua("require('redraft').next()")
+    editor.until(lambda: "this edit was rejected before" in editor.told())
+    assert editor.showing() is None
+    assert "3.14))" not in editor.screen.text()
+
+
+def test_an_edit_elsewhere_is_not_lost_by_typing(desk: Desk) -> None:
+    editor = desk.open(FAR, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("→ edit at line 32")
+    editor.keys("ggO# a line<Esc>")
+    editor.sees("→ edit at line 33")
+    editor.keys("<Tab><Tab>")
+    editor.until(lambda: editor.lines()[32] == "print(area(2, 3.14))")
+
+
+def test_an_edit_is_taken_word_by_word(desk: Desk) -> None:
+    editor = desk.open("def f(a):\n    g(a)\n", edits(("g(a)", "g(a, one, two)")))
+    editor.keys("ggfai b<Esc>")
+    editor.sees("g(a, one, two)")
+    editor.keys("<M-Right>")
+    editor.until(lambda: editor.lines()[1] == "    g(a,)")
+    editor.sees("g(a, one, two)")
+    editor.keys("<M-Right>")
+    editor.until(lambda: editor.lines()[1] == "    g(a, one)")
+
+
+def test_subtle_mode_hints_and_shows_when_asked(desk: Desk) -> None:
+    editor = desk.open(CODE, edits(CALL))
+    editor.command("Redraft subtle on")
+    editor.keys(CHANGE)
+    editor.sees("→ edit at line 5 · Tab")
+    assert "3.14))" not in editor.screen.text()
+    editor.keys("<Tab>")
+    editor.sees("print(area(2, 3.14))")
+    editor.keys("<Tab><Tab>")
+    editor.until(lambda: editor.lines()[4] == "print(area(2, 3.14))")
+
+
+def test_a_rename_goes_on_in_another_file(desk: Desk) -> None:
+    editor = desk.open("def area(r):\n    return r\n", edits(CALL))
+    other = Path(editor.lua("return vim.fs.dirname(vim.api.nvim_buf_get_name(0))")) / "b.py"
+    other.write_text("from a import area\n\nprint(area(2))\n", encoding="utf-8")
+    editor.command(f"edit {other.as_posix()}")
+    editor.attached()
+    editor.command("buffer #")
+    editor.keys(CHANGE)
+    editor.sees("→ edit in b.py, line 3 · Tab")
+    editor.keys("<Tab>")
+    editor.sees("print(area(2, 3.14))")
+    assert editor.lines()[2] == "print(area(2))"
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[2] == "print(area(2, 3.14))")
+
+
+def test_lines_at_the_end_of_the_file_come_and_go(desk: Desk) -> None:
+    editor = desk.open("a = 1\nb = 2\n", edits(("b = 2\n", "b = 2\nc = 3\n")))
+    editor.keys("ggA0<Esc>")
+    editor.sees("b = 2\nc = 3")
+    editor.keys("<Tab>")
+    editor.has("a = 10", "b = 2", "c = 3")
+    editor = desk.open("a = 1\nb = 2\nc = 3\n", edits(("\nc = 3\n", "\n")))
+    editor.keys("ggA0<Esc>")
+    editor.until(lambda: editor.showing() == "edit")
+    assert editor.screen.attributes("c = 3")["strikethrough"] is True
+    editor.keys("<Tab>")
+    editor.has("a = 10", "b = 2")
+
+
+def test_files_with_dos_line_ends_get_no_carriage_returns(desk: Desk) -> None:
+    both = edits(("x = 1", "x = 2"), ghost=" one\n# two")
+    editor = desk.open("x = 1\r\ny = 2\r\n", both)
+    editor.keys("GA #")
+    editor.sees("y = 2 # one\n# two")
+    editor.keys("<M-Right><M-l>")
+    editor.has("x = 1", "y = 2 # one", "# two")
+    editor.keys("<Esc>")
+    editor.until(lambda: editor.showing() == "edit")
+    editor.keys("<Tab><Tab>")
+    editor.until(lambda: editor.lines()[0] == "x = 2")
+    assert editor.lua("return vim.bo.fileformat") == "dos"
+
+
+def test_places_are_counted_right_behind_characters_of_all_widths(desk: Desk) -> None:
+    editor = desk.open("s = '😀é' + a(1)\n", edits(("a(1)", "a(1, 'ß😀')"), ghost="'😀'"))
+    editor.keys("GA #")
+    editor.sees("s = '😀é' + a(1) #'😀'")
+    editor.keys("<Tab>")
+    editor.has("s = '😀é' + a(1) #'😀'")
+    editor.keys("<Esc>")
+    editor.sees("a(1, 'ß😀')")
+    editor.keys("<Tab><Tab>")
+    editor.has("s = '😀é' + a(1, 'ß😀') #'😀'")
+
+
+def test_new_text_has_the_colours_of_its_language(desk: Desk) -> None:
+    editor = desk.open("local a = 1\nlocal c = a\n", edits(("c = a", "c = 'text'")), name="a.lua")
+    editor.lua("vim.api.nvim_set_hl(0, '@string.lua', { fg = '#123456' })")
+    editor.keys("ggA0<Esc>")
+    editor.sees("c = a'text'")
+    drawn = editor.screen.attributes("'text'")
+    assert (drawn["foreground"], drawn["background"]) == (0x123456, 0x1F3D2B)
+
+
+def test_drawn_is_the_least_that_changes(desk: Desk) -> None:
+    editor = desk.open("x = 1\n")
+    changes = "return require('redraft.diff').changes(...)"
+
+    def drawn(old: str, new: str) -> list[tuple[object, ...]]:
+        kinds = {"part": ("row", "from", "to", "new"), "gone": ("row",), "come": ("row", "lines")}
+        return [
+            (each["kind"], *(each[name] for name in kinds[each["kind"]]))
+            for each in editor.lua(changes, old.split("\n"), new.split("\n"))
+        ]
+
+    assert drawn("a\nb", "a\nb") == []
+    assert drawn("net(x)", "net_total(x)") == [("part", 0, 3, 3, "_total")]
+    assert drawn("f(a, b)", "f(b)") == [("part", 0, 2, 5, "")]
+    assert drawn("é = old", "é = new") == [("part", 0, 5, 8, "new")]
+    assert drawn("a\nc", "a\nb\nc") == [("come", 1, ["b"])]
+    assert drawn("a\nb\nc", "a\nc") == [("gone", 1)]
+    assert drawn("return 1", "if broken:\n    return 1") == [
+        ("come", 0, ["if broken:"]),
+        ("part", 0, 0, 0, "    "),
+    ]
+    assert drawn("a = 1", "something else entirely") == [
+        ("gone", 0),
+        ("come", 1, ["something else entirely"]),
+    ]
+
+
+# --- in its place ------------------------------------------------------------------------------
+
+
+def test_jumping_and_accepting_go_on_in_insert_mode(desk: Desk) -> None:
+    editor = desk.open(FAR, edits(CALL, ("3.14 * r", "pi * r")))
+    editor.keys("ggf)i, pi")
+    editor.sees("→ edit at line 32 · Tab")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.cursor()[0] == 32)
+    editor.keys("<Tab>")
+    editor.until(lambda: "print(area(2, 3.14))" in editor.lines())
+    assert editor.mode() == "i"
+    editor.sees("→ edit at line 2 · Tab")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.cursor()[0] == 2)
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[1] == "    return pi * r * r")
+    editor.keys("<Esc>")
+    editor.command("normal! ''")  # and back to where the last jump began
+    assert editor.cursor()[0] == 32
+
+
+def test_buffers_that_are_not_the_servers_keep_their_keys(desk: Desk) -> None:
+    editor = desk.open(CODE, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("→ edit at line 5")
+    editor.command("new | setlocal buftype=nofile")
+    assert editor.lua("return require('redraft.edit').is_ready()") is False
+    editor.keys("itext<Esc>")
+    editor.has("text")
+    assert "→" not in editor.screen.text()
+    editor.command("wincmd p")
+    editor.sees("→ edit at line 5")
+
+
+def test_the_server_is_told_what_became_of_each_suggestion(desk: Desk) -> None:
+    editor = desk.open(CODE, edits(CALL, ghost=" one two"))
+    editor.lua(
+        """
+        _G.sent = {}
+        local client = require("redraft.client").get()
+        for _, way in ipairs({ "notify", "request" }) do
+          local send = client[way]
+          client[way] = function(self, method, params, ...)
+            table.insert(_G.sent, params and params.command or method)
+            return send(self, method, params, ...)
+          end
+        end
+        vim.cmd("doautocmd FocusLost | doautocmd FocusGained")
+        """
+    )
+
+    def sent(*wanted: str) -> None:
+        """Wait until ``wanted`` was sent in this order, then forget."""
+
+        def in_order() -> bool:
+            left = list(wanted)
+            for each in editor.lua("return _G.sent"):
+                if left and each == left[0]:
+                    left.pop(0)
+            return not left
+
+        editor.until(in_order)
+        editor.lua("_G.sent = {}")
+
+    sent("textDocument/didFocus", "textDocument/didFocus")
+    editor.keys("GA #")
+    sent("textDocument/inlineCompletion", "textDocument/didShowCompletion")
+    editor.sees("# one two")
+    editor.keys("<M-Right>")
+    sent("textDocument/didPartiallyAcceptCompletion")
+    editor.keys("<Tab>")
+    sent("redraft.accept")
+    editor.keys("x")
+    sent("textDocument/didShowCompletion")
+    editor.keys("<Esc>")
+    sent("redraft.ignore")
+    editor.keys("A")
+    editor.keys("y")
+    sent("textDocument/didShowCompletion")
+    editor.keys("<C-]>")
+    sent("redraft.reject")
+    editor.keys("<Esc>" + CHANGE)
+    sent("redraft/nextEdit", "textDocument/didShowInlineEdit")
+    editor.keys("<Tab><Tab>")
+    sent("redraft.accept")
