@@ -111,15 +111,14 @@ def replay(
     from redraft.evals.replay_who import Who, check_who
     from redraft.lsp.settings import LspSettings
 
-    from .judging import open_run_for, progress_of
     from .figures import check_writable, show_tables
+    from .judging import open_run_for, progress_of
 
     check_writable(json_file)
     keep = out.absolute().parent / "judged" if out is not None else None
-    who = Who(
-        NONE if gate == "none" else model, adapter, weights, variant, provider, threads, context,
-        keep, server, key,
-    )  # fmt: skip
+    who = Who(model, adapter, weights, variant, provider, threads, context, keep, server, key)
+    if gate == "none":  # nothing is shown, whoever predicts
+        who = Who(NONE, context_tokens=context)
     check_who(who)
     scripts = read_scripts(paths)
     settings = {

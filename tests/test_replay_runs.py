@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
-from fakes import READY, infill
+from fakes import READY, FakePredictor, infill
+from onnx_models import store
 from redraft.evals.intervals import Figure
-from redraft.evals.replay_runs import jobs_of, read_scripts, replay_all, replay_job
+from redraft.evals.replay_model import Elsewhere
+from redraft.evals.replay_runs import Job, jobs_of, lines_of, read_scripts, replay_all, replay_job
 from redraft.evals.replay_tables import COSTS, METRICS, acceptance_at, tables
 from redraft.evals.replay_who import Mind, Who, check_who
 from redraft.evals.runs import Episode, RunFile, open_run, read_run
 from redraft.lsp.settings import LspSettings
-from redraft.model.errors import SettingsError
-from redraft.model.records import EditRequest, Prediction
+from redraft.model.errors import InstallError, SettingsError, WeightsError
+from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.server.cli import app
+from tiny import tiny_config, tiny_tokenizer
 from typer.testing import CliRunner
 from typist import Typist
 
@@ -122,6 +126,50 @@ def test_a_ray_cluster_writes_the_same_lines(
     jobs = jobs_of(scripts, run, LspSettings(), latency_ms=50.0)
     replay_all(jobs, COPY, run, ray_address="local")
     assert fixed(run) == fixed(replayed(recordings, None))
+
+
+def test_without_ray_it_says_how_to_get_it(
+    recordings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
+    jobs = jobs_of(read_scripts([recordings]), RunFile({}), LspSettings())
+    with pytest.raises(InstallError, match=r"redraft\[ray\]"):
+        replay_all(jobs, COPY, RunFile({}), ray_address="local")
+
+
+def test_a_model_in_this_process_predicts(recordings: Path, tmp_path: Path) -> None:
+    weights = store(tiny_config(head_dim=16), "fp32", tmp_path / "tiny")
+    tiny_tokenizer().save(weights / "tokenizer.json")
+    who = Who(weights=weights, threads=1, context_tokens=128)
+    run = RunFile({})
+    jobs = jobs_of(read_scripts([recordings]), run, LspSettings(eagerness="high"), limit=1)
+    replay_all(jobs, who, run)
+    (line,) = run.episodes.values()
+    assert line["prompt_tokens"] > 0
+    assert line["total_ms"] >= line["model_ms"] > 0
+
+
+def test_a_server_is_asked_from_within_simulated_time(recordings: Path) -> None:
+    loading = ModelStatus("loading", model="fake fp32")
+    fake = FakePredictor(["x = 2"], delay_s=0.01, statuses=[loading, READY])
+    there = Elsewhere(lambda: fake)
+    mind = Mind(there.ask, there.ready(poll_s=0.01), there.close)
+    (script, *_) = read_scripts([recordings])
+    job = Job(script, frozenset({script.moments[0].id}), LspSettings(), None)
+    (found,) = lines_of(job, mind)
+    mind.close()
+    assert found["suggested"] == "x = 2"
+    assert found["model_ms"] >= 10
+    assert fake.closed
+
+
+def test_a_model_that_cannot_be_used_is_said_before_anything_is_played() -> None:
+    there = Elsewhere(
+        lambda: FakePredictor(statuses=[ModelStatus("failed", model="m", message="no")])
+    )
+    with pytest.raises(WeightsError, match="no"):
+        there.ready(poll_s=0.01)
+    there.close()
 
 
 def test_two_recordings_of_one_name_are_told_apart(recordings: Path, tmp_path: Path) -> None:
