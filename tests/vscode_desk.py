@@ -214,6 +214,12 @@ class Window:
         self.press("Enter")
         self.until("!document.activeElement?.closest('.quick-input-widget')")
 
+    def tab(self, name: str) -> None:
+        """Bring an open file to the front."""
+        tab = f'.tab[data-resource-name="{name}"]'
+        self.studio.browser.do("click", selector=tab)
+        self.until(f"document.querySelector('{tab}.active')")
+
     def command(self, title: str) -> None:
         """By the palette."""
         self.press("F1")

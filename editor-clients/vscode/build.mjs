@@ -1,6 +1,7 @@
 // Bundles the extension into dist/; with --tests the unit tests instead, with --release all that goes
-// into the package. Run by npm scripts.
-import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises';
+// into the package, with --native the same in dist/native for editors that grant proposed APIs. Run by
+// npm scripts.
+import { copyFile, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { build } from 'esbuild';
 
 const common = { bundle: true, platform: 'node', target: 'node20', logLevel: 'warning' };
@@ -42,6 +43,20 @@ async function notices(metafile) {
   return parts.join('\n');
 }
 
+/** The package with the proposed API that shows edits away from the cursor; no marketplace takes it. */
+async function native() {
+  const manifest = JSON.parse(await readFile('package.json', 'utf8'));
+  manifest.enabledApiProposals = ['inlineCompletionsAdditions'];
+  delete manifest.scripts;
+  await mkdir('dist/native', { recursive: true });
+  await writeFile('dist/native/package.json', JSON.stringify(manifest, null, 2));
+  for (const file of ['README.md', 'LICENSE', 'THIRD_PARTY_NOTICES.md', '.vscodeignore']) {
+    await copyFile(file, `dist/native/${file}`);
+  }
+  await cp('dist/extension.js', 'dist/native/dist/extension.js');
+  await cp('media', 'dist/native/media', { recursive: true });
+}
+
 if (process.argv.includes('--tests')) {
   await bundleTests();
 } else {
@@ -50,5 +65,6 @@ if (process.argv.includes('--tests')) {
   if (release) {
     await writeFile('THIRD_PARTY_NOTICES.md', await notices(metafile));
     await copyFile('../../LICENSE', 'LICENSE');
+    if (process.argv.includes('--native')) await native();
   }
 }

@@ -16,6 +16,8 @@ const INLINE = 'none; vertical-align: top; cursor: pointer';
 const BOX = 'none; position: absolute; top: 0; z-index: 10; cursor: pointer';
 
 export class Painter implements vscode.Disposable {
+  private clean = true; // nothing of an edit is drawn: most keys find it so and cost nothing
+  private teasing = false;
   private readonly removed = vscode.window.createTextEditorDecorationType({
     backgroundColor: new vscode.ThemeColor('diffEditor.removedTextBackground'),
     overviewRulerColor: new vscode.ThemeColor('editorOverviewRuler.modifiedForeground'),
@@ -42,10 +44,11 @@ export class Painter implements vscode.Disposable {
 
   /** The edit in every editor that shows its document. */
   edit(edit: Edit, document: vscode.TextDocument): void {
+    this.clean = false;
     const drawn = layout(edit, linesOf(document));
     for (const editor of vscode.window.visibleTextEditors) {
       if (editor.document === document) this.paint(editor, drawn);
-      else this.clear(editor, false);
+      else for (const type of [this.removed, this.added, this.above]) editor.setDecorations(type, []);
     }
   }
 
@@ -81,13 +84,15 @@ export class Painter implements vscode.Disposable {
 
   /** A word of ours behind the code of a line, instead of the one before. */
   hint(editor: vscode.TextEditor, line: number, text: string): void {
+    this.clean = false;
     this.word(this.hints, editor, line, text);
   }
 
   /** In subtle mode: there is ghost text for who asks; without a line there is none. */
   teaser(editor?: vscode.TextEditor, line = 0): void {
-    for (const each of vscode.window.visibleTextEditors) each.setDecorations(this.teasers, []);
     if (editor) this.word(this.teasers, editor, line, '··· Alt+\\');
+    else if (this.teasing) this.wipe(this.teasers);
+    this.teasing = editor !== undefined;
   }
 
   private word(
@@ -110,13 +115,20 @@ export class Painter implements vscode.Disposable {
     }
   }
 
-  clear(editor: vscode.TextEditor, hints = true): void {
-    for (const type of [this.removed, this.added, this.above]) editor.setDecorations(type, []);
-    if (hints) editor.setDecorations(this.hints, []);
+  /** The diff goes, the hint stays. */
+  diffGone(): void {
+    for (const type of [this.removed, this.added, this.above]) this.wipe(type);
   }
 
-  clearAll(hints = true): void {
-    for (const editor of vscode.window.visibleTextEditors) this.clear(editor, hints);
+  clear(): void {
+    if (this.clean) return;
+    this.clean = true;
+    this.diffGone();
+    this.wipe(this.hints);
+  }
+
+  private wipe(type: vscode.TextEditorDecorationType): void {
+    for (const editor of vscode.window.visibleTextEditors) editor.setDecorations(type, []);
   }
 
   dispose(): void {

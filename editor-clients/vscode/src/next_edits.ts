@@ -54,7 +54,7 @@ export class NextEdits implements vscode.Disposable {
   private shown: Shown | undefined;
   private reported = ''; // id
   private revealed = ''; // id; in subtle mode, what was asked for
-  private ghosted = ''; // id and version VS Code was last asked to show
+  private drawn = ''; // what is on the screen, in words
   private applying = false;
   /** The cursor is where we put it: Tab goes on even in leading white space. */
   private held: vscode.Position | undefined;
@@ -81,7 +81,10 @@ export class NextEdits implements vscode.Disposable {
       }),
       window.onDidChangeTextEditorSelection((event) => this.moved(event)),
       window.onDidChangeTextEditorVisibleRanges(() => this.refresh()),
-      window.onDidChangeVisibleTextEditors(() => this.refresh()),
+      window.onDidChangeVisibleTextEditors(() => {
+        this.drawn = ''; // a new editor has nothing of it yet
+        this.refresh();
+      }),
       window.onDidChangeActiveTextEditor((editor) => this.entered(editor)),
     ];
   }
@@ -126,9 +129,8 @@ export class NextEdits implements vscode.Disposable {
   private take(answer: EditAnswer): void {
     const [found] = answer.edits;
     if (!found) return this.forget();
-    const document = vscode.workspace.textDocuments.find(
-      (each) => each.uri.toString() === vscode.Uri.parse(found.textDocument.uri).toString(),
-    );
+    const uri = vscode.Uri.parse(found.textDocument.uri).toString();
+    const document = vscode.workspace.textDocuments.find((each) => each.uri.toString() === uri);
     const { version } = found.textDocument;
     if (!document || (version !== null && version !== document.version)) return this.forget();
     const where = range(found.range);
@@ -238,8 +240,9 @@ export class NextEdits implements vscode.Disposable {
     this.draw(mode);
     setKey('edit', isDrawn(mode));
     setKey('tab', isDrawn(mode) && this.tabIsOurs(editor!));
-    if (!shown || mode === 'nothing' || mode === 'subtle' || this.reported === shown.id) return;
+    if (!shown || mode === 'subtle' || this.reported === shown.id) return;
     this.reported = shown.id;
+    if (mode === 'nothing') return this.server().tell('this next edit needs the renderer "decorations"');
     this.server().report(SHOW_EDIT, { item: { command: shown.command } });
   }
 
@@ -254,19 +257,18 @@ export class NextEdits implements vscode.Disposable {
   private draw(mode: Mode): void {
     const { shown } = this;
     const editor = vscode.window.activeTextEditor;
-    if (!shown || !editor || mode === 'nothing') return this.painter.clearAll();
+    const hint = shown && editor ? this.hint(shown, editor, mode) : [];
+    const drawn = [shown?.id, shown?.version, mode, editor?.document.uri, ...hint].join(' ');
+    if (drawn === this.drawn) return; // scrolling and moving about change nothing
+    this.drawn = drawn;
+    if (!shown || !editor || mode === 'nothing') return this.painter.clear();
     if (mode === 'ghost' || mode === 'native') {
-      this.painter.clearAll();
-      const wanted = `${shown.id} ${shown.version} ${mode}`;
-      if (this.ghosted !== wanted) void this.ghost().trigger();
-      this.ghosted = wanted;
-      return;
+      this.painter.clear();
+      return void this.ghost().trigger();
     }
-    this.ghosted = '';
-    if (mode === 'subtle') this.painter.clearAll(false);
-    else this.painter.edit(shown.edit, shown.document);
-    const [line, hint] = this.hint(shown, editor, mode);
-    this.painter.hint(editor, line, hint);
+    if (isDrawn(mode)) this.painter.edit(shown.edit, shown.document);
+    else this.painter.diffGone();
+    this.painter.hint(editor, ...this.hint(shown, editor, mode));
   }
 
   private hint({ document, edit }: Shown, editor: vscode.TextEditor, mode: Mode): [number, string] {
@@ -284,7 +286,6 @@ export class NextEdits implements vscode.Disposable {
   /** Nothing is shown any longer, and the server knows. */
   private forget(): void {
     this.shown = undefined;
-    this.ghosted = '';
     this.refresh();
   }
 
