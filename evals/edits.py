@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from redraft.model.answering import Model, answer
+from redraft.model.gate import sureness
 from redraft.model.plan import Plan
 from redraft.model.records import EditRequest, Prediction
 
@@ -143,7 +144,7 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
     """What came of one step. Fields that do not apply are None; ``exact``, ``place`` and ``chrf``
     are of the likeliest edit, shown or not."""
     first = said.candidates[0] if said.candidates else None
-    shown = first is not None and first.confidence.mean >= least
+    shown = first is not None and sureness(first) >= least
     found = step.text
     if first is not None:
         found = step.text[: first.start] + first.text + step.text[first.end :]

@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from redraft.model.errors import SettingsError
-from redraft.model.records import Prediction
+from redraft.model.gate import sureness
+from redraft.model.records import Candidate, Prediction
 
 Episode = dict[str, Any]  # at least "id" and "group"
 Progress = Callable[[int, int], None]  # done, total
@@ -57,7 +58,8 @@ def said_of(said: Prediction) -> Episode:
     first, stats = (said.candidates[0] if said.candidates else None), said.stats
     return {
         "ended": first.finish == "end" if first is not None else None,
-        "confidence": first.confidence.mean if first is not None else None,
+        "confidence": sureness(first) if first is not None else None,
+        **(_judged(first) if first is not None else {}),
         "reason": said.reason,
         "tokens": stats.canvas_tokens,
         "steps": stats.denoise_steps,
@@ -65,6 +67,19 @@ def said_of(said: Prediction) -> Episode:
         "cut": stats.cut,
         "denoise_ms": round(stats.denoise_ms, 1),
         "total_ms": round(stats.total_ms, 1),
+    }
+
+
+def _judged(first: Candidate) -> Episode:
+    """What the gate may weigh besides: natural logs, and the chance of a repetition."""
+    sure = first.confidence
+    return {
+        "source": first.source,
+        "mean": sure.mean,
+        "total_log": sure.total,
+        "place_log": sure.place,
+        "nothing_log": sure.nothing,
+        "repeat": sure.repeat,
     }
 
 

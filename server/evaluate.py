@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from redraft.model.errors import SettingsError
+from redraft.model.gate import EDIT_THRESHOLDS
 
 from . import infilling, replay, report
 from .judging import (
@@ -81,7 +82,7 @@ def edits(
     max_tokens: MaxTokens = 128,
     least: Annotated[
         float, typer.Option(min=0, max=1, help="An edit less sure than this is not shown.")
-    ] = 0.0,
+    ] = EDIT_THRESHOLDS["medium"],
     without: Annotated[
         list[str] | None,
         typer.Option(
