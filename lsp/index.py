@@ -23,7 +23,7 @@ from ..model.syntax import parse
 from .definitions import Definition, Kind, definitions, definitions_by_keyword
 from .imports import family_of, is_meant
 
-TEXT_BYTES = 12_000_000  # of compressed texts kept: about 50 MB of code
+TEXT_BYTES = 4_000_000  # of compressed texts kept: 15 MB of code; others are read when missed
 MOST_WORDS = 5_000  # of one file that are remembered
 _UNPACKED = 8  # texts kept as they are: those around the cursor are asked for with every new line
 _TABLE = 1 << 18  # slots in which words are counted by hash; collisions cost little

@@ -7,6 +7,8 @@ prompt with what it cost. Nothing is predicted.
 from __future__ import annotations
 
 import json
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,17 +95,43 @@ def show(settings: Settings, place: Place, task: Task, budget: int, prompt: bool
         out.print(spelled(request, kit.tokenizer, kit.config, budget), markup=False, style="")
 
 
-def measure_workspace(folder: Path, json_file: Path | None) -> None:
-    """``redraft bench --workspace``: print what indexing and gathering cost there.
+def measure_workspace(place: Path, json_file: Path | None) -> None:
+    """``redraft bench --workspace``: print what indexing and gathering cost there, and what memory
+    a whole language server takes with it.
+
+    Args:
+        place: a folder, or a ``*-files.jsonl.zst`` of which 5,000 files are taken.
 
     Raises:
-        SettingsError: there is no such folder, or ``json_file`` cannot be written.
+        SettingsError: there is neither, or ``json_file`` cannot be written.
     """
+    if place.is_dir():
+        return _measure_folder(place.resolve(), json_file)
+    if not place.is_file():
+        raise SettingsError(
+            f"{place} is neither a folder nor a file. Name the root of a workspace, or a file such "
+            "as train-files.jsonl.zst."
+        )
+    from redraft.evals.workspaces import unpack
+
+    with tempfile.TemporaryDirectory(prefix="redraft-workspace-") as folder:
+        unpack(place, Path(folder))
+        _measure_folder(Path(folder).resolve(), json_file)
+
+
+def _measure_folder(folder: Path, json_file: Path | None) -> None:
+    from redraft.evals.bench_process import memory_of
     from redraft.lsp.context_bench import workspace_cost
 
-    if not folder.is_dir():
-        raise SettingsError(f"{folder} is not a folder. Name the root of a workspace.")
-    figures = {name: round(value, 3) for name, value in workspace_cost(folder.resolve()).items()}
+    # Nothing answers at this address: no engine is started, and no model loaded.
+    program = "from redraft.server.cli import main; main()"
+    command = [sys.executable, "-c", program, "lsp", "--server", "http://127.0.0.1:9"]
+    with bar() as told:
+        told("a language server reads the workspace", None)
+        memory = memory_of(command, folder)
+        told("the index by itself", None)
+        figures = memory | workspace_cost(folder)
+    figures = {name: round(value, 3) for name, value in figures.items()}
     table = Table(box=None, show_header=False, padding=(0, 3, 0, 0))
     for name, value in figures.items():
         table.add_row(Text(name), Text(f"{value:g}"))

@@ -1,0 +1,124 @@
+"""What is left out of the context is really absent; ablations ask the same steps in every way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import write_lines
+from fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
+from redraft.evals.ablation import ALL, ARMS, ablate, arms, file_of
+from redraft.evals.edits import Asking
+from redraft.evals.plans import PLANS
+from redraft.evals.runs import RunFile, open_run
+from redraft.evals.samples import Change
+from redraft.evals.scenery import KINDS, Kind, gather, kinds_named
+from redraft.evals.steps import Step, steps_in
+from redraft.evals.workspaces import unpack
+from redraft.model.answering import Model
+from redraft.model.cache import PrefixCache
+from redraft.model.errors import SettingsError
+from redraft.model.prompt import render
+from redraft.model.records import Candidate, Confidence, Prediction
+
+BUDGET = 8_000
+HELPER = "def measured(value, unit):\n    scaled = value * unit\n    return scaled\n"
+OLD = [f"row_{i} = compute({i})" for i in range(120)]
+NEW = [f"row_{i} = measured({i}, unit)" if i in (50, 53, 56) else x for i, x in enumerate(OLD)]
+CHANGES = [
+    Change("r@c:lib/helper.py", "r@c", "lib/helper.py", "python", "x = 1\n" + HELPER, HELPER),
+    Change("r@c:lib/rows.py", "r@c", "lib/rows.py", "python", "\n".join(OLD), "\n".join(NEW)),
+]
+
+
+def step() -> Step:
+    found = [each for each in steps_in(CHANGES) if each.path == "lib/rows.py" and each.edits]
+    return next(each for each in found if each.kind != "nothing left")
+
+
+def prompt(without: frozenset[Kind] = frozenset()) -> str:
+    """What the model reads."""
+    request, tokenizer = gather(step(), BUDGET, without).request, fake_tokenizer()
+    return tokenizer.decode(render(request, tokenizer, small_config(), BUDGET).tokens)
+
+
+def test_with_all_the_prompt_holds_edits_definitions_and_far_lines() -> None:
+    text = prompt()
+    assert "-row_50 = compute(50)" in text
+    assert "\n    scaled = value * unit" in text, "the commit's other file is read"
+    assert "row_1 = " in text and "row_118 = " in text
+    parts = gather(step(), BUDGET).parts
+    assert parts["edit"] >= 1 and parts["definition"] + parts["viewed"] >= 1
+
+
+def test_without_history_no_edit_is_shown() -> None:
+    assert "-row_50 = compute(50)" not in prompt(frozenset({"history"}))
+
+
+def test_without_related_no_other_file_is_shown() -> None:
+    text = prompt(kinds_named(["related"]))
+    assert "\n    scaled = value" not in text and "-row_50 = compute(50)" in text
+
+
+@pytest.mark.parametrize("kind", ["definitions", "viewed", "imports"])
+def test_a_kind_of_excerpt_left_out_is_not_counted(kind: Kind) -> None:
+    named = {"definitions": "definition", "viewed": "viewed", "imports": "import"}[kind]
+    assert gather(step(), BUDGET, frozenset({kind})).parts[named] == 0
+
+
+def test_without_far_only_the_region_is_shown_and_answers_find_their_place() -> None:
+    asked = gather(step(), BUDGET, frozenset({"far"}))
+    text = prompt(frozenset({"far"}))
+    assert "row_1 = " not in text and "row_118 = " not in text
+    request, whole = asked.request, step().text
+    assert whole[asked.offset :].startswith(request.text)
+    assert whole[asked.offset + request.cursor :] == whole[step().cursor :]
+    sure = Confidence(0.9, 0.9, 0.9)
+    said = Prediction("x", "m", (Candidate(3, 8, "new", sure, 3, 1, "end"),))
+    (moved,) = asked.answered(said).candidates
+    assert whole[moved.start : moved.end] == request.text[3:8]
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match="definitions"):
+        kinds_named(["definitons"])
+    assert kinds_named(["related", "far"]) == {"definitions", "imports", "viewed", "far"}
+
+
+def test_an_ablation_asks_every_step_in_every_way_and_goes_on_where_it_stopped(
+    tmp_path: Path,
+) -> None:
+    backend = FakeBackend(Noise(), small_config())
+    model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 30), 1_024)
+    asking, out = Asking(PLANS["medium"], 600, 4, 0), tmp_path / "a.jsonl"
+
+    def open_file(name: str, without: frozenset[Kind]) -> RunFile:
+        settings = {"benchmark": "edits", "sample": "s", "without": sorted(without)}
+        return open_run(file_of(out, name), settings, {}, resume=True)
+
+    runs = ablate(model, [step()], asking, open_file)
+    assert set(runs) == set(ARMS) and all(len(run.episodes) == 1 for run in runs.values())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert "a.jsonl" in before and "a-without-history.jsonl" in before
+    ablate(model, [step()], asking, open_file)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    rows = {arm.name: arm for arm in arms(runs, seed=0)}
+    assert rows["history"].parts["edit"] == 0 < rows[ALL].parts["edit"]
+    assert rows["everything"].parts.keys() == rows[ALL].parts.keys()
+    assert not rows[ALL].against_all and set().union(*ARMS.values()) == set(KINDS)
+
+
+def test_a_workspace_is_the_same_every_time_and_never_leaves_its_folder(tmp_path: Path) -> None:
+    lines: list[dict[str, object]] = [
+        {"repo": "a/b", "path": f"f{i}.py", "language": "python", "text": f"x = {i}\n"}
+        for i in range(9)
+    ]
+    lines.append({"repo": "a/b", "path": "../../out.py", "language": "python", "text": ""})
+    source = write_lines(tmp_path / "some-files.jsonl.zst", lines)
+    assert unpack(source, tmp_path / "one", 4) == unpack(source, tmp_path / "two", 4) == 4
+    one, two = (sorted(p.name for p in (tmp_path / n).rglob("*.py")) for n in ("one", "two"))
+    assert one == two and not list(tmp_path.rglob("out.py"))
+    (tmp_path / "bad.zst").write_text(json.dumps({}))
+    with pytest.raises(SettingsError, match="not a file of files"):
+        unpack(tmp_path / "bad.zst", tmp_path / "three")
