@@ -100,7 +100,7 @@ class Process:
     def begin(self, folder: Path) -> None:
         """Open a workspace."""
         folders = [{"uri": folder.as_uri(), "name": folder.name}]
-        params = {"processId": None, "capabilities": {}, "workspaceFolders": folders}
+        params: dict[str, Any] = {"processId": None, "capabilities": {}, "workspaceFolders": folders}
         self.request("initialize", params)
         self.notify("initialized", {})
 
