@@ -100,8 +100,8 @@ class Process:
     def begin(self, folder: Path) -> None:
         """Open a workspace."""
         folders = [{"uri": folder.as_uri(), "name": folder.name}]
-        params: dict[str, Any] = {"processId": None, "capabilities": {}, "workspaceFolders": folders}
-        self.request("initialize", params)
+        params: dict[str, Any] = {"processId": None, "capabilities": {}}
+        self.request("initialize", params | {"workspaceFolders": folders})
         self.notify("initialized", {})
 
     def open(self, uri: str, text: str, language: str) -> None:

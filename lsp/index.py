@@ -3,7 +3,7 @@
 A file is an :class:`Entry` of a few bytes strings: hashes of the names it defines, their lines,
 hashes of the words it mentions, and its text, compressed. Readers get an immutable
 :class:`Snapshot`; whoever fills the index makes a new one now and then. For 5,000 files of ordinary
-code, 27 MB of it, it takes 11 MB. Knows nothing of disks and threads; :mod:`.indexer` fills it.
+code, 27 MB of it, it takes 14 MB. Knows nothing of disks and threads; :mod:`.indexer` fills it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..model.syntax import parse
 from .definitions import Definition, Kind, definitions, definitions_by_keyword
 from .imports import family_of, is_meant
 
-TEXT_BYTES = 4_000_000  # of compressed texts kept: 15 MB of code; others are read when missed
+TEXT_BYTES = 12_000_000  # of compressed texts kept: about 50 MB of code
 MOST_WORDS = 5_000  # of one file that are remembered
 _UNPACKED = 8  # texts kept as they are: those around the cursor are asked for with every new line
 _TABLE = 1 << 18  # slots in which words are counted by hash; collisions cost little
