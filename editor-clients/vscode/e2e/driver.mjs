@@ -8,19 +8,17 @@ import { createInterface } from 'node:readline';
 const [, , folder, executablePath] = process.argv;
 const { chromium } = createRequire(`${folder}/`)('playwright-core');
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
-// One context for all: VS Code comes out of its cache after the first time.
-const context = await browser.newContext({ deviceScaleFactor: 1 });
 let page;
 
 const commands = {
   /** Open a page with VS Code and wait for its editor. */
   async open({ url, width = 1280, height = 800 }) {
-    await page?.close();
+    await page?.context().close();
+    const context = await browser.newContext({ viewport: { width, height }, deviceScaleFactor: 1 });
     page = await context.newPage();
-    await page.setViewportSize({ width, height });
     page.setDefaultTimeout(60_000);
-    await page.goto(url);
-    await page.waitForSelector('.monaco-editor .view-lines .view-line', { timeout: 120_000 });
+    await page.goto(url, { timeout: 240_000 });
+    await page.waitForSelector('.monaco-editor .view-lines .view-line', { timeout: 240_000 });
   },
   async press({ keys }) {
     for (const key of keys) await page.keyboard.press(key);

@@ -141,6 +141,8 @@ export class NextEdits implements vscode.Disposable {
     const { cursor } = answer;
     const { command } = found;
     this.shown = { id, command, document, version: document.version, edit, cursor, accepted };
+    // VS Code may have put a ghost away since, on losing the focus for instance: have it ask again.
+    if (this.drawn.includes(' ghost ')) this.drawn = '';
     this.refresh();
   }
 
@@ -326,10 +328,12 @@ export class NextEdits implements vscode.Disposable {
     this.jumped = id;
     const to = document.positionAt(edit.start);
     this.held = to;
-    const editor = await vscode.window.showTextDocument(document, {
-      selection: new vscode.Range(to, to),
-      viewColumn: columnOf(document),
-    });
+    let editor = vscode.window.activeTextEditor;
+    if (editor?.document !== document) {
+      const viewColumn = columnOf(document);
+      editor = await vscode.window.showTextDocument(document, { viewColumn });
+    }
+    editor.selection = new vscode.Selection(to, to);
     const { InCenterIfOutsideViewport } = vscode.TextEditorRevealType;
     editor.revealRange(new vscode.Range(to, to), InCenterIfOutsideViewport);
     this.refresh();
