@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from hypothesis import HealthCheck, settings
 from neovim import Desk
 from redraft.model.shards import pack
 from tiny import tiny_config, tiny_tokenizer
+
+# A busy machine is no failure: an example may take as long as it takes.
+settings.register_profile("redraft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("redraft")
 
 OLD = [f"value_{i} = compute({i})" for i in range(40)]
 NEW = [s.replace("compute", "measure") if i in (4, 8, 12) else s for i, s in enumerate(OLD)]
