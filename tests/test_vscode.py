@@ -24,7 +24,7 @@ from vscode_desk import Studio, Window, missing, studio, window
 
 pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1_200),
 ]
 
 CODE = """import math

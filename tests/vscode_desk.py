@@ -30,7 +30,7 @@ _NODE = shutil.which("node")
 _CHROMIUM = os.environ.get("CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-PATIENCE_S = 120.0  # with what takes a second where the machine has nothing else to do
+PATIENCE_S = 240.0  # with what takes a second where the machine has nothing else to do
 
 
 def missing() -> str:
@@ -133,6 +133,8 @@ USER_SETTINGS = {
     "extensions.ignoreRecommendations": True,
     "git.enabled": False,
     "editor.minimap.enabled": False,
+    "editor.cursorBlinking": "solid",
+    "workbench.reduceMotion": "on",
     "editor.fontFamily": "monospace",
     "editor.wordBasedSuggestions": "off",
     "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
