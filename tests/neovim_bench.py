@@ -24,6 +24,21 @@ from pathlib import Path
 import psutil
 from neovim import Neovim, server_command
 
+#: From the moment Neovim reads a key to the end of drawing what it did, by Neovim's own clock.
+WATCH = """
+local began
+_G.drawn_ms = {}
+vim.on_key(function() began = began or vim.uv.hrtime() end)
+vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace("bench"), {
+  on_end = function()
+    if began then
+      table.insert(_G.drawn_ms, (vim.uv.hrtime() - began) / 1e6)
+      began = nil
+    end
+  end,
+})
+"""
+
 PAUSE_S = 0.06  # between keys; a quick typist
 GHOST = "ghost_text()"
 
@@ -39,10 +54,11 @@ def type_keys(editor: Neovim, keys: int, ghost: str) -> dict[str, list[float]]:
     and of Neovim's processor time per key, all it does for it included."""
     found: dict[str, list[float]] = {"key to screen": [], "key to ghost text": [], "processor": []}
     process = neovim_process(editor)
-    started = editor.screen.await_text("# ")
+    started = editor.screen.await_text("\n#")
     editor.keys("Go# ")
     started.get(timeout=60)
     typed = "# "
+    editor.lua(WATCH)
     for number in range(keys):
         key = "abcdefghij"[number % 10]
         fresh = len(typed) > 50
@@ -58,6 +74,7 @@ def type_keys(editor: Neovim, keys: int, ghost: str) -> dict[str, list[float]]:
                 found["key to ghost text"].append(1000 * (drawn.get(timeout=5) - began))
         time.sleep(PAUSE_S)
         found["processor"].append(1000 * (sum(process.cpu_times()[:2]) - used_s))
+    found["key to drawn, within Neovim"] = editor.lua("return _G.drawn_ms")
     editor.keys("<Esc>")
     return found
 
@@ -73,7 +90,7 @@ def measure(lines: int, keys: int) -> dict[str, dict[str, float]]:
     text = "".join(f"value_{i} = compute({i}, 'some text', value_{i - 1})\n" for i in range(lines))
     found = {}
     settings = {"delay_ms": 0, "eagerness": "high", "prefetch": False}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         file = Path(folder) / "large.py"
         file.write_text(text, encoding="utf-8")
         script = {"answers": [GHOST], "log": str(Path(folder) / "log"), "settings": settings}

@@ -39,20 +39,21 @@ end
 local due = nil
 
 --- Ask when Neovim has nothing else to do: what was typed is drawn first, and keys that came together
---- are one question.
+--- are one question. By a timer: what is only scheduled runs before the screen goes out, and 10 ms is
+--- far below what anyone waits for a suggestion.
 local function ask_soon(text)
   if due then
     due.text = due.text or text
     return
   end
   due = { text = text }
-  vim.schedule(function()
+  vim.defer_fn(function()
     local what, state = due, now()
     due = nil
     if state.mode == "i" or state.mode == "n" then
       ask(state, what.text and state.mode == "i", false)
     end
-  end)
+  end, 10)
 end
 
 --- Ask for what there may be here, whatever the moment.
