@@ -116,7 +116,10 @@ def mcnemar(only_a: int, only_b: int) -> float:
     n, k = only_a + only_b, min(only_a, only_b)
     if n == 0:
         return 1.0
-    tail = sum(math.comb(n, i) for i in range(k + 1))  # integers: no n is too large
+    term = tail = 1  # n over 0; integers: no n is too large
+    for i in range(k):
+        term = term * (n - i) // (i + 1)  # n over i + 1
+        tail += term
     return min(1.0, 2 * tail / (1 << n))
 
 

@@ -14,7 +14,7 @@ from redraft.model import device
 from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import ModelStatus, Predictor
 from redraft.server import engines, join
-from redraft.server.cli import _ask_once
+from redraft.server.cli import _ask_once, main
 from redraft.server.complete import Place, cursor_at, read_text
 from redraft.server.console import Scene, canvas_text
 from redraft.server.doctor import cache_findings, examine, runtime_findings
@@ -107,11 +107,18 @@ def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
         ("lsp", "--tcp", "127.0.0.1:1", "--stdio"),
     ],
 )
-def test_wrong_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
-    code, out, err = call(*arguments)
-    assert code == 2
+def test_wrong_usage_exits_with_2(
+    arguments: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["redraft", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    out, err = capsys.readouterr()
+    assert stopped.value.code == 2
     assert out == ""
-    assert "Traceback" not in err
+    assert "Usage: " in err
 
 
 @pytest.mark.parametrize(
