@@ -204,8 +204,8 @@ def test_an_edit_in_another_open_file_is_jumped_to(project: Open) -> None:
     code = CODE.replace("print(area(2))\n", "")
     renderer = {"redraft.renderer": "decorations"}
     with project(edits=[CALL], files={**files, "a.py": code}, settings=renderer) as w:
-        w.tab("b.py")
-        w.tab("a.py")
+        w.open("b.py")
+        w.open("a.py")
         change_signature(w)
         w.await_hint("→ edit in b.py, line 5 · Tab")
         w.picture("elsewhere")

@@ -216,11 +216,11 @@ class Window:
         self.press("Enter")
         self.until("!document.activeElement?.closest('.quick-input-widget')")
 
-    def tab(self, name: str) -> None:
-        """Bring an open file to the front."""
-        tab = f'.tab[data-resource-name="{name}"]'
-        self.studio.browser.do("click", selector=tab)
-        self.until(f"document.querySelector('{tab}.active')")
+    def open(self, name: str) -> None:
+        """From the explorer, to stay."""
+        row = f'.explorer-folders-view .monaco-list-row[aria-label^="{name}"]'
+        self.studio.browser.do("click", selector=row, count=2)
+        self.until(f"document.querySelector('.tab.active[data-resource-name=\"{name}\"]')")
 
     def command(self, title: str) -> None:
         """By the palette."""
@@ -362,7 +362,7 @@ def window(
     configured = json.dumps({**server, **(settings or {})})
     (project / ".vscode" / "settings.json").write_text(configured)
     opened = Window(studio, project, log, outcomes, name)
-    _open(studio, project, list(files), size)
+    _open(studio, project, next(iter(files)), size)
     try:
         yield opened
     except BaseException:
@@ -370,10 +370,8 @@ def window(
         raise
 
 
-def _open(studio: Studio, project: Path, files: list[str], size: tuple[int, int]) -> None:
+def _open(studio: Studio, project: Path, file: str, size: tuple[int, int]) -> None:
     host = f"127.0.0.1:{studio.port}"
-    # The last one is in front.
-    wanted = [["openFile", f"vscode-remote://{host}{project / name}"] for name in reversed(files)]
-    query = f"folder={quote(str(project))}&payload={quote(json.dumps(wanted))}"
-    width, height = size
-    studio.browser.do("open", url=f"http://{host}/?{query}", width=width, height=height)
+    payload = json.dumps([["openFile", f"vscode-remote://{host}{project / file}"]])
+    url = f"http://{host}/?folder={quote(str(project))}&payload={quote(payload)}"
+    studio.browser.do("open", url=url, width=size[0], height=size[1])

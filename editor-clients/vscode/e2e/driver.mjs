@@ -26,8 +26,8 @@ const commands = {
   async type({ text, delay = 15 }) {
     await page.keyboard.type(text, { delay });
   },
-  async click({ selector }) {
-    await page.click(selector);
+  async click({ selector, count = 1 }) {
+    await page.click(selector, { clickCount: count });
   },
   /** Until the expression, evaluated in the page, is true; its value. */
   async until({ expression, timeout = 60_000 }) {
