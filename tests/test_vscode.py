@@ -308,9 +308,9 @@ def test_the_menu_says_why_and_switches_a_language_off(project: Open) -> None:
         w.until("document.querySelectorAll('.quick-input-list .monaco-list-row').length > 8")
         w.picture("menu")
         w.choose("Switch off for python")
+        w.await_status("switched off for python")
         w.go_to(9, 5)
         w.type("z = ")
-        w.await_status("switched off for python")
         w.command("Redraft: Why Is Nothing Shown?")
         w.until(
             "document.querySelector('.quick-input-list')?.textContent"

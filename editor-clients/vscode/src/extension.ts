@@ -129,7 +129,10 @@ class Redraft implements vscode.Disposable {
     if (!event.affectsConfiguration(SECTION)) return;
     const restarts = RESTARTING.some((name) => event.affectsConfiguration(`${SECTION}.${name}`));
     if (restarts) void this.start();
-    else this.server.settingsChanged();
+    else {
+      this.server.settingsChanged();
+      void this.edits.ask(false); // the status item says at once what is different now
+    }
   }
 
   /** Subtle mode: ghost text is there if it is asked for. */
