@@ -15,6 +15,9 @@ from .plan import Brief, Draft
 from .ranges import Opening, RangeTree
 from .records import Quality, Source
 
+#: Ranges and drafts together, side by side on a canvas each: every buffer has room for so many
+#: behind a full context (``memory.SIZE_CLASSES``).
+MOST_ROWS = 16
 #: From this probability of "no edit" on, where that may be the answer, the model writes nothing.
 QUIET_ABOVE = 0.5
 #: A candidate this likely ends the search for others.
@@ -46,9 +49,10 @@ EFFORTS: dict[Quality, Effort] = {
 
 
 def effort_for(quality: Quality, candidates: int) -> Effort:
-    """As the quality says, and more where more candidates are asked for."""
+    """As the quality says, and more for more candidates, as far as there is room."""
     effort = EFFORTS[quality]
-    return replace(effort, ranges=max(effort.ranges, candidates), wanted=candidates)
+    ranges = min(max(effort.ranges, candidates), MOST_ROWS - effort.drafts)
+    return replace(effort, ranges=ranges, wanted=candidates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from redraft.model.budget import (
 )
 from redraft.model.config import ModelConfig
 from redraft.model.memory import SIZE_CLASSES, size_class
-from redraft.model.records import EditRequest
+from redraft.model.records import EditRequest, Quality
 from redraft.model.rope import stretch
 
 
@@ -77,9 +77,10 @@ def test_the_budget_fits_into_memory(memory_tokens: int) -> None:
     assert budget < max(memory_tokens, CHOICES[0] + 1)
 
 
-def test_every_budget_has_a_buffer_that_holds_its_answer_too() -> None:
+@pytest.mark.parametrize("quality", ["low", "medium", "high"])
+def test_every_budget_has_a_buffer_that_holds_its_answer_too(quality: Quality) -> None:
     config = ModelConfig()
-    widest = EditRequest("next_edit", "", "", 0, max_tokens=128, candidates=16)
+    widest = EditRequest("next_edit", "", "", 0, quality=quality, max_tokens=128, candidates=16)
     for choice, capacity in zip(CHOICES, SIZE_CLASSES, strict=True):
         assert size_class(choice + room_for(widest, config)) == capacity
         assert stretch(config, capacity) == stretch(config, choice)

@@ -54,7 +54,7 @@ def test_the_parts_add_up_to_the_prompt(task: str) -> None:
 
 
 def test_a_piece_that_the_prompt_had_no_room_for_is_named() -> None:
-    found = parts(view(), "next_edit", 100)
+    found = parts(view(), "next_edit", 120)
     told = [part for part in found if part.what == "left out" and "no room" in part.why]
     assert [part.where for part in told] == ["shop/cart.py"]
 
@@ -129,7 +129,7 @@ def test_a_workspace_is_measured(workspace: Path, capsys: pytest.CaptureFixture[
     command.measure_workspace(workspace, figures)
     assert "MB held by the index itself" in capsys.readouterr().out
     assert '"files": 3' in figures.read_text()
-    with pytest.raises(SettingsError, match="not a folder"):
+    with pytest.raises(SettingsError, match="neither a folder nor a file"):
         command.measure_workspace(workspace / "nowhere", None)
 
 
