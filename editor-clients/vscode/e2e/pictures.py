@@ -119,3 +119,7 @@ def main() -> int:
             if options.only in (None, name):
                 failed += not take(opened, Path(folder) / name, name, file, text, act)
     return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
