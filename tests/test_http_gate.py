@@ -42,7 +42,7 @@ def test_an_unsure_edit_is_none_and_says_both_numbers() -> None:
     _, body = post(EDIT, MERCURY, unsure())
     assert content(body) == "None"
     assert body["redraft"] == {
-        "reason": "below threshold 0.31 < 0.90 (see 'eagerness')",
+        "reason": "below threshold 0.31 < 0.88 (see 'eagerness')",
         "abstained": "below_threshold",
     }
 

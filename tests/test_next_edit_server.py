@@ -409,7 +409,7 @@ def test_the_threshold_is_told_with_both_numbers(tmp_path: Path) -> None:
     with lsp_process(tmp_path, {**EDIT, "confidence": 0.31}) as client:
         edited(client)
         assert client.edits(0, 14, 1) == []
-        client.status("below threshold 0.31 < 0.90")
+        client.status("below threshold 0.31 < 0.88")
 
 
 # --- questions that make no sense --------------------------------------------------------------
