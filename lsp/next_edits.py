@@ -357,10 +357,13 @@ class NextEdits:
     def foresee(self, ask: Ask, prediction: Prediction) -> None:
         """The answer to a follow-up."""
         uri = ask.asked_from.uri
-        if self._desk.outcomes.showing(uri) is not None:
+        state = self._state(uri)
+        # Acceptance may be quicker than the answer, and the question for what follows still to come.
+        accepted = state.accepted is not None and state.accepted.id == state.foreseen_for
+        if accepted or self._desk.outcomes.showing(uri) is not None:
             near = ask.origin is None
             key = _which(ask.query.text) if near else key_of(ask.request, ask.others)
-            self._state(uri).foreseen[key] = prediction
+            state.foreseen[key] = prediction
 
 
 def _surroundings(ask: Ask) -> Query:

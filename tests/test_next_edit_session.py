@@ -312,6 +312,29 @@ def test_the_edit_after_acceptance_is_computed_beforehand() -> None:
     assert "show(2, 3)" in again.suggestion.result
 
 
+def test_what_was_computed_ahead_is_used_though_acceptance_was_quicker() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    ask = desk.session.follow_up(desk.query(), first.suggestion)
+    assert ask is not None
+    desk.accept(first)
+    desk.session.foresee(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
+    again = desk.consider_edit()
+    assert isinstance(again, Show)
+    assert "show(2, 3)" in again.suggestion.result
+
+
+def test_what_was_computed_ahead_is_of_no_use_once_the_edit_was_turned_down() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    ask = desk.session.follow_up(desk.query(), first.suggestion)
+    assert ask is not None
+    desk.session.rejected(first.suggestion.id)
+    desk.session.foresee(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
+    desk.becomes(first.suggestion.result)
+    assert isinstance(desk.consider_edit(invoked=True), Ask)
+
+
 def test_edits_that_follow_each_other_are_one_chain() -> None:
     desk = edited()
     first = shown_edit(desk)
