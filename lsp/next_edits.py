@@ -358,7 +358,7 @@ class NextEdits:
         """The answer to a follow-up."""
         uri = ask.asked_from.uri
         state = self._state(uri)
-        # Acceptance may be quicker than the answer, and the question for what follows still to come.
+        # Acceptance may be quicker than the answer; the question for what follows is yet to come.
         accepted = state.accepted is not None and state.accepted.id == state.foreseen_for
         if accepted or self._desk.outcomes.showing(uri) is not None:
             near = ask.origin is None
