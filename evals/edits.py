@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from redraft.model.answering import Model, answer
 from redraft.model.gate import sureness
+from redraft.model.histories import common
 from redraft.model.plan import Plan
 from redraft.model.records import EditRequest, Prediction
 
@@ -174,8 +174,8 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
 def changed_lines(before: str, after: str) -> tuple[int, int]:
     """0-based lines [first, last) of ``before`` that differ; empty where lines are only added."""
     old, new = before.split("\n"), after.split("\n")
-    head = _common(old, new)
-    tail = min(_common(old[::-1], new[::-1]), min(len(old), len(new)) - head)
+    head = common(old, new)
+    tail = min(common(old[::-1], new[::-1]), min(len(old), len(new)) - head)
     return head, len(old) - tail
 
 
@@ -197,10 +197,6 @@ def overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
     if a[0] == a[1] or b[0] == b[1]:
         return a[0] <= b[1] and b[0] <= a[1]
     return a[0] < b[1] and b[0] < a[1]
-
-
-def _common(a: Sequence[str], b: Sequence[str]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
 
 
 def tables(episodes: Sequence[Episode], seed: int) -> Iterator[Table]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from redraft.model.syntax import common_head
 
 from .following import Followed, Step
+from .metrics import dense
 
 WITHIN = 50  # changes of the document
 PREFIX = 10  # characters that have to agree; a shorter suggestion has to be exact
@@ -57,7 +58,7 @@ def match(
         wanted, now = followed.watched_with(start, end, replacement), followed.watched_text
         if now == wanted or (step.typed and followed.now == result):
             return Match(True, True, True)
-        spaces = spaces or _dense(now) == _dense(wanted) != _dense(text[start:end])
+        spaces = spaces or dense(now) == dense(wanted) != dense(text[start:end])
         prefix = prefix or _agrees(followed, start, replacement, now, wanted)
         was = followed.watched_with(start, end, text[start:end])
         diverged = diverged or not _on_the_way(now, was, wanted)
@@ -78,7 +79,3 @@ def _agrees(followed: Followed, start: int, replacement: str, now: str, wanted: 
     if region is None or len(replacement) < PREFIX:
         return False
     return common_head(now, wanted) - (start - region.old_start) >= PREFIX
-
-
-def _dense(text: str) -> str:
-    return "".join(text.split())

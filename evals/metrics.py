@@ -36,11 +36,12 @@ def delta_chrf(base: str, expected: Iterable[str], actual: str) -> float:
     counted apart; what both changes have in common is right. Precision and recall, 1 where there
     is nothing to do, are averaged over n; F with beta = 2. Of several expected texts the best.
     """
-    was, now = _dense(base), _dense(actual)
-    return max(_delta_chrf(was, _dense(wanted), now) for wanted in expected)
+    was, now = dense(base), dense(actual)
+    return max(_delta_chrf(was, dense(wanted), now) for wanted in expected)
 
 
-def _dense(text: str) -> str:
+def dense(text: str) -> str:
+    """Without white space."""
     return "".join(text.split())
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from ..lsp import recorder_entries as entries
 from ..lsp.recorder_entries import Entry
 from ..lsp.translate import units
-from ..model.histories import Change, Hunk, changes_of, shift_of
+from ..model.histories import Change, Hunk, changes_of, common, shift_of
 
 LEAST_HISTORY, MOST_HISTORY = 2, 6  # hunks before the one to foresee
 #: A commit of more hunks is a rename or a formatter's, not an afternoon's editing.
@@ -163,8 +163,8 @@ class _Typist:
 
     def _change_line(self, line: int, new: str) -> None:
         old = self.page.lines[line]
-        head = _common(old, new)
-        tail = _common(old[head:][::-1], new[head:][::-1])
+        head = common(old, new)
+        tail = common(old[head:][::-1], new[head:][::-1])
         if old == new:
             return
         if len(old) - head - tail:
@@ -268,12 +268,3 @@ def _words(text: str, cut: int) -> Iterator[str]:
     parts = (text,) if cut <= 0 else (text[:cut], text[cut:])
     for part in parts:
         yield from _WORD.findall(part)
-
-
-def _common(one: str, other: str) -> int:
-    count = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+
+from ..model.histories import common
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,3 @@ def key_of(span: Span) -> int:
     span = span.trimmed()
     changed = span.old or span.new
     return hash((span.first, len(span.old), span.new)) if changed else NO_CHANGE
-
-
-def common(a: Sequence[str], b: Sequence[str]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
-from .drawing import confidence
+from .drawing import confidence, decode
 from .plan import Brief, Draft
 from .ranges import Opening, RangeTree
 from .records import Quality, Source
@@ -64,6 +64,11 @@ class Proposal:
     tokens: tuple[int, ...]  # without END
     chance: float  # that exactly this is the next edit, by what the proposer knows
 
+    @property
+    def range(self) -> str:
+        """As an answer begins."""
+        return f"{self.first}-{self.last}\n"
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -106,11 +111,21 @@ def priced(draft: Draft, opening: Opening, tree: RangeTree) -> Draft:
 
 def is_usable(proposal: Proposal, brief: Brief, field: Field) -> bool:
     """Whether a draft keeps within the region and the limits."""
-    length = len(f"{proposal.first}-{proposal.last}\n") + len(proposal.tokens) + 1
+    length = len(proposal.range) + len(proposal.tokens) + 1
     within = 1 <= proposal.first <= field.count + 1
     within = within and proposal.first - 1 <= proposal.last <= field.count
     most = min(brief.limits.max_tokens, DRAFT_TOKENS)
     return within and brief.limits.min_tokens <= length <= most
+
+
+def text_of(tokens: Seq[int], brief: Brief) -> str:
+    return decode(b"".join(brief.vocab_bytes[token] for token in tokens))
+
+
+def is_edit(draft: Draft, opening: Opening, brief: Brief, field: Field) -> bool:
+    """Whether what was written for the whole range ``opening`` is more than its lines as they
+    are."""
+    return draft.text != opening.text + text_of(field.lines(*opening.range), brief)
 
 
 def rank(draft: Draft) -> float:

@@ -27,16 +27,18 @@ from .candidates import (
     Effort,
     Field,
     Proposal,
+    is_edit,
     is_quiet,
     merged,
     no_edit,
     priced,
     range_tree,
+    text_of,
     usable,
 )
 from .canvas import Answer
 from .denoise import Cancelled, Denoised, Run
-from .drawing import confidence, decode, softmax
+from .drawing import confidence, softmax
 from .plan import Brief, Draft
 from .ranges import Opening, RangeTree
 from .records import CanvasState, StepCallback
@@ -89,12 +91,15 @@ class _Editor:
         self._price_beginnings([""])
         quiet = is_quiet(self._tree, self._brief)
         usable_ = usable(self._brief, self._field, self._effort, quiet)
-        proposals = [one for one in usable_ if self._fits(_range_of(one))]
+        proposals = [one for one in usable_ if self._fits(one.range)]
         openings = [] if quiet else self._likeliest()
         for proposal in proposals:
-            opening = self._price_range(_range_of(proposal))
+            opening = self._price_range(proposal.range)
             openings += [] if quiet or opening in openings else [opening]
-        texts = [draft for draft in self._write_texts(openings) if self._is_edit(draft)]
+        written = self._write_texts(openings)
+        texts = [
+            draft for opening, draft in written if is_edit(draft, opening, self._brief, self._field)
+        ]
         drafts = merged([*texts, *(self._price_proposal(proposal) for proposal in proposals)])
         if drafts and self._on_step is not None:
             self._on_step(CanvasState(self._run.passes, (drafts[0].text,)))
@@ -155,14 +160,14 @@ class _Editor:
 
     # -- texts --------------------------------------------------------------------------------
 
-    def _write_texts(self, openings: Seq[Opening]) -> list[Draft]:
+    def _write_texts(self, openings: Seq[Opening]) -> list[tuple[Opening, Draft]]:
         """The model's text for each range: side by side on one canvas each, then alone."""
         rows = [Answer(self._brief, self._last_token, self._rng) for _ in openings]
         for row, opening in zip(rows, openings, strict=True):
             sure = [math.exp(log) for log in opening.logs]
             row.begin_with(self._tree.tokens(opening.text), sure)
         self._run.fill(rows)
-        written: list[Draft] = []
+        written: list[tuple[Opening, Draft]] = []
         for row, opening in zip(rows, openings, strict=True):
             self._run.on_step = self._on_step if row is rows[0] else None
             self._run.show(row)
@@ -171,21 +176,15 @@ class _Editor:
             self._run.commit(row)
             self._run.finish(row)
             self._run.sequence.truncate(self._base)
-            written.append(priced(row.draft(), opening, self._tree))
+            written.append((opening, priced(row.draft(), opening, self._tree)))
         self._run.on_step = None
         return written
-
-    def _is_edit(self, draft: Draft) -> bool:
-        """Whether it is more than the lines as they are."""
-        opening, _, _ = draft.text.partition("\n")
-        lines = self._field.lines(*Opening(opening, ()).range)
-        return draft.text != f"{opening}\n{self._text(lines)}"
 
     # -- drafts -------------------------------------------------------------------------------
 
     def _price_proposal(self, proposal: Proposal) -> Draft:
         """Somebody's draft as it stands, a canvas at a time behind its range."""
-        text = _range_of(proposal)
+        text = proposal.range
         opening = self._price_range(text)
         range_ = self._tree.tokens(text)
         tokens = [*proposal.tokens, self._brief.config.end_token]
@@ -199,7 +198,7 @@ class _Editor:
         whole = (*range_, *tokens)
         certain = replace(confidence(sure), repeat=proposal.chance)
         steps = 1 + (len(tokens) - 1) // width
-        draft = Draft(self._text(whole), whole, certain, steps, 0, "end", "repeat")
+        draft = Draft(text_of(whole, self._brief), whole, certain, steps, 0, "end", "repeat")
         return priced(draft, opening, self._tree)
 
     def _halves(self, first: int, tokens: Seq[int]) -> list[float]:
@@ -222,13 +221,6 @@ class _Editor:
         allowed[config.end_token] = logits[config.end_token]
         return softmax(allowed)
 
-    def _text(self, tokens: Seq[int]) -> str:
-        return decode(b"".join(self._brief.vocab_bytes[token] for token in tokens))
-
     def _denoised(self, drafts: Seq[Draft]) -> Denoised:
         self._run.sequence.truncate(self._base)
         return Denoised(tuple(drafts), self._run.passes, self._run.prefilled)
-
-
-def _range_of(proposal: Proposal) -> str:
-    return f"{proposal.first}-{proposal.last}\n"

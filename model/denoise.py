@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 import numpy as np
 
 from .backend import CanvasOutput, CausalOutput, Sequence
+from .cache import common_prefix
 from .canvas import Answer
 from .plan import Brief, Constraint, Draft, Limits, Plan
 from .records import Quality, StepCallback
@@ -223,9 +223,7 @@ class Run:
         """Have the sequence hold ``tokens`` behind its first ``base``, computing no more than
         is not there already."""
         there = self.sequence.tokens[base : base + len(tokens)]
-        common = sum(
-            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(there, tokens, strict=False))
-        )
+        common = common_prefix(there, tokens)
         self.sequence.truncate(base + common)
         if common < len(tokens):
             if self.cancelled():

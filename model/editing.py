@@ -26,16 +26,18 @@ from .candidates import (
     Field,
     Proposal,
     good_enough,
+    is_edit,
     is_quiet,
     merged,
     no_edit,
     priced,
     range_tree,
+    text_of,
     usable,
 )
 from .canvas import Answer
 from .denoise import Denoised, Run
-from .drawing import confidence, decode
+from .drawing import confidence
 from .plan import Brief, Draft
 from .ranges import Opening
 from .records import LEAST_LOG, CanvasState, Source, StepCallback
@@ -149,7 +151,7 @@ class _Editor:
 
     def _judge_proposal(self, proposal: Proposal) -> None:
         """A candidate of somebody's draft as it stands."""
-        text = f"{proposal.first}-{proposal.last}\n"
+        text = proposal.range
         judged = self._judge(text, proposal.tokens)
         opening = self._tree.opening(text)
         assert opening is not None, "the pass priced it"
@@ -157,7 +159,7 @@ class _Editor:
         sure = confidence([math.exp(log) for log in (*opening.logs, *judged.logs)])
         sure = replace(sure, repeat=proposal.chance)
         source: Source = "both" if judged.agreed == len(judged.tokens) else "repeat"
-        draft = Draft(self._text(tokens), tokens, sure, 1, 0, "end", source)
+        draft = Draft(text_of(tokens, self._brief), tokens, sure, 1, 0, "end", source)
         self._drafts.append(priced(draft, opening, self._tree))
         promise = math.log(max(proposal.chance, 1e-30))
         self._promise[text] = max(promise, self._promise.get(text, LEAST_LOG))
@@ -212,7 +214,7 @@ class _Editor:
         finally:
             self._run.on_step = on_step
         draft = priced(answer.draft(), opening, self._tree)
-        if draft.text != opening.text + self._text(self._field.lines(*opening.range)):
+        if is_edit(draft, opening, self._brief, self._field):
             self._drafts.append(draft)
 
     def _begun(self, opening: Opening, judged: _Judged) -> tuple[list[int], list[float]]:
@@ -228,9 +230,6 @@ class _Editor:
         if self._run.passes >= self._effort.passes:
             return True
         return answer.total < good_enough(self._drafts, self._effort.wanted)
-
-    def _text(self, tokens: Seq[int]) -> str:
-        return decode(b"".join(self._brief.vocab_bytes[token] for token in tokens))
 
     def _denoised(self, drafts: Seq[Draft]) -> Denoised:
         return Denoised(tuple(drafts), self._run.passes, self._run.prefilled)

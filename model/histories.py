@@ -76,8 +76,8 @@ def changes_of(record: dict[str, Any], rng: random.Random) -> list[Change]:
 
 def hunks_of(before: list[str], after: list[str]) -> list[Hunk]:
     """Line hunks from ``before`` to ``after``, top to bottom."""
-    head = _common(before, after)
-    tail = _common(before[:head:-1], after[:head:-1]) if head < min(len(before), len(after)) else 0
+    head = common(before, after)
+    tail = common(before[:head:-1], after[:head:-1]) if head < min(len(before), len(after)) else 0
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     spans = [
@@ -123,7 +123,7 @@ def _best_slide(lines: list[str], first: int, last: int, low: int, high: int) ->
     return min(range(-up, down + 1), key=cost)
 
 
-def _common(a: Sequence[str], b: Sequence[str]) -> int:
+def common(a: Sequence[str], b: Sequence[str]) -> int:
     """How many leading items agree."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
 
@@ -238,7 +238,7 @@ def end_of_edits(old: list[str], applied: Sequence[Hunk]) -> tuple[int, int] | N
     column = len(written)
     if hunk.growth == 0:  # lines were changed in place: the cursor stands behind the change
         replaced = old[hunk.last - 1]
-        column -= _common(written[::-1], replaced[::-1])
+        column -= common(written[::-1], replaced[::-1])
     return line, max(column, len(written) - len(written.lstrip()))
 
 
@@ -278,8 +278,8 @@ def begin_typing(
     kept = ""
     begin = len(written) - len(written.lstrip())
     if len(hunk.new) == hunk.last - hunk.first == 1:
-        begin = _common(written, replaced)
-        ending = _common(written[begin:][::-1], replaced[begin:][::-1])
+        begin = common(written, replaced)
+        ending = common(written[begin:][::-1], replaced[begin:][::-1])
         kept = written[len(written) - ending :] if ending else ""
     typed = written[begin : len(written) - len(kept)]
     if len(typed) < 2:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
 
+from .histories import common
 from .records import RecentEdit
 
 #: Pieces of unchanged text that must stand on both sides, most first: more is a better omen.
@@ -278,8 +279,8 @@ def apply_to_block(
     own = len(rule.old[0]) - len(rule.old[0].lstrip())
     indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
     indent = indent[: len(indent) - own] if own else indent
-    head = _common(rule.old, rule.new)
-    tail = _common(rule.old[head:][::-1], rule.new[head:][::-1])
+    head = common(rule.old, rule.new)
+    tail = common(rule.old[head:][::-1], rule.new[head:][::-1])
     new = [indent + line if line else line for line in rule.new[head : len(rule.new) - tail]]
     if rule.insertion and _stands(new, lines, at + head):
         return None
@@ -291,13 +292,6 @@ def _stands(new: Sequence[str], lines: Sequence[str], at: int) -> bool:
     wanted = [line.strip() for line in new]
     above, below = lines[max(0, at - len(new)) : at], lines[at : at + len(new)]
     return wanted in ([line.strip() for line in above], [line.strip() for line in below])
-
-
-def _common(a: Sequence[str], b: Sequence[str]) -> int:
-    count = 0
-    while count < min(len(a), len(b)) and a[count] == b[count]:
-        count += 1
-    return count
 
 
 def dedent(lines: Sequence[str]) -> tuple[str, ...]:

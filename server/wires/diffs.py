@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import takewhile
 
-from redraft.model.histories import recent_edit
+from redraft.model.histories import common, recent_edit
 from redraft.model.records import RecentEdit
 
 ACCEPTED = "// User accepted prediction:"
@@ -114,11 +113,7 @@ def original_and_updated(path: str, text: str) -> tuple[RecentEdit, ...]:
     if old == new:
         return ()
     # Above and below, not line by line: a comparison of long blocks would take seconds.
-    top = _common(old, new)
-    bottom = _common(old[top:][::-1], new[top:][::-1])
+    top = common(old, new)
+    bottom = common(old[top:][::-1], new[top:][::-1])
     changed = tuple(new[top : len(new) - bottom])
     return (recent_edit(path, old, top, len(old) - bottom, changed),)
-
-
-def _common(old: list[str], new: list[str]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))

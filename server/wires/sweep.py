@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from redraft.model.histories import common
 from redraft.model.records import RecentEdit, RelatedFile
 
 from .diffs import MAX_EDITS, original_and_updated
 from .regions import Excerpt, related_file
-from .zeta import PSEUDO_FILES, Unreadable, Writer, common, take_cursor
+from .zeta import PSEUDO_FILES, Unreadable, Writer, take_cursor
 
 FILE = "<|file_sep|>"
 CURSOR = "<|cursor|>"

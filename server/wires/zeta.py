@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Protocol
 
+from redraft.model.histories import common
 from redraft.model.records import RecentEdit, RelatedFile
 
 from .diffs import fenced_diffs, unified_diffs
@@ -153,11 +153,6 @@ class NumberedWriter:
         last = max(bisect_left(offsets, len(old) - tail), first + 1)
         text = region[offsets[first] : len(region) - (len(old) - offsets[last])]
         return f"<|marker_{first + 1}|>{text}<|marker_{last + 1}|>"
-
-
-def common(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many leading items agree."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
 
 
 def _excerpt(head: str, region: str, after: str) -> Excerpt:
