@@ -115,9 +115,10 @@ class NextEdits:
 
         1. What is switched off, secret, too large or unreadable gets nothing.
         2. Ghost text at the cursor comes first.
-        3. Nothing is offered by itself while undoing, after a paste, long after the last edit, or
-           where one was just turned down.
-        4. What is shown, or came a keystroke too late, stays as long as it is true.
+        3. Nothing is offered by itself while undoing, after a paste, or where one was just turned
+           down.
+        4. What is shown, or came a keystroke too late, stays as long as it is true: however long
+           its reader thinks before Tab goes there. Nothing else is offered long after an edit.
         5. What was foreseen, or is known of this text, needs no model.
         6. Otherwise the model is asked: about the region around the cursor, and where that has no
            edit about other places that the last edit bears on.
@@ -130,13 +131,15 @@ class NextEdits:
             return Abstain("next edits are switched off by the setting next_edits", off=True)
         if not query.invoked and self._has_ghost(query):
             return Abstain("ghost text is shown at the cursor")
-        wrong = desk.wrong_moment(query) or self._long_after(query)
+        wrong = desk.wrong_moment(query)
         if wrong is not None:
             return wrong
-        kept = self._kept(query)
+        kept, late = self._kept(query), self._long_after(query)
+        if kept is None and late is not None:
+            kept = self._kept_elsewhere(query)
         if kept is not None:
             return self._show(kept, query)
-        return self.look(query)
+        return late or self.look(query)
 
     def look(self, query: Query) -> Decision:
         """What is known of the text around a query and of other places, or what to ask next."""
@@ -248,6 +251,16 @@ class NextEdits:
         state.overtaken = None
         objection = self._objection(query, overtaken)
         return None if objection else Show(overtaken, overtaken.replacement, "still holds")
+
+    def _kept_elsewhere(self, query: Query) -> Show | None:
+        """An edit of another document that is shown to who is here; who edits here lets it pass."""
+        state = self._states.get(query.uri)
+        away = state.away if state is not None else None
+        showing = self._desk.outcomes.showing(away.uri) if away is not None else None
+        if away is None or showing is None or showing.id != away.id or not query.other_documents:
+            return None
+        sure = showing.confidence >= self._desk.settings.edit_threshold
+        return Show(showing, showing.replacement, "still holds") if sure else None
 
     def _judge(
         self, ask: Ask, prediction: Prediction, reason: str, names: Sequence[Touched] | None = None

@@ -11,6 +11,7 @@ from fakes import rewrite
 from redraft.lsp.decisions import Abstain, Ask, Decision, Show
 from redraft.lsp.documents import Document
 from redraft.lsp.elsewhere import MOST_PLACES
+from redraft.lsp.next_edits import AFTER_EDIT_S
 from redraft.model.records import EditRequest, Prediction
 
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
@@ -292,6 +293,19 @@ def test_whoever_goes_there_finds_the_edit_waiting() -> None:
     again = desk.session.consider_edit(arrived)
     assert isinstance(again, Show)
     assert (again.suggestion.id, again.reason) == (show.suggestion.id, "still holds")
+
+
+def test_it_waits_for_who_takes_their_time() -> None:
+    desk, other = with_caller()
+    show = shown_there(desk)
+    desk.clock.now += 5 * AFTER_EDIT_S
+    here = desk.consider_edit(other_documents=True, cursor=0)
+    at, revision = CALLER.index("print"), other.revision
+    there = desk.query(uri=other.uri, path="b.py", text=CALLER, cursor=at, revision=revision)
+    for again in (here, desk.session.consider_edit(there)):
+        assert isinstance(again, Show), again
+        assert again.suggestion.id == show.suggestion.id
+    assert isinstance(desk.consider_edit(cursor=0), Abstain)  # who shows no other documents
 
 
 def test_whoever_goes_on_typing_has_let_it_pass() -> None:

@@ -160,6 +160,15 @@ def test_a_next_edit_that_is_shown_stays_while_it_agrees_with_the_document() -> 
     assert isinstance(desk.consider(invoked=True), Ask)
 
 
+def test_a_next_edit_that_is_shown_stays_however_long_its_reader_thinks() -> None:
+    desk = edited()
+    show = shown_edit(desk)
+    desk.clock.now += AFTER_EDIT_S + LIFETIME_S
+    there = desk.consider_edit(cursor=desk.text.index("print"))  # Tab has jumped to it
+    assert isinstance(there, Show)
+    assert there.suggestion.id == show.suggestion.id
+
+
 def test_whoever_goes_on_typing_elsewhere_gets_ghost_text_again() -> None:
     desk = edited()
     shown_edit(desk)
