@@ -60,9 +60,20 @@ def pack(
         Literal["short", "medium", "long"],
         typer.Option(help="Of prompts: short for two CPU cores, long for a GPU."),
     ] = "medium",
+    edits: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Share of rows that ask for the next edit.",
+            show_default="as the recipe has it",
+        ),
+    ] = None,
     base: Base = None,
 ) -> None:
     """Render rows with the serving prompt and pack them into token shards, once."""
+    import dataclasses
+
     from redraft.model.rows import RECIPES
     from redraft.model.shards import pack as make
     from rich.progress import Progress
@@ -70,6 +81,9 @@ def pack(
     from .console import out as console
 
     grounds = _base(base)
+    recipe = RECIPES[lengths]
+    if edits is not None:
+        recipe = dataclasses.replace(recipe, edit_share=edits)
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("packing rows", total=rows)
         manifest = make(
@@ -80,7 +94,7 @@ def pack(
             rows=rows,
             seed=seed,
             jobs=jobs,
-            recipe=RECIPES[lengths],
+            recipe=recipe,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     facts = json.loads(manifest.read_text())

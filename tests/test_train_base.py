@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,29 @@ def test_a_base_of_ones_own_is_packed_for_trained_over_and_imported(
     _redraft("train", "run", *made, "--device", "cpu", *options)
     model = import_model(base, "mine", ("fp32",), adapter=run / "adapter.safetensors")
     assert model.config.adapter == "canvas"
+
+
+def test_the_share_of_next_edits_is_as_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
+    base = tmp_path / "hf"
+    write_hf(base, LAYOUTS["Qwen3"])
+    before, after = "\n".join(OLD), "\n".join(NEW)
+    files = [{"path": "a.py", "language": "python", "before": before, "after": after}]
+    commit = {"repo": "r", "commit": "c", "time": 0, "files": files}
+    commits = write_lines(tmp_path / "x-commits.jsonl.zst", [commit] * 40)
+    plain = {"repo": "r", "path": "b.py", "language": "python", "text": after}
+    texts = write_lines(tmp_path / "x-files.jsonl.zst", [plain] * 40)
+    shares = []
+    for asked in ("0.1", "0.9"):
+        out = tmp_path / asked
+        options = ["--rows", "60", "--jobs", "1", "--base", str(base), "--edits", asked]
+        _redraft("train", "pack", str(commits), str(texts), "--out", str(out), *options)
+        facts = json.loads((out / "manifest.json").read_text())
+        edits = sum(facts["kinds"].get(kind, 0) for kind in ("edit", "none", "typing", "repeat"))
+        shares.append(edits / facts["rows"])
+    assert shares[0] < 0.3 < 0.6 < shares[1], shares
 
 
 def _redraft(*arguments: str) -> None:
