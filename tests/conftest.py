@@ -17,6 +17,33 @@ from tiny import tiny_config, tiny_tokenizer
 settings.register_profile("redraft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("redraft")
 
+_PICTURES = pytest.StashKey[Path]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pictures", metavar="DIR", type=Path, help="keep the editors' screens here")
+
+
+@pytest.fixture(scope="session")
+def pictures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where tests of editors put what the screen showed: the folder of ``--pictures``, else one of
+    this run. The run says at its end where it is."""
+    given: Path | None = request.config.getoption("--pictures")
+    folder = given or tmp_path_factory.getbasetemp() / "pictures"
+    folder.mkdir(parents=True, exist_ok=True)
+    request.config.stash[_PICTURES] = folder
+    return folder
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    folder = config.stash.get(_PICTURES, None)
+    if folder is not None:
+        count = sum(1 for each in folder.iterdir() if each.is_file())
+        terminalreporter.write_line(f"{count} pictures of editors in {folder}")
+
+
 OLD = [f"value_{i} = compute({i})" for i in range(40)]
 NEW = [s.replace("compute", "measure") if i in (4, 8, 12) else s for i, s in enumerate(OLD)]
 
@@ -50,8 +77,8 @@ def packed(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Desk]:
     """One Neovim for all tests that open their own file in it."""
-    started = Desk(tmp_path_factory.mktemp("neovim"))
+    started = Desk(tmp_path_factory.mktemp("neovim"), pictures)
     yield started
     started.close()

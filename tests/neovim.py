@@ -31,6 +31,12 @@ from redraft.model.records import EditRequest, Prediction
 CLIENT = Path(__file__).parent.parent / "editor-clients" / "neovim"
 _WAIT_S = 60.0
 
+#: What a person would see as well: colours, and the status line.
+_LOOKS = """
+vim.o.termguicolors, vim.o.laststatus = true, 2
+vim.o.statusline = " %f %m%=%{%v:lua.require'redraft'.statusline()%} "
+"""
+
 #: Keeps every status that the server tells.
 _TOLD = """
 _G.told = {}
@@ -95,7 +101,7 @@ class Server:
 
 class Neovim:
     """One Neovim. ``command`` and ``init`` are Lua: the server's ``cmd`` and what a user's
-    configuration holds beside it."""
+    configuration holds beside it. ``pictures``: the folder for what :meth:`picture` draws."""
 
     def __init__(
         self,
@@ -104,9 +110,11 @@ class Neovim:
         command: str,
         init: str = "",
         size: tuple[int, int] = (80, 24),
+        pictures: Path | None = None,
     ) -> None:
         import msgpack
 
+        self._pictures = pictures
         begin = folder / "init.lua"
         begin.write_text(
             f"vim.opt.runtimepath:append({json.dumps(str(CLIENT))})\n"
@@ -206,6 +214,7 @@ class Neovim:
         deadline = time.monotonic() + _WAIT_S
         while not holds():
             if time.monotonic() > deadline:
+                self.picture("failed")
                 raise AssertionError(f"{self.showing()} {self.why()!r}\n{self.screen.text()}")
             time.sleep(0.02)
 
@@ -216,6 +225,15 @@ class Neovim:
     def has(self, *lines: str) -> None:
         """Wait until the buffer holds exactly these lines."""
         self.until(lambda: self.lines() == list(lines))
+
+    def picture(self, what: str) -> None:
+        """Keep the screen as it is, under the name of the running test."""
+        if self._pictures is None:
+            return
+        self.request("nvim__redraw", {"flush": True})
+        test = os.environ["PYTEST_CURRENT_TEST"].rpartition("::")[2].partition(" ")[0]
+        name = f"neovim-{test.removeprefix('test_')}-{what}.svg"
+        (self._pictures / name).write_text(self.screen.svg(), encoding="utf-8")
 
     def attached(self) -> None:
         """Wait until the server is there."""
@@ -237,13 +255,14 @@ class Desk:
     """One Neovim and one server thread for all tests of a file: each test gets a fresh project, a
     fresh connection (and so a session that remembers nothing) and its own answers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, pictures: Path) -> None:
         self.folder = folder
         self.predictor = FakePredictor()
         # No delay and no threshold in the way: those have tests of their own.
         self.server = Server(self.predictor, LspSettings(delay_ms=0, eagerness="high"))
         self._projects = 0
-        self.editor = Neovim(folder, self._file("x = 1\n", "a.py"), self.server.command, _TOLD)
+        file = self._file("x = 1\n", "a.py")
+        self.editor = Neovim(folder, file, self.server.command, _LOOKS + _TOLD, pictures=pictures)
 
     def _file(self, text: str, name: str) -> Path:
         self._projects += 1
