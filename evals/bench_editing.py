@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from redraft.lsp.bench import Typist, code_lines
@@ -24,14 +24,14 @@ from redraft.model.records import Candidate, EditRequest, Prediction, Task
 
 from .spread import Spread
 
-#: "the edit goes on": the next edit is asked for while the edit in progress stays out of the
-#: history, as between two questions; "each key ends it": every question finishes the edit, so that
-#: the model is shown it, and its history changes with every key.
-Way = Literal["ghost text", "next edit, the edit goes on", "next edit, each key ends it"]
+#: "asked at every key": as clients do that leave it to the server when to answer; the edit in
+#: progress stays out of the history until its line is finished or the keys rest. "a gesture at
+#: every key": every question finishes the edit, so that the model is shown it; what a pause costs.
+Way = Literal["ghost text", "next edit, asked at every key", "next edit, a gesture at every key"]
 WAYS: tuple[Way, ...] = (
     "ghost text",
-    "next edit, the edit goes on",
-    "next edit, each key ends it",
+    "next edit, asked at every key",
+    "next edit, a gesture at every key",
 )
 STAGES = ("queue_ms", "context_ms", "prompt_ms", "prefill_ms", "denoise_ms", "parse_ms", "total_ms")
 
@@ -135,13 +135,11 @@ async def _press(typist: Typist, engine: Engine, key: str, way: Way) -> _Key:
     typist.now_s += _KEY_S
     query = typist.press(typist.message(key))
     wall, processor = time.perf_counter(), time.process_time()
-    question = typist.question(query, task)
-    if way == "next edit, the edit goes on":
-        edits = typist.session.history.edits()
-        related = typist.around.related(query, task)
-        request = replace(question.request, edits=edits, related=related)
+    if way == "next edit, asked at every key":
+        question = typist.asked(query)
     else:
-        request = typist.session.complete(question).request
+        question = typist.question(query, task)
+    request = typist.session.complete(question).request
     context_ms = 1000 * (time.perf_counter() - wall)
     said = await engine.predict(request)
     began = time.perf_counter()

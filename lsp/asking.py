@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
 from ..model.records import Prediction
-from .decisions import Abstain, Ask, Show
+from .decisions import Abstain, Ask, Decision, Show
 from .elsewhere import MOST_PLACES
 from .lanes import Lane, Superseded, ended
 from .recording import Question
@@ -28,29 +28,39 @@ logger = logging.getLogger(__name__)
 
 async def ask(ls: RedraftServer, question: Ask) -> Show | Abstain:
     """Wait out the debounce, look again, then ask the model."""
-    query, task = question.asked_from, question.request.task
-    lane = ls.lane(query.uri, task)
-    first = ls.lane(query.uri, "infill") if task == "next_edit" else None
+    lane = ls.lane(question.asked_from.uri, question.request.task)
     try:
-        await lane.turn(question.delay_ms / 1000, first)
-        document = ls.documents.get(query.uri)
-        if document is None or document.revision != query.revision:
-            return Abstain("the document changed during the delay", stale=True)
-        consider = ls.session.consider_edit if first else ls.session.consider
-        again = consider(query)  # the answer before this one may serve
+        again = await _again(ls, lane, question, question.delay_ms / 1000)
         if not isinstance(again, Ask):
             return again
-        if task == "infill":
+        if question.request.task == "infill":
             return await _predict(ls, lane, ls.session.complete(again))
         return await _predict_edits(ls, lane, again)
     except Superseded:
         return Abstain("a newer request took its place", stale=True)
 
 
+async def _again(ls: RedraftServer, lane: Lane, question: Ask, wait_s: float) -> Decision:
+    """What the session says after a wait: the answer before this one may serve."""
+    query, is_edit = question.asked_from, question.request.task == "next_edit"
+    await lane.turn(wait_s, ls.lane(query.uri, "infill") if is_edit else None)
+    document = ls.documents.get(query.uri)
+    if document is None or document.revision != query.revision:
+        return Abstain("the document changed during the delay", stale=True)
+    return ls.session.consider_edit(query) if is_edit else ls.session.consider(query)
+
+
 async def _predict_edits(ls: RedraftServer, lane: Lane, question: Ask) -> Show | Abstain:
-    """Ask about the region around the cursor, and where nothing comes of that about others."""
+    """Ask about the region around the cursor, without the line that is still being typed and then
+    with it, and where nothing comes of that about others."""
     decision: Show | Abstain = Abstain("")
-    for _ in range(1 + max(MOST_PLACES.values())):
+    for _ in range(2 + max(MOST_PLACES.values())):
+        rest_s = question.not_before_s - ls.clock()
+        if rest_s > 0:
+            again = await _again(ls, lane, question, rest_s)
+            if not isinstance(again, Ask):
+                return again
+            question = again
         decision = await _predict(ls, lane, ls.session.complete(question))
         if isinstance(decision, Show) or decision.stale or not decision.reason:
             return decision

@@ -126,6 +126,12 @@ class Typist:
         assert isinstance(decision, Ask), decision  # nothing is known of a text just typed
         return decision
 
+    def asked(self, query: Query) -> Ask:
+        """What a client that asks for next edits at every key makes the session ask the model."""
+        decision = self.session.consider_edit(query)
+        assert isinstance(decision, Ask), decision
+        return decision
+
     def questions(self, query: Query) -> Iterator[Ask]:
         """What the session would ask the model now: for ghost text, then for the next edit."""
         for consider in (self.session.consider, self.session.consider_edit):

@@ -47,6 +47,8 @@ class Ask:
     #: Where the user is, if the question is about another place.
     origin: Query | None = None
     others: int = 0  # tells apart the states of the other documents; see ``memory.Results``
+    unfinished: bool = False  # the edit in progress goes on and stays out; see ``unfinished``
+    not_before_s: float = -math.inf  # by the clock: the keys have rested by then
 
     @property
     def asked_from(self) -> Query:
@@ -165,6 +167,6 @@ class Desk:
     def learn(self, ask: Ask, prediction: Prediction, took_ms: float) -> None:
         """Keep an answer: the text may come back to it."""
         task = ask.request.task
-        self.results.put(ask.request, prediction, ask.others)
+        self.results.put(ask.request, prediction, ask.others, ask.unfinished)
         known_ms = self._latency_ms.get(task, took_ms)
         self._latency_ms[task] = known_ms + _LATENCY_WEIGHT * (took_ms - known_ms)

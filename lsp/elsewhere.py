@@ -13,7 +13,8 @@ from ..model.gate import Eagerness
 from ..model.records import RecentEdit
 from . import requests
 from .decisions import Ask, Desk
-from .history import SHOWN_EDITS, if_accepted
+from .history import SHOWN_EDITS
+from .hunks import if_accepted
 from .places import OpenText, Place, find_places
 from .requests import Query
 from .spans import Span
@@ -50,7 +51,8 @@ def after(desk: Desk, query: Query, shown: Suggestion) -> World | None:
     start, end, new = shown.whole_lines()
     old, first = shown.text[start:end], shown.text.count("\n", 0, start)
     span = Span(first, tuple(old.split("\n")), tuple(new.split("\n")))
-    edits = desk.history.edits() + if_accepted(landed.path, span, shown.result.split("\n"))
+    edits = desk.history.edits(unfinished=True)
+    edits += if_accepted(landed.path, span, shown.result.split("\n"))
     return World(landed, edits[-SHOWN_EDITS:], shown)
 
 

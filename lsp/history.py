@@ -21,13 +21,12 @@ from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Literal
 
-from unidiff.patch import Hunk, Line, PatchedFile
+from unidiff.patch import Hunk, PatchedFile
 
-from ..model.histories import CONTEXT_LINES, apply_history, hunks_of, last_burst
 from ..model.records import RecentEdit
 from .documents import Extent, Splice
+from .hunks import as_shown, hunks_of_span, patch_of
 from .spans import NO_CHANGE, Span, key_of, on_top
-from .translate import without_surrogates
 
 #: What is at most this far apart, in lines and in seconds, is one edit.
 NEAR_LINES = 8
@@ -71,7 +70,7 @@ class Edit:
     shown: tuple[RecentEdit, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shown", _as_shown(self.path, self.hunks, self.accepted))
+        object.__setattr__(self, "shown", as_shown(self.path, self.hunks, self.accepted))
 
 
 @dataclass(slots=True)
@@ -176,8 +175,12 @@ class History:
 
     # --- what there is -----------------------------------------------------------------------
 
-    def edits(self, most: int = SHOWN_EDITS) -> tuple[RecentEdit, ...]:
-        """The last finished edits as a model is shown them, oldest first."""
+    def edits(self, most: int = SHOWN_EDITS, *, unfinished: bool = False) -> tuple[RecentEdit, ...]:
+        """The last finished edits as a model is shown them, oldest first.
+
+        Args:
+            unfinished: the edit in progress as well, which goes on all the same.
+        """
         now = self._clock()
         document = self._documents.get(self._typing)
         burst = document.burst if document else None
@@ -185,6 +188,8 @@ class History:
             self.flush(self._typing)
         self._forget(now)
         shown: list[RecentEdit] = []
+        if unfinished and document is not None and document.burst is not None:
+            shown += as_shown(document.path, self._in_progress(document), document.burst.accepted)
         for edit in reversed(self._edits):
             if len(shown) >= most:
                 break
@@ -197,7 +202,7 @@ class History:
         document = self._documents.get(uri)
         current = document.snapshot if document else 0
         return [
-            _patch(edit.path, hunk)
+            patch_of(edit.path, hunk)
             for edit in self._edits
             if edit.snapshot == current
             for hunk in edit.hunks
@@ -208,8 +213,15 @@ class History:
         document = self._documents.get(uri)
         if document is None or document.burst is None:
             return []
+        return [patch_of(document.path, hunk) for hunk in self._in_progress(document)]
+
+    def is_within_line(self, uri: str) -> bool:
+        """Is there an edit in progress, and does it change a single line so far?"""
+        document = self._documents.get(uri)
+        if document is None or document.burst is None:
+            return False
         span = document.burst.span.trimmed()
-        return [_patch(document.path, hunk) for hunk in _hunks(document.path, span, document.lines)]
+        return len(span.old) <= 1 and len(span.new) <= 1
 
     def snapshot(self, uri: str) -> tuple[str, ...]:
         """The lines that the document's edits start from."""
@@ -256,6 +268,11 @@ class History:
         return [span for span in trimmed if span.old or span.new][:most]
 
     # --- the edit in progress ----------------------------------------------------------------
+
+    @staticmethod
+    def _in_progress(document: _Document) -> tuple[Hunk, ...]:
+        assert document.burst is not None
+        return hunks_of_span(document.path, document.burst.span.trimmed(), document.lines)
 
     def _extend(
         self, uri: str, document: _Document, splice: Splice, now: float, accepted: bool
@@ -314,7 +331,7 @@ class History:
                 uri=uri,
                 path=document.path,
                 span=span,
-                hunks=_hunks(document.path, span, document.lines),
+                hunks=hunks_of_span(document.path, span, document.lines),
                 at_s=burst.last_s,
                 snapshot=document.snapshot,
                 accepted=burst.accepted,
@@ -389,49 +406,3 @@ def _is_scattered(splices: Sequence[Splice]) -> bool:
         places += abs(one.first - other.first) > NEAR_LINES
     longest = sum(len(line) for splice in splices for line in (*splice.removed, *splice.added))
     return places >= _BULK_PLACES or longest > _LONGEST
-
-
-# --- hunks -------------------------------------------------------------------------------------
-
-
-def if_accepted(path: str, span: Span, lines: Sequence[str]) -> tuple[RecentEdit, ...]:
-    """How a suggestion would look in the history, were it accepted. ``lines`` are those after."""
-    return _as_shown(path, _hunks(path, span.trimmed(), lines), accepted=True)
-
-
-def _as_shown(path: str, hunks: Iterable[Hunk], accepted: bool) -> tuple[RecentEdit, ...]:
-    """Hunks as a model is shown them."""
-    plain = (RecentEdit(path, hunk.target_start - 1, "".join(map(str, hunk))) for hunk in hunks)
-    return tuple(replace(last_burst(edit), accepted=accepted) for edit in plain)
-
-
-def _hunks(path: str, span: Span, lines: Sequence[str]) -> tuple[Hunk, ...]:
-    """The changes within a span, each with its context. ``lines`` are those after the span."""
-    top = max(0, span.first - CONTEXT_LINES)
-    above = tuple(lines[top : span.first])
-    below = tuple(lines[span.end : span.end + CONTEXT_LINES])
-    old = list(map(without_surrogates, (*above, *span.old, *below)))
-    new = list(map(without_surrogates, (*above, *span.new, *below)))
-    found = hunks_of(old, new)
-    if not found:
-        return ()
-    _, edits, _ = apply_history(path, old, found, len(found))
-    return tuple(_hunk(edit, top) for edit in edits)
-
-
-def _hunk(edit: RecentEdit, top: int) -> Hunk:
-    body = [(line[0], line[1:]) for line in edit.diff.split("\n")[:-1]]
-    removed = sum(kind != "+" for kind, _ in body)
-    added = sum(kind != "-" for kind, _ in body)
-    first = top + edit.line
-    # A range of no lines is named by the line above it.
-    hunk = Hunk(first + bool(removed), removed, first + bool(added), added)
-    for kind, text in body:
-        hunk.append(Line(f"{text}\n", kind))
-    return hunk
-
-
-def _patch(path: str, hunk: Hunk) -> PatchedFile:
-    patch = PatchedFile(source=f"a/{path}", target=f"b/{path}")
-    patch.append(hunk)
-    return patch

@@ -23,7 +23,7 @@ COOL_DOWN_S = 5.0
 #: between two alike, an insertion has several places that come to the same.
 _SLACK_LINES = 2
 
-Key = tuple[int, int, EditRequest, int]
+Key = tuple[int, int, EditRequest, int, bool]
 
 
 class Results:
@@ -32,20 +32,29 @@ class Results:
     def __init__(self) -> None:
         self._known: OrderedDict[Key, Prediction] = OrderedDict()
 
-    def get(self, request: EditRequest, others: int = 0) -> Prediction | None:
+    def get(
+        self, request: EditRequest, others: int = 0, unfinished: bool = False
+    ) -> Prediction | None:
         """The answer, if it is known. ``others`` tells apart the states of the documents that are
-        not asked about, where what was done in them matters."""
-        return self._known.get(key_of(request, others))
+        not asked about, where what was done in them matters, and ``unfinished`` questions that
+        leave out the edit in progress from those that show it."""
+        return self._known.get(key_of(request, others, unfinished))
 
-    def put(self, request: EditRequest, prediction: Prediction, others: int = 0) -> None:
-        key = key_of(request, others)
+    def put(
+        self,
+        request: EditRequest,
+        prediction: Prediction,
+        others: int = 0,
+        unfinished: bool = False,
+    ) -> None:
+        key = key_of(request, others, unfinished)
         self._known[key] = prediction
         self._known.move_to_end(key)
         while len(self._known) > CACHED_RESULTS:
             self._known.popitem(last=False)
 
 
-def key_of(request: EditRequest, others: int) -> Key:
+def key_of(request: EditRequest, others: int, unfinished: bool = False) -> Key:
     """What an answer belongs to: not the edits that led to the text, or each pause in typing would
     make it another question; nor, where a whole region is asked about, the cursor in it.
 
@@ -55,7 +64,7 @@ def key_of(request: EditRequest, others: int) -> Key:
     rest = replace(request, text="", edits=(), related=())
     if request.task == "next_edit":
         rest = replace(rest, cursor=0)
-    return len(request.text), hash(request.text), rest, others
+    return len(request.text), hash(request.text), rest, others, unfinished
 
 
 @dataclass(frozen=True, slots=True)

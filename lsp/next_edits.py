@@ -20,6 +20,7 @@ from .places import follows
 from .requests import Query
 from .suggestions import Suggestion
 from .touched import Touched, touched
+from .unfinished import Rhythm, rests_at_s
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.
 AFTER_EDIT_S = 10.0
@@ -39,6 +40,7 @@ class _State:
     foreseen_for: str = ""  # edit of this id, once it is accepted
     chain: tuple[_Text, str] | None = None  # what acceptance made of the text, and its chain
     accepted: Suggestion | None = None  # just now: an undo takes it back
+    rhythm: Rhythm = field(default_factory=Rhythm)
 
 
 class NextEdits:
@@ -124,6 +126,9 @@ class NextEdits:
            edit about other places that the last edit bears on.
         """
         desk = self._desk
+        last = desk.history.last_edit(query.uri)
+        if last is not None:
+            self._state(query.uri).rhythm.asked(last[0], desk.clock())
         refusal = desk.refusal(query)
         if refusal is not None:
             return refusal
@@ -150,13 +155,30 @@ class NextEdits:
         ask = Ask(query, request, delay_ms, "nothing known about this text yet", others=others)
         known, reason = self._known(ask, _which(query.text))
         if known is None:
-            return ask
+            return self._while_typing(ask) or ask
         decision = self._judge(ask, known, reason)
         if isinstance(decision, Abstain):
             desk.history.flush()
             world = World(query, desk.history.edits())
             return self._look_elsewhere(world, region, decision)
         return self._show(decision, query)
+
+    def _while_typing(self, ask: Ask) -> Decision | None:
+        """What is known, or to be asked, without the edit in progress; where that leads nowhere,
+        ``ask`` itself once the keys rest. None: nobody is typing."""
+        desk, query = self._desk, ask.query
+        now_s, rhythm = desk.clock(), self._state(query.uri).rhythm
+        until_s = rests_at_s(desk.history, rhythm, query, now_s)
+        if until_s is None:
+            return None
+        ask = replace(ask, unfinished=True)
+        known, reason = self._known(ask)
+        if known is None:
+            return ask
+        decision = self._judge(ask, known, reason)
+        if isinstance(decision, Show):
+            return self._show(decision, query)
+        return replace(ask, unfinished=False, not_before_s=until_s)
 
     def _look_elsewhere(self, world: World, near: tuple[int, int], nearly: Abstain) -> Decision:
         """What is known of the places that the last edit bears on, or which to ask about; the
@@ -175,11 +197,11 @@ class NextEdits:
     def _known(self, ask: Ask, key: _Text | None = None) -> tuple[Prediction | None, str]:
         """The answer to a question, where there is no need to ask it."""
         desk, foreseen = self._desk, self._state(ask.asked_from.uri).foreseen
-        known = foreseen.get(key or key_of(ask.request, ask.others))
+        known = foreseen.get(key or key_of(ask.request, ask.others, ask.unfinished))
         if known is not None:
             desk.results.put(ask.request, known, ask.others)
             return known, "computed beforehand"
-        return desk.results.get(ask.request, ask.others), "same text as before"
+        return desk.results.get(ask.request, ask.others, ask.unfinished), "same text as before"
 
     def settle(
         self,

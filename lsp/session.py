@@ -170,7 +170,7 @@ class Session:
     def complete(self, ask: Ask) -> Ask:
         """The question as the model gets it: it is really asked now."""
         task = ask.request.task
-        if task == "next_edit":  # typing has paused, or the cursor moved away: the edit is done
+        if task == "next_edit" and not ask.unfinished:  # typing has paused, or the cursor moved
             self.history.flush()
         same = ask.query.uri == ask.asked_from.uri
         related = self._desk.context.related(ask.asked_from if same else ask.query, task)

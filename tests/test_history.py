@@ -8,7 +8,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp import history as history_module
+from redraft.lsp import hunks as hunks_module
 from redraft.lsp.documents import Change, Document
 from redraft.lsp.history import (
     MAX_AGE_S,
@@ -21,6 +21,7 @@ from redraft.lsp.history import (
 )
 from redraft.lsp.translate import Position, Range
 from redraft.model.histories import Change as CommitChange
+from redraft.model.histories import Hunk as CommitHunk
 from redraft.model.histories import apply_history, hunks_of, last_burst
 from unidiff import PatchedFile, PatchSet
 
@@ -434,13 +435,13 @@ def test_the_history_is_bounded_in_count_characters_and_age() -> None:
 
 def test_a_keystroke_touches_no_line_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    hunks = history_module.hunks_of
+    hunks = hunks_module.hunks_of
 
-    def counting(old: list[str], new: list[str]) -> list[history_module.Hunk]:
+    def counting(old: list[str], new: list[str]) -> list[CommitHunk]:
         seen.append(len(old) + len(new))
-        return hunks(old, new)  # type: ignore[return-value]
+        return hunks(old, new)
 
-    monkeypatch.setattr(history_module, "hunks_of", counting)
+    monkeypatch.setattr(hunks_module, "hunks_of", counting)
     desk = Desk(a="x = 1\n" * 10_000)
     desk.type(5_000, 5, " + 2 * 3")
     assert seen == []  # no difference is searched while typing

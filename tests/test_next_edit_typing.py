@@ -1,0 +1,195 @@
+"""Asked at every key: the line being typed stays out of the history until it is finished."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from desk import URI, Desk
+from fakes import READY, rewrite
+from redraft.evals.replay_editor import Editor
+from redraft.evals.replay_model import ReplayPredictor
+from redraft.evals.simulated_time import run
+from redraft.evals.stream_format import Changed, Encountered, SetContent, TextEdit
+from redraft.lsp.app import create_server
+from redraft.lsp.decisions import Abstain, Ask, Show
+from redraft.lsp.handlers import HANDLERS
+from redraft.lsp.unfinished import REST_S
+from redraft.model.records import EditRequest, Prediction, RecentEdit
+
+KEY_S = 0.2
+CODE = "def area(r):\n    return 3 * r\n\n\ndef show(r):\n    print(area(r))\n"
+
+
+class Typing(Desk):
+    """Somebody types a key every fifth of a second, and the client asks at each."""
+
+    def __init__(self) -> None:
+        super().__init__(CODE)
+        self.cursor = self.text.index("):\n")
+        self.asked: Ask | None = None
+
+    def keys(self, text: str) -> Ask:
+        """What is asked behind the last of these keys."""
+        for key in text:
+            self.clock.now += KEY_S
+            self.type(key)
+            self.asked = self.ask_edit()
+        assert self.asked is not None
+        return self.asked
+
+    def answered(self, old: str = "", new: str = "", confidence: float = 0.9) -> Show | Abstain:
+        """The model's answer to the last question; without ``old``, that there is no edit."""
+        assert self.asked is not None
+        said = rewrite(self.asked.request, old, new, confidence=confidence)
+        if not old:
+            said = replace(said, candidates=())
+        return self.session.settle(self.asked, said, self.revision, 0.0, lambda: self.text)
+
+
+def diffs(ask: Ask) -> list[str]:
+    return [edit.diff.split("\n     ")[0] for edit in ask.request.edits]
+
+
+def test_while_a_line_is_typed_the_history_stays_as_it_is() -> None:
+    desk = Typing()
+    before = desk.keys(", ").request.edits
+    for key in "pi":
+        ask = desk.keys(key)
+        assert ask.unfinished
+        assert ask.request.edits == before
+    assert desk.session.history.in_progress(URI)
+
+
+def test_once_the_keys_rest_the_question_is_asked_again_with_the_edit() -> None:
+    desk = Typing()
+    desk.keys(", pi")
+    assert isinstance(desk.answered(), Abstain)
+    again = desk.consider_edit()
+    assert isinstance(again, Ask)
+    assert not again.unfinished
+    assert again.not_before_s == desk.clock.now + REST_S
+    desk.clock.now += REST_S
+    assert diffs(desk.ask_edit()) == ["-def area(r):\n+def area(r, pi):"]
+
+
+def test_an_edit_found_without_the_line_being_typed_is_shown_at_once() -> None:
+    desk = Typing()
+    desk.keys(", pi")
+    show = desk.answered("3 * r", "pi * r")
+    assert isinstance(show, Show)
+    assert desk.session.history.in_progress(URI)
+
+
+def test_what_was_found_without_the_edit_says_nothing_about_it() -> None:
+    desk = Typing()
+    desk.keys(", pi")
+    desk.answered()
+    desk.clock.now += REST_S
+    desk.asked = desk.ask_edit()
+    assert isinstance(desk.answered("area(r))", "area(r, 3))"), Show)
+
+
+def test_a_gesture_shows_the_model_the_line_as_it_is() -> None:
+    desk = Typing()
+    desk.keys(", pi")
+    ask = desk.ask_edit(invoked=True)
+    assert not ask.unfinished
+    assert diffs(ask) == ["-def area(r):\n+def area(r, pi):"]
+
+
+def test_a_cursor_that_leaves_the_line_finishes_it() -> None:
+    desk = Typing()
+    desk.keys(", pi")
+    ask = desk.ask_edit(cursor=desk.text.index("print"))
+    assert diffs(ask) == ["-def area(r):\n+def area(r, pi):"]
+
+
+def test_a_finished_line_is_in_the_history_while_the_next_is_typed() -> None:
+    desk = Typing()
+    desk.cursor = desk.text.index("\n\n\ndef show")
+    desk.keys(" * r")
+    desk.keys("\n")
+    ask = desk.keys("x = ")
+    assert ask.unfinished
+    [edit] = ask.request.edits
+    assert "-    return 3 * r\n+    return 3 * r * r\n+\n \n" in edit.diff
+
+
+def test_whoever_asks_at_pauses_only_shows_the_newest_edit_at_once() -> None:
+    desk = Typing()
+    for key in ", pi":
+        desk.clock.now += KEY_S
+        desk.type(key)
+    ask = desk.ask_edit()
+    assert not ask.unfinished
+    assert diffs(ask) == ["-def area(r):\n+def area(r, pi):"]
+
+
+def test_what_is_computed_ahead_knows_the_line_being_typed() -> None:
+    desk = Typing()
+    desk.keys(", pi")
+    show = desk.answered("3 * r", "pi * r")
+    assert isinstance(show, Show)
+    ahead = desk.session.follow_up(desk.query(), show.suggestion)
+    assert ahead is not None
+    assert [edit.diff.count("+") for edit in ahead.request.edits][-2:] == [1, 1]
+    assert any("+def area(r, pi):" in edit.diff for edit in ahead.request.edits)
+
+
+def test_ghost_text_keeps_the_history_too() -> None:
+    desk = Typing()
+    before: tuple[RecentEdit, ...] = desk.keys(", ").request.edits
+    desk.keys("pi")
+    assert desk.session.complete(desk.ask(invoked=True)).request.edits == before
+
+
+# --- the whole server, in simulated time ---------------------------------------------------------
+
+
+def typed(text: str, latency_ms: float) -> tuple[list[EditRequest], list[dict[str, Any]]]:
+    """``text`` typed as another parameter, with a question at every key: what the model was asked,
+    and what the client was answered. The model knows what follows once it sees the whole edit."""
+    asked: list[EditRequest] = []
+
+    def model(request: EditRequest) -> Prediction:
+        asked.append(request)
+        seen = any(f"+def area(r{text}):" in edit.diff for edit in request.edits)
+        return rewrite(request, "area(r))", "area(r, 3))" if seen else "area(r))", confidence=0.95)
+
+    async def session() -> list[dict[str, Any]]:
+        clock = asyncio.get_running_loop().time
+        server = create_server(
+            ReplayPredictor(model, READY, latency_ms), clock=clock, background=False
+        )
+        editor = Editor(server)
+        await editor.begin()
+        editor.tell(Encountered(0, 1, "a.py"))
+        editor.tell(SetContent(0, 1, None, CODE))
+        place = {"textDocument": {"uri": editor.uri(1)}, "position": {"line": 0, "character": 0}}
+        answers = []
+        for count, key in enumerate(text):
+            await asyncio.sleep(KEY_S)
+            at = CODE.index("):") + count
+            editor.tell(Changed(0, 1, None, (TextEdit(at, at, key),)))
+            place["position"] = {"line": 0, "character": at + 1}
+            answers.append(asyncio.ensure_future(HANDLERS["redraft/nextEdit"](server, {**place})))
+            await asyncio.sleep(0)
+        found = await asyncio.gather(*answers, return_exceptions=True)
+        return [each for each in found if isinstance(each, dict)]
+
+    return asked, run(session())
+
+
+@pytest.mark.parametrize("latency_ms", [30.0, 400.0])
+def test_asked_at_every_key_the_newest_edit_is_answered_when_the_keys_rest(
+    latency_ms: float,
+) -> None:
+    asked, answers = typed(", pi, e", latency_ms)
+    texts = [edit["text"] for answer in answers for edit in answer["edits"]]
+    assert texts == ["    print(area(r, 3))"]
+    *before, last = [request.edits for request in asked]
+    assert len(set(before)) == 1  # typing changed nothing
+    assert "+def area(r, pi, e):" in last[-1].diff
