@@ -165,6 +165,8 @@ class RedraftProtocol(LanguageServerProtocol):
             if future is not None:  # else it was answered already: no reason for a warning
                 self._handle_cancel_notification(id_)
             return
+        if method_name == types.SET_TRACE:
+            return  # nothing is traced to the client: the log is where things are told
         super()._handle_notification(method_name, params)
 
     def get_message_type(self, method: str) -> type[Any] | None:  # type: ignore[override]

@@ -98,6 +98,7 @@ def test_a_client_gets_what_it_asks_for_and_no_popup(name: str, tmp_path: Path) 
     with lsp_process(tmp_path, *model["answers"], **script) as client:
         play(client, told["steps"])
         assert client.popups() == []
+    assert "unknown method" not in outcomes.read_text()
     if told["outcomes"] is not None:
         wanted = [f"suggestion {outcome}" for outcome in told["outcomes"]]
         assert [line for line in outcomes.read_text().splitlines() if "redraft-" in line] == wanted
