@@ -130,14 +130,16 @@ def _write(
     on_step: StepCallback | None,
 ) -> Denoised:
     infill = request.task == "infill"
+    plan = plan or plan_for(request.quality, request.temperature, request.top_p)
     brief = Brief(
         config=model.backend.config,
         vocab_bytes=model.tokenizer.vocab_bytes,
-        plan=plan or plan_for(request.quality, request.temperature, request.top_p),
+        plan=plan,
         limits=Limits(
             max_tokens=request.max_tokens,
             min_tokens=request.min_tokens,
             max_lines=request.max_lines if infill else None,
+            line_above=plan.line_above if infill else 0.0,
             stop=request.stop if infill else (),
             forced=prompt.forced,
         ),

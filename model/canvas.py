@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .backend import CanvasOutput, CausalOutput, IntArray
 from .drafting import Pace, continuation
-from .drawing import confidence, decode, goes_round, pieces, sample, softmax
+from .drawing import confidence, decode, goes_round, pieces, sample, softmax, sure_part
 from .plan import Brief, Draft
 from .records import CanvasState, Finish
 
@@ -61,6 +61,7 @@ class Answer:
         self._constrained = brief.constraint is not None
         self._canvas_pace, self._copy_pace = Pace(), Pace()
         self._forced = brief.limits.forced.encode("utf-8", "replace")
+        self._sure: int | None = None  # bytes before the first line too unlikely to show
         self._clear()
 
     # -- what the next step needs -----------------------------------------------------------
@@ -244,10 +245,11 @@ class Answer:
         """The finished answer."""
         assert self.finish is not None, "an unfinished answer has no draft"
         tokens = self._written()
-        probabilities = [*self._settled_p, *self._p[: len(tokens) - len(self._settled)]]
+        probabilities = self._probabilities(tokens)
         written = self._bytes(tokens)
-        cut, _ = self._cut(written)
-        used = self._tokens_up_to(tokens, cut)
+        cut, why = self._cut(written)
+        # The break before an unlikely line is not held against the lines above it.
+        used = self._tokens_up_to(tokens, cut - 1 if cut and why == "unsure" else cut)
         return Draft(
             text=decode(written if cut is None else written[:cut]),
             token_ids=tuple(tokens[:used]),
@@ -511,6 +513,12 @@ class Answer:
 
     def _finish(self) -> Finish | None:
         written = self._written()
+        self._sure = sure_part(
+            [self.brief.vocab_bytes[token] for token in written],
+            self._probabilities(written),
+            len(self._forced),
+            self.brief.limits.line_above,
+        )
         _, reason = self._cut(self._bytes(written))
         if reason is not None:
             return reason
@@ -524,13 +532,19 @@ class Answer:
         """All tokens placed without a gap from the answer's beginning, END included."""
         return [*self._settled, *self.prefix()]
 
+    def _probabilities(self, written: Seq[int]) -> list[float]:
+        return [*self._settled_p, *self._p[: len(written) - len(self._settled)]]
+
     def _bytes(self, tokens: Seq[int]) -> bytes:
         return b"".join(self.brief.vocab_bytes[token] for token in tokens)
 
     def _cut(self, written: bytes) -> tuple[int | None, Finish | None]:
-        """Where a stop string or the line limit cuts ``written``, in bytes, and which of them."""
+        """Where a stop string, the line limit or the first unlikely line cuts ``written``, in
+        bytes, and which of them."""
         limits, skip = self.brief.limits, len(self._forced)
         cuts: list[tuple[int, Finish]] = []
+        if self._sure is not None:
+            cuts.append((self._sure, "unsure"))
         for stop in limits.stop:
             found = written.find(stop.encode("utf-8", "replace"), skip)
             if stop and found >= 0:

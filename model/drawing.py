@@ -78,6 +78,29 @@ def pieces(tokens: Seq[bytes | None], skip: int, cut: int | None) -> list[str | 
     return pieces
 
 
+def sure_part(tokens: Seq[bytes], probabilities: Seq[float], skip: int, least: float) -> int | None:
+    """Where the lines end that are likely enough, in bytes: before the first line break that,
+    with the line it begins, is less likely than ``least``. None: all are.
+
+    A line that is still being written counts with what there is of it: it only gets less likely.
+    The first line that is not blank always stays; the bytes before ``skip`` are not the model's.
+    """
+    if least <= 0:
+        return None
+    at, text = 0, b""
+    broken: int | None = None  # where the line break stands that began the line
+    chance = 1.0
+    for data, probability in zip(tokens, probabilities, strict=True):
+        if b"\n" in data and text[skip:].strip():
+            broken, chance = at + data.index(b"\n"), 1.0
+        chance *= probability
+        if broken is not None and chance < least:
+            return broken
+        text += data
+        at += len(data)
+    return None
+
+
 #: The same tokens so often in a row, and so many of them: the model has lost its way and would go
 #: on until the limit. Lists of zeros and the like stay below.
 _TURNS, _CIRCLE_TOKENS, _LONGEST_TURN = 3, 24, 16

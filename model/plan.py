@@ -39,6 +39,7 @@ class Plan:
     copies: bool = True  # the same of drafts copied from Brief.source
     draft_above: float = 0.3  # a guess this sure is worth judging, where the causal pass does
     accept_above: float = 1.0  # causal probability a draft needs, as a share of the likeliest's
+    line_above: float = 0.3  # an infill's further lines end before the first less likely than this
     temperature: float = 0.0
     top_p: float = 1.0
 
@@ -50,6 +51,7 @@ class Limits:
     max_tokens: int
     min_tokens: int = 0
     max_lines: int | None = None
+    line_above: float = 0.0  # a line after the first has to be this likely; 0: any
     stop: tuple[str, ...] = ()
     forced: str = ""  # what the answer begins with that is not part of the shown text
 

@@ -13,7 +13,8 @@ from typing import Literal, Protocol
 
 Task = Literal["infill", "next_edit"]
 Quality = Literal["low", "medium", "high"]
-Finish = Literal["end", "length", "stop"]
+#: Why an answer ends: the model ended it, a limit, a stop string, or the next line is too unlikely.
+Finish = Literal["end", "length", "stop", "unsure"]
 #: Who thought of a candidate: the model, a recent edit that is repeated, or both alike.
 Source = Literal["model", "repeat", "both"]
 

@@ -20,6 +20,7 @@ from .records import (
     CanvasState,
     Confidence,
     EditRequest,
+    Finish,
     ModelStatus,
     Prediction,
     RecentEdit,
@@ -351,7 +352,7 @@ def _read_candidate(data: object, where: str) -> Candidate:
         confidence=fields.object("confidence", _read_confidence),
         tokens=fields.integer("tokens", 0),
         steps=fields.integer("steps", 0),
-        finish=fields.one_of("finish", ("end", "length", "stop")),
+        finish=fields.one_of("finish", get_args(Finish)),
         source=fields.one_of("source", get_args(Source), "model"),
     )
 

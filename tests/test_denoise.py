@@ -38,6 +38,7 @@ from redraft.model.denoise import (
     plan_for,
 )
 from redraft.model.drafting import continuation
+from redraft.model.drawing import sure_part
 from redraft.model.records import CanvasState
 
 PROMPT = ids("def f(x):\n    ")
@@ -614,6 +615,53 @@ def test_judged_answers_end_at_the_token_and_line_limits() -> None:
     assert (lines.text, lines.finish) == ("ab\ncd", "length")
     tokens, _, _ = judged(script, Judge("ab\ncd\nef"), limits=Limits(4))
     assert (tokens.text, tokens.finish) == ("ab\nc", "length")
+
+
+# --- lines too unlikely to show ----------------------------------------------------------------
+
+
+def test_a_line_too_unlikely_is_left_out_and_not_finished() -> None:
+    """0.8 for the break and each letter: below 0.3 with the sixth token of the second line."""
+    limits = Limits(max_tokens=60, line_above=0.3)
+    judge = Judge("abc\n" + "d" * 40, p=0.8)
+    draft, sequence, _ = judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)
+    assert (draft.text, draft.finish) == ("abc", "unsure")
+    assert draft.token_ids == tuple(ids("abc"))
+    assert draft.confidence.mean == pytest.approx(0.8, rel=1e-2)
+    assert len(sequence.log) == 3 + 6  # the rest of the line was never written
+
+
+def test_likely_lines_stay_and_the_unlikely_one_ends_the_answer_on_canvases_too() -> None:
+    limits = Limits(max_tokens=60, line_above=0.3)
+    draft, _, states = write(
+        Script(ids("ab\ncd\nef"), lambda p, w: 0.95 if p < 5 else 0.5),
+        LEFTMOST_FIRST,
+        limits=limits,
+    )
+    assert (draft.text, draft.finish) == ("ab\ncd", "unsure")
+    assert states[-1].show() == "ab\ncd"
+
+
+@pytest.mark.parametrize(
+    ("text", "sure", "cut"),
+    [
+        ("abc", [0.1, 0.1, 0.1], None),  # the first line is the gate's to judge
+        ("\nab", [0.1, 0.1, 0.1], None),  # and so it is after a blank one
+        ("ab\n", [0.9, 0.9, 0.2], 2),
+        ("ab\ncd", [0.9, 0.9, 0.9, 0.9, 0.9], None),
+        ("ab\ncd\ne", [0.9, 0.9, 0.9, 0.9, 0.9, 0.2, 0.9], 5),
+    ],
+)
+def test_the_sure_part_ends_before_the_first_unlikely_line(
+    text: str, sure: list[float], cut: int | None
+) -> None:
+    tokens = [char.encode() for char in text]
+    assert sure_part(tokens, sure, 0, 0.3) == cut
+    assert sure_part(tokens, sure, 0, 0.0) is None
+
+
+def test_the_forced_beginning_is_no_line_of_the_models() -> None:
+    assert sure_part([b"wo\n", b"\n", b"a"], [1.0, 0.1, 0.1], 3, 0.3) is None
 
 
 @pytest.mark.parametrize("plan", [PLAIN, AUTOREGRESSIVE, LEFTMOST_FIRST])

@@ -23,7 +23,7 @@ from redraft.model.records import (
 from .markers import Middle, Rewrite, Unknown
 from .regions import edit_request, rewrite, unix
 
-FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length"}
+FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length", "unsure": "stop"}
 
 #: Name shown to the model where the client does not say which file it is.
 NO_PATH = "untitled"

@@ -27,7 +27,7 @@ from .regions import related_file
 MAX_STOPS = 16
 
 #: How a prediction ended, as llama.cpp calls it.
-STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit"}
+STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "unsure": "eos"}
 
 routes = web.RouteTableDef()
 
