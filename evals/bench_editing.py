@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from redraft.lsp.bench import Typist, code_lines
-from redraft.lsp.decisions import Ask
-from redraft.lsp.edit_rules import refuse_syntax
-from redraft.lsp.suggestions import Suggestion
 from redraft.model.answering import Model
+from redraft.model.edit_rules import refuse_syntax
 from redraft.model.engine import Engine
-from redraft.model.records import Candidate, EditRequest, Prediction, Task
+from redraft.model.records import EditRequest, Task
+from redraft.model.replacement import Replacement
 
 from .spread import Spread
 
@@ -144,7 +143,8 @@ async def _press(typist: Typist, engine: Engine, key: str, way: Way) -> _Key:
     said = await engine.predict(request)
     began = time.perf_counter()
     for candidate in said.candidates:
-        refuse_syntax(_suggestion(question, candidate, said), request.path, request.language)
+        made = Replacement(request.text, candidate.start, candidate.end, candidate.text)
+        refuse_syntax(made, request.path, request.language)
     parse_ms = 1000 * (time.perf_counter() - began)
     stages = {
         "context_ms": context_ms,
@@ -158,15 +158,6 @@ async def _press(typist: Typist, engine: Engine, key: str, way: Way) -> _Key:
 
 
 _OF_ENGINE = ("queue_ms", "prompt_ms", "prefill_ms", "denoise_ms")
-
-
-def _suggestion(question: Ask, candidate: Candidate, said: Prediction) -> Suggestion:
-    query, request = question.query, question.request
-    return Suggestion(
-        *("", query.uri, request.task, query.text, query.cursor),
-        *(candidate.start, candidate.end, candidate.text),
-        *(candidate.confidence.mean, said.model),
-    )
 
 
 async def _overtaken(typist: Typist, engine: Engine, task: Task) -> float:

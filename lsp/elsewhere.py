@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from ..model.gate import Eagerness
 from ..model.records import RecentEdit
+from ..model.spans import Span
 from . import requests
 from .decisions import Ask, Desk
 from .history import SHOWN_EDITS
 from .hunks import if_accepted
 from .places import OpenText, Place, find_places
 from .requests import Query
-from .spans import Span
 from .suggestions import Suggestion
 from .touched import Touched, touched, written
 

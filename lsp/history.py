@@ -24,9 +24,9 @@ from typing import Literal
 from unidiff.patch import Hunk, PatchedFile
 
 from ..model.records import RecentEdit
+from ..model.spans import NO_CHANGE, Span, key_of, on_top
 from .documents import Extent, Splice
 from .hunks import as_shown, hunks_of_span, patch_of
-from .spans import NO_CHANGE, Span, key_of, on_top
 
 #: What is at most this far apart, in lines and in seconds, is one edit.
 NEAR_LINES = 8

@@ -13,7 +13,7 @@ from unidiff.patch import Hunk, Line, PatchedFile
 
 from ..model.histories import CONTEXT_LINES, apply_history, hunks_of, last_burst
 from ..model.records import RecentEdit
-from .spans import Span
+from ..model.spans import Span
 from .translate import without_surrogates
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..model import edit_rules
 from ..model.gate import sureness, unsure
 from ..model.records import Candidate, Prediction
-from . import edit_rules, elsewhere, requests
+from . import elsewhere, requests
 from .decisions import Abstain, Ask, Decision, Desk, Show
 from .elsewhere import World
 from .history import Happening
@@ -306,9 +307,9 @@ class NextEdits:
 
     def _objection(self, query: Query, suggestion: Suggestion) -> str:
         desk = self._desk
-        last = desk.history.last_edit(query.uri)
+        last, done = desk.history.last_edit(query.uri), desk.history.just_done(query.uri)
         refused = edit_rules.refuse_edit(
-            suggestion, desk.history.just_done(query.uri), query.line, last[1] if last else None
+            suggestion.edit, done, query.line, last[1] if last else None
         )
         if refused:
             return refused
@@ -317,7 +318,7 @@ class NextEdits:
             return too_unsure
         if desk.rejections.know(suggestion):
             return "this edit was rejected before"
-        return edit_rules.refuse_syntax(suggestion, query.path, query.language)
+        return edit_rules.refuse_syntax(suggestion.edit, query.path, query.language)
 
     def _suggestion(self, ask: Ask, candidate: Candidate, prediction: Prediction) -> Suggestion:
         query, origin = ask.query, ask.asked_from

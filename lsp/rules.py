@@ -5,29 +5,15 @@ Pure functions of texts and settings. Each returns its reason, "" when it has no
 
 from __future__ import annotations
 
-import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from ..model.edit_rules import refuse_writing
 from .settings import LspSettings
-
-#: Markers of prompts and of weights' vocabularies; the model must write none of them.
-_SPECIAL = re.compile(
-    r"<\|[\w.\- ]{1,40}\|>|<｜[^｜\n]{1,40}｜>|<\[fim-\w+\]>"
-    r"|<(?:fim_\w+|empty_output|file_sep|filename|repo_name|reponame|gh_stars"
-    r"|issue_(?:start|comment|closed)|jupyter_\w+)>"
-)
 
 #: Characters on either side of the cursor that show how dense a text is. Counting through all of a
 #: large file at each keystroke would be the most expensive thing the server does.
 _AROUND = 20_000
-
-#: Something said three times running, or a short thing four times: weights that have lost their way
-#: go round in circles until the tokens run out.
-_CIRCLE = re.compile(
-    r"(?P<long>.{16,80}?)(?P=long){2,}|(?P<short>.{1,15}?)(?P=short){3,}", re.DOTALL
-)
-_CIRCLE_CHARS, _CIRCLE_TURNS = 40, 16  # what is below both, such as "0, 0, 0, 0", may be meant
 
 _CLOSERS = frozenset(")]}>\"'`")
 
@@ -92,35 +78,11 @@ def refuse_completion(completion: str, text: str, cursor: int) -> str:
     return refuse_writing(completion, text)
 
 
-def refuse_writing(written: str, text: str) -> str:
-    """Why nobody wants ``written`` anywhere in ``text``."""
-    leaked = _SPECIAL.search(written)
-    if leaked is not None and leaked[0] not in text:
-        return f"the answer held the special token {leaked[0]}"
-    if "\ufffd" in written and "\ufffd" not in text:
-        return "the answer held half a character"
-    if _goes_round(written, text):
-        return "the answer went round in circles"
-    return ""
-
-
 def tidied(completion: str, text: str, cursor: int) -> str:
     """``completion`` without blank space at its end, where the line ends there anyway: a line end
     that nobody sees in a ghost would be in the file after Tab.
     """
     return completion if line_after(text, cursor).strip() else completion.rstrip()
-
-
-def _goes_round(completion: str, text: str) -> bool:
-    """Does it say the same again and again, where the file itself does not?"""
-    for circle in _CIRCLE.finditer(completion):
-        said = circle["long"] or circle["short"]
-        telling = any(char.isalnum() for char in said)  # a ruler of dashes is no circle
-        length = len(circle[0])
-        lost = length >= _CIRCLE_CHARS or length >= _CIRCLE_TURNS * len(said)
-        if lost and telling and 2 * said not in text:
-            return True
-    return False
 
 
 def _repeats(completion: str, text: str, cursor: int) -> bool:

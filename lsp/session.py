@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ..model.edit_rules import undoes
 from ..model.gate import sureness, unsure
 from ..model.records import Candidate, Prediction
-from . import edit_rules, requests, rules
+from . import requests, rules
 from .decisions import Abstain, Ask, Decision, Desk, Show
 from .documents import Splice
 from .history import History
@@ -263,7 +264,7 @@ class Session:
         if self._desk.rejections.know(suggestion):
             return "this text was rejected here before"
         just_done = [] if query.invoked else self.history.just_done(query.uri)
-        if edit_rules.undoes(suggestion, just_done):
+        if undoes(suggestion.edit, just_done):
             return "it would write what was just deleted"
         return ""
 

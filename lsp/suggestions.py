@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..model.records import Task
+from ..model.replacement import Replacement
 from ..model.syntax import common_head, common_tail
 
 #: How the document got to where a suggestion still holds.
@@ -35,9 +36,14 @@ class Suggestion:
     origin: tuple[str, int] | None = field(default=None, compare=False)
 
     @property
+    def edit(self) -> Replacement:
+        """What it does, whoever asked and whoever made it."""
+        return Replacement(self.text, self.start, self.end, self.replacement)
+
+    @property
     def result(self) -> str:
         """The document with the suggestion accepted."""
-        return self.text[: self.start] + self.replacement + self.text[self.end :]
+        return self.edit.result
 
     @property
     def landing(self) -> int:
@@ -48,9 +54,7 @@ class Suggestion:
     @property
     def lines(self) -> tuple[int, int]:
         """The 0-based lines [first, last) of the document that it touches."""
-        least = self.least()
-        first = self.text.count("\n", 0, least.start)
-        return first, first + self.text.count("\n", least.start, least.end) + 1
+        return self.edit.lines
 
     def is_again(self, other: Suggestion) -> bool:
         """Is it the same as another, asked for anew? A next edit is, wherever the cursor is."""
@@ -60,31 +64,16 @@ class Suggestion:
 
     def least(self) -> Suggestion:
         """The same without characters that stay at either end."""
-        old, new = self.text[self.start : self.end], self.replacement
-        head = common_head(old, new)
-        old, new = old[head:], new[head:]
-        tail = common_tail(old, new, min(len(old), len(new)))
-        start, end = self.start + head, self.end - tail
-        return replace(self, start=start, end=end, replacement=new[: len(new) - tail])
+        least = self.edit.least()
+        return replace(self, start=least.start, end=least.end, replacement=least.new)
 
     def whole_lines(self) -> tuple[int, int, str]:
-        """What it does to lines: where the first of them starts, where the last one ends before its
-        newline, and the lines that come there instead. Lines that stay are left out."""
-        least = self.least()
-        start = self.text.rfind("\n", 0, least.start) + 1
-        end = self.text.find("\n", least.end)
-        end = len(self.text) if end < 0 else end
-        before, after = self.text[start : least.start], self.text[least.end : end]
-        return start, end, before + least.replacement + after
+        """See :meth:`Replacement.whole_lines`."""
+        return self.edit.whole_lines()
 
     def shape(self) -> tuple[int, int, str]:
-        """The same as :meth:`whole_lines`, but lines that come or go as a whole touch no other."""
-        least = self.least()
-        starts = least.start == 0 or self.text[least.start - 1] == "\n"
-        old, new = self.text[least.start : least.end], least.replacement
-        if starts and all(part == "" or part.endswith("\n") for part in (old, new)):
-            return least.start, least.end, new
-        return self.whole_lines()
+        """See :meth:`Replacement.shape`."""
+        return self.edit.shape()
 
     # --- ghost text ------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 Then the prompt leaves that line's own edit out of the history, as training rows of lines being
 typed do: with it, each key would change the middle of the prompt, and half of it would be computed
-again for every key. Where that question finds nothing and the keys pause, the edit is finished and the
-question asked again with it. Pure; knows nothing of the model.
+again for every key. Where that question finds nothing and the keys pause, the edit is finished and
+the question asked again with it. Pure; knows nothing of the model.
 """
 
 from __future__ import annotations

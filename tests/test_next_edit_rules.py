@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.lsp.documents import Change, Document
-from redraft.lsp.edit_rules import FAR_IMPORTS, FAR_LINES, refuse_edit, refuse_syntax, undoes
 from redraft.lsp.memory import Rejections
-from redraft.lsp.spans import Span
 from redraft.lsp.suggestions import Suggestion
+from redraft.model.edit_rules import FAR_IMPORTS, FAR_LINES, refuse_edit, refuse_syntax, undoes
+from redraft.model.spans import Span
 
 URI = "file:///w/a.py"
 CODE = "def area(r, pi):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
@@ -24,7 +24,7 @@ def edit(text: str, old: str, new: str) -> Suggestion:
 
 
 def refused(text: str, old: str, new: str, *done: Span, cursor: int = 0, last: int = 0) -> str:
-    return refuse_edit(edit(text, old, new), done, cursor, last)
+    return refuse_edit(edit(text, old, new).edit, done, cursor, last)
 
 
 # --- no use ------------------------------------------------------------------------------------
@@ -106,18 +106,18 @@ DELETED = Span(2, ("    scale = factor * rate",), ())
 def test_an_edit_that_takes_back_what_the_user_did(
     done: Span, old: str, new: str, expected: bool
 ) -> None:
-    assert undoes(edit(CODE, old, new), [done]) is expected
+    assert undoes(edit(CODE, old, new).edit, [done]) is expected
 
 
 def test_a_line_just_typed_is_not_deleted_where_its_neighbour_begins_alike() -> None:
     text = "log(a)\nlog(b)\nlog(c)\n"
     typed = Span(1, (), ("log(b)",))
-    assert undoes(edit(text, "log(b)\nlog(c)", "log(c)"), [typed])
+    assert undoes(edit(text, "log(b)\nlog(c)", "log(c)").edit, [typed])
 
 
 def test_a_bracket_too_many_may_be_removed() -> None:
     typed = Span(0, (), ("print(x))",))
-    assert not undoes(edit("print(x))\n", "x))", "x)"), [typed])
+    assert not undoes(edit("print(x))\n", "x))", "x)").edit, [typed])
 
 
 def test_reversal_is_told_by_the_reason() -> None:
@@ -128,7 +128,7 @@ def test_reversal_is_told_by_the_reason() -> None:
 
 
 def syntax(text: str, old: str, new: str, path: str = "a.py", language: str = "python") -> str:
-    return refuse_syntax(edit(text, old, new), path, language)
+    return refuse_syntax(edit(text, old, new).edit, path, language)
 
 
 def test_an_edit_that_adds_syntax_errors_is_refused() -> None:
@@ -267,5 +267,5 @@ def test_random_documents_never_break_the_rules() -> None:
         first = rng.randrange(count)
         lines = text.split("\n")[first : first + rng.randint(0, 3)]
         done = [Span(first, tuple(rng.choices(["a", ""], k=rng.randint(0, 2))), tuple(lines))]
-        assert isinstance(refuse_edit(made, done, rng.randrange(count), None), str)
-        assert isinstance(refuse_syntax(made, "a.py", "python"), str)
+        assert isinstance(refuse_edit(made.edit, done, rng.randrange(count), None), str)
+        assert isinstance(refuse_syntax(made.edit, "a.py", "python"), str)

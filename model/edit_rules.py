@@ -1,4 +1,4 @@
-"""Which predicted edits are never shown.
+"""Which predicted edits are never shown, by the language server and over HTTP alike.
 
 Pure functions of texts and of what the user did; each returns its reason, "" when it has no
 objection. Knows nothing of thresholds, of time, or of what was shown before.
@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from ..model.syntax import Syntax, common_head, common_tail, count_errors, language_of, parse
-from . import rules
+from .replacement import Replacement
 from .spans import Span
-from .suggestions import Suggestion
+from .syntax import Syntax, common_head, common_tail, count_errors, language_of, parse
 
 #: Lines from the cursor and from the last edit beyond which an edit would come out of the blue.
 FAR_LINES = 40
@@ -28,6 +27,20 @@ _IMPORT = re.compile(
     r"|export\b.*\bfrom\s|package\s+[\w.]+;?\s*$)"
 )
 
+#: Markers of prompts and of weights' vocabularies; the model must write none of them.
+_SPECIAL = re.compile(
+    r"<\|[\w.\- ]{1,40}\|>|<｜[^｜\n]{1,40}｜>|<\[fim-\w+\]>"
+    r"|<(?:fim_\w+|empty_output|file_sep|filename|repo_name|reponame|gh_stars"
+    r"|issue_(?:start|comment|closed)|jupyter_\w+)>"
+)
+
+#: Something said three times running, or a short thing four times: weights that have lost their way
+#: go round in circles until the tokens run out.
+_CIRCLE = re.compile(
+    r"(?P<long>.{16,80}?)(?P=long){2,}|(?P<short>.{1,15}?)(?P=short){3,}", re.DOTALL
+)
+_CIRCLE_CHARS, _CIRCLE_TURNS = 40, 16  # what is below both, such as "0, 0, 0, 0", may be meant
+
 # A file longer than this is parsed around the edit alone, from a line to a line that begin at the
 # margin: 100,000 characters take a few milliseconds.
 _WHOLE_CHARS = 100_000
@@ -36,26 +49,26 @@ _NEARBY_LINES = 5  # where errors in the file as it is excuse errors in the edit
 
 
 def refuse_edit(
-    suggestion: Suggestion, just_done: Iterable[Span], cursor_line: int, last_edit: int | None
+    edit: Replacement, just_done: Iterable[Span], cursor_line: int, last_edit: int | None
 ) -> str:
     """Why an edit would never please anyone; the parse check apart, which costs more.
 
     Args:
-        just_done: the user's last edits, at their places in the suggestion's text.
+        just_done: the user's last edits, at their places in the edit's text.
         cursor_line, last_edit: 0-based lines.
     """
-    start, end, new = suggestion.whole_lines()
-    old = suggestion.text[start:end]
+    start, end, new = edit.whole_lines()
+    old = edit.text[start:end]
     if old == new:
         return "it would change nothing"
     if old.split() == new.split() or "".join(old.split()) == "".join(new.split()):
         return "it would change only white space"
-    refused = rules.refuse_writing(suggestion.least().replacement, suggestion.text)
+    refused = refuse_writing(edit.least().new, edit.text)
     if refused:
         return refused
-    if undoes(suggestion, just_done):
+    if undoes(edit, just_done):
         return "it would undo what was just typed"
-    first, last = suggestion.lines
+    first, last = edit.lines
     away = _distance(cursor_line, first, last)
     if away > FAR_LINES and (last_edit is None or _distance(last_edit, first, last) > FAR_LINES):
         return f"it is {away} lines away from the cursor and from any edit"
@@ -73,13 +86,40 @@ def _only_imports(old: Sequence[str], new: Sequence[str]) -> bool:
     return bool(changed) and all(map(_IMPORT.match, changed))
 
 
+# --- what is written ---------------------------------------------------------------------------
+
+
+def refuse_writing(written: str, text: str) -> str:
+    """Why nobody wants ``written`` anywhere in ``text``."""
+    leaked = _SPECIAL.search(written)
+    if leaked is not None and leaked[0] not in text:
+        return f"the answer held the special token {leaked[0]}"
+    if "\ufffd" in written and "\ufffd" not in text:
+        return "the answer held half a character"
+    if _goes_round(written, text):
+        return "the answer went round in circles"
+    return ""
+
+
+def _goes_round(completion: str, text: str) -> bool:
+    """Does it say the same again and again, where the file itself does not?"""
+    for circle in _CIRCLE.finditer(completion):
+        said = circle["long"] or circle["short"]
+        telling = any(char.isalnum() for char in said)  # a ruler of dashes is no circle
+        length = len(circle[0])
+        lost = length >= _CIRCLE_CHARS or length >= _CIRCLE_TURNS * len(said)
+        if lost and telling and 2 * said not in text:
+            return True
+    return False
+
+
 # --- reversal ----------------------------------------------------------------------------------
 
 
-def undoes(suggestion: Suggestion, just_done: Iterable[Span]) -> bool:
+def undoes(edit: Replacement, just_done: Iterable[Span]) -> bool:
     """Does it take back what the user did, as a whole or a part of what they typed or deleted?"""
-    least, result = suggestion.least(), suggestion.result
-    text, gone, back = least.text, least.text[least.start : least.end], least.replacement.strip()
+    least, result = edit.least(), edit.result
+    text, gone, back = least.text, least.text[least.start : least.end], least.new.strip()
     for span in just_done:
         at, before, after = _characters(span, text)
         end = at + len(after)
@@ -89,14 +129,14 @@ def undoes(suggestion: Suggestion, just_done: Iterable[Span]) -> bool:
         if inside and _same(gone, after) and _same(back, before):
             return True
         telling = any(char.isalnum() for char in gone)  # a bracket too many may well go
-        if not least.replacement and telling and _slides_into(least, at, end):
+        if not least.new and telling and _slides_into(least, at, end):
             return True  # deletes some of what was typed
         if not gone and not after and inside and len(back) >= _SHORTEST_BACK and back in before:
             return True  # writes some of what was deleted
     return False
 
 
-def _slides_into(least: Suggestion, low: int, high: int) -> bool:
+def _slides_into(least: Replacement, low: int, high: int) -> bool:
     """Is what is deleted within ``text[low:high]``? In "a, a" either "a" may be the one that goes:
     ``least`` names the last."""
     text, start, end = least.text, least.start, least.end
@@ -125,13 +165,13 @@ def _same(one: str, other: str) -> bool:
 # --- syntax ------------------------------------------------------------------------------------
 
 
-def refuse_syntax(suggestion: Suggestion, path: str, language: str) -> str:
+def refuse_syntax(edit: Replacement, path: str, language: str) -> str:
     """Why an edit would break the file: it parses worse than before, and nothing near the edit was
     broken already. "" as well where there is no grammar for the language."""
-    start, end, new = suggestion.whole_lines()
-    low, high = _around(suggestion.text, start, end)
-    before, after = suggestion.text[low:high], suggestion.text[low:start] + new
-    after += suggestion.text[end:high]
+    start, end, new = edit.whole_lines()
+    low, high = _around(edit.text, start, end)
+    before, after = edit.text[low:high], edit.text[low:start] + new
+    after += edit.text[end:high]
     tree = _parsed(before, language) or _parsed(before, language_of(path) or "")
     if tree is None:
         return ""
