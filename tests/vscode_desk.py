@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -217,10 +217,16 @@ class Window:
         self.until("!document.activeElement?.closest('.quick-input-widget')")
 
     def open(self, name: str) -> None:
-        """From the explorer, to stay."""
+        """From the explorer, to stay. While VS Code starts it draws the explorer anew, and a click
+        in between is lost: whoever clicks then clicks again."""
         row = f'.explorer-folders-view .monaco-list-row[aria-label^="{name}"]'
-        self.studio.browser.do("click", selector=row, count=2)
-        self.until(f"document.querySelector('.tab.active[data-resource-name=\"{name}\"]')")
+        opened = f"document.querySelector('.tab.active[data-resource-name=\"{name}\"]') !== null"
+        end = time.monotonic() + PATIENCE_S
+        while not self.evaluate(opened):
+            assert time.monotonic() < end, f"{name} does not open"
+            self.studio.browser.do("click", selector=row, count=2)
+            with suppress(AssertionError):
+                self.until(opened, 5.0)
 
     def command(self, title: str) -> None:
         """By the palette."""
@@ -258,6 +264,15 @@ class Window:
         holds = "trim().startsWith" if first else "includes"
         self.until(f"{GHOST}.{holds}({json.dumps(text)})")
 
+    def type_until_ghost(self, piece: str, text: str) -> None:
+        """Type the same again and again, as long as no ghost text holds ``text``."""
+        end = time.monotonic() + PATIENCE_S
+        while text not in self.ghost():
+            assert time.monotonic() < end, f"no ghost text {text!r}"
+            self.type(piece)
+            with suppress(AssertionError):
+                self.until(f"{GHOST}.includes({json.dumps(text)})", 5.0)
+
     def await_no_ghost(self) -> None:
         self.until(f"{GHOST} === ''")
 
@@ -279,6 +294,11 @@ class Window:
 
     def await_status(self, text: str, timeout_s: float = PATIENCE_S) -> None:
         self.until(f"{STATUS}?.includes({json.dumps(text)})", timeout_s)
+
+    def await_ready(self) -> None:
+        """Until the server runs and has its model. It may have said more since it said "ready":
+        whoever waits for that word alone waits in vain on a slow machine."""
+        self.until(f"/^Redraft: (?!not started|the server |model still|no model)/.test({STATUS})")
 
     def saved(self, name: str) -> str:
         """What is in the editor, by way of the disk."""

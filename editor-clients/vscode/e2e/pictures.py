@@ -95,7 +95,7 @@ def take(
     try:
         with window(opened, folder, name, {file: text}, {}, SETTINGS, (900, 520)) as w:
             w.press("Control+b")  # no side bar
-            w.await_status("ready", 300)
+            w.await_ready()
             act(w)
             picture = w.picture("")
     except AssertionError as error:
