@@ -31,9 +31,12 @@ export const DOCUMENTS = [
 
 /** ms that the server gets to end in good order. */
 const STOP_MS = 2_000;
+/** ms until a server that ended is started again. */
+const AGAIN_MS = 300;
 
 export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined;
+  private turns = 0; // starts and stops so far
   private readonly restarts = new Restarts();
   private readonly statuses = new vscode.EventEmitter<Status>();
   readonly onStatus = this.statuses.event;
@@ -59,31 +62,40 @@ export class Server implements vscode.Disposable {
   // --- life ---------------------------------------------------------------------------------------
 
   async start(command: string): Promise<void> {
-    await this.stop();
     this.restarts.forget();
+    await this.launch(command);
+  }
+
+  private async launch(command: string): Promise<void> {
+    const stopped = this.stop();
+    const turn = this.turns;
+    await stopped;
+    if (turn !== this.turns) return; // something else was wanted meanwhile
     const { arguments: given, environment, model } = clientSettings();
     const args = model ? [...given, '--model', model] : [...given];
     this.log.info(`starting ${[command, ...args].join(' ')}`);
     this.tell('the server is starting', 'Normal', true);
-    const options = { env: { ...process.env, ...environment } };
-    const client = new LanguageClient(SECTION, 'Redraft', { command, args, options }, this.options());
+    const run = { command, args, options: { env: { ...process.env, ...environment } } };
+    const isCurrent = (): boolean => this.client === client;
+    const closed = (): void => {
+      if (isCurrent()) this.ended(command);
+    };
+    const client: LanguageClient = new LanguageClient(SECTION, 'Redraft', run, this.options(closed));
     this.client = client;
-    client.onNotification('didChangeStatus', (status: Status) => this.statuses.fire(status));
-    client.onDidChangeState(({ newState }) => {
-      if (newState === State.Starting) this.tell('the server is starting', 'Normal', true);
+    client.onNotification('didChangeStatus', (status: Status) => {
+      if (isCurrent()) this.statuses.fire(status);
     });
     try {
       await client.start();
       this.log.info(`connected to ${client.initializeResult?.serverInfo?.version ?? 'the server'}`);
     } catch (error) {
       this.log.error(`the server did not start: ${said(error)}`);
-      if (this.client === client) {
-        this.tell(`the server did not start (${said(error)}); the log says more`, 'Error');
-      }
+      if (isCurrent()) this.tell(`the server did not start (${said(error)}); the log says more`, 'Error');
     }
   }
 
   async stop(): Promise<void> {
+    this.turns += 1;
     const client = this.client;
     this.client = undefined;
     try {
@@ -91,6 +103,19 @@ export class Server implements vscode.Disposable {
     } catch (error) {
       this.log.warn(`the server did not end in good order: ${said(error)}`);
     }
+  }
+
+  /** It ended by itself: start it again, unless that does not help. */
+  private ended(command: string): void {
+    this.client = undefined;
+    const again = this.restarts.allow(Date.now());
+    this.log.warn(again ? 'the server ended; starting it again' : 'the server keeps ending');
+    if (!again) return this.tell('the server ended several times in a row; restart it from the menu', 'Error');
+    this.tell('the server ended and is started again', 'Warning', true);
+    const turn = this.turns;
+    setTimeout(() => {
+      if (turn === this.turns) void this.launch(command);
+    }, AGAIN_MS);
   }
 
   dispose(): void {
@@ -107,7 +132,7 @@ export class Server implements vscode.Disposable {
     return { [SECTION]: serverSettings(this.extension) };
   }
 
-  private options(): LanguageClientOptions {
+  private options(closed: () => void): LanguageClientOptions {
     return {
       documentSelector: [...DOCUMENTS],
       initializationOptions: this.settings(),
@@ -116,7 +141,10 @@ export class Server implements vscode.Disposable {
       initializationFailedHandler: () => false,
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
-        closed: () => this.closed(),
+        closed: () => {
+          closed(); // starts it again; the library's own way of doing so opens popups
+          return { action: CloseAction.DoNotRestart, handled: true };
+        },
       },
       middleware: {
         ...this.middleware,
@@ -129,14 +157,6 @@ export class Server implements vscode.Disposable {
         },
       },
     };
-  }
-
-  private closed(): { action: CloseAction; handled: boolean } {
-    const again = this.restarts.allow(Date.now());
-    this.log.warn(again ? 'the server ended; starting it again' : 'the server keeps ending');
-    if (again) this.tell('the server ended and is started again', 'Warning', true);
-    else this.tell('the server ended several times in a row; restart it from the menu', 'Error');
-    return { action: again ? CloseAction.Restart : CloseAction.DoNotRestart, handled: true };
   }
 
   // --- talk ---------------------------------------------------------------------------------------
