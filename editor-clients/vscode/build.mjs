@@ -1,7 +1,10 @@
 // Bundles the extension into dist/; with --tests the unit tests instead, with --release all that goes
-// into the package, with --native the same in dist/native for editors that grant proposed APIs. Run by
-// npm scripts.
-import { copyFile, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+// into the package, with --server the server's wheel too, with --native the same in dist/native for
+// editors that grant proposed APIs. Run by npm scripts.
+import { execFileSync } from 'node:child_process';
+import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { build } from 'esbuild';
 
 const common = { bundle: true, platform: 'node', target: 'node20', logLevel: 'warning' };
@@ -43,6 +46,28 @@ async function notices(metafile) {
   return parts.join('\n');
 }
 
+/**
+ * The server as a wheel in dist/server, of the files that git tracks: what lies about in a clone, an
+ * old build above all, is no part of it. Needs git and Python 3.11 or later with pip: `PYTHON`, else
+ * python3.
+ */
+async function server() {
+  const python = process.env.PYTHON ?? (process.platform === 'win32' ? 'python' : 'python3');
+  const copy = await mkdtemp(join(tmpdir(), 'redraft-'));
+  try {
+    const tracked = execFileSync('git', ['ls-files', '-z', '--', ':!tests', ':!editor-clients'], { cwd: '../..' });
+    for (const file of tracked.toString().split('\0').filter(Boolean)) {
+      await mkdir(dirname(join(copy, file)), { recursive: true });
+      await copyFile(join('../..', file), join(copy, file));
+    }
+    await rm('dist/server', { recursive: true, force: true });
+    const args = ['-m', 'pip', 'wheel', '--quiet', '--no-deps', '--wheel-dir', 'dist/server', copy];
+    execFileSync(python, args, { stdio: 'inherit' });
+  } finally {
+    await rm(copy, { recursive: true, force: true });
+  }
+}
+
 /** The package with the proposed API that shows edits away from the cursor; no marketplace takes it. */
 async function native() {
   const manifest = JSON.parse(await readFile('package.json', 'utf8'));
@@ -54,6 +79,7 @@ async function native() {
     await copyFile(file, `dist/native/${file}`);
   }
   await cp('dist/extension.js', 'dist/native/dist/extension.js');
+  await cp('dist/server', 'dist/native/dist/server', { recursive: true });
   await cp('media', 'dist/native/media', { recursive: true });
 }
 
@@ -65,6 +91,7 @@ if (process.argv.includes('--tests')) {
   if (release) {
     await writeFile('THIRD_PARTY_NOTICES.md', await notices(metafile));
     await copyFile('../../LICENSE', 'LICENSE');
+    if (process.argv.includes('--server')) await server();
     if (process.argv.includes('--native')) await native();
   }
 }

@@ -66,11 +66,11 @@ class Redraft implements vscode.Disposable {
     if (this.offered && !asked) return;
     this.offered = true;
     // Not awaited: the notification stays until it is answered.
-    void offer(this.context, this.log).then((there) => (there ? this.start() : undefined));
+    void offer(this.context, this.log).then((there) => (there ? this.start(true) : undefined));
   }
 
   private async install(): Promise<void> {
-    if (await install(this.context, this.log)) await this.start();
+    if (await install(this.context, this.log)) await this.start(true);
   }
 
   private commands(): vscode.Disposable[] {
@@ -128,7 +128,7 @@ class Redraft implements vscode.Disposable {
   private configured(event: vscode.ConfigurationChangeEvent): void {
     if (!event.affectsConfiguration(SECTION)) return;
     const restarts = RESTARTING.some((name) => event.affectsConfiguration(`${SECTION}.${name}`));
-    if (restarts) void this.start();
+    if (restarts) void this.start(true);
     else {
       this.server.settingsChanged();
       void this.edits.ask(false); // the status item says at once what is different now

@@ -4,12 +4,13 @@
 
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { access, readdir } from 'node:fs/promises';
 import * as os from 'node:os';
 import * as path from 'node:path';
+import { createInterface } from 'node:readline';
 import * as vscode from 'vscode';
 import { said } from './client';
-import { candidates, executable, type Installer, installers } from './places';
+import { candidates, executable, type Installer, installers, requirement } from './places';
 import { change, clientSettings } from './settings';
 
 /** The command of the server; undefined: there is none. */
@@ -64,35 +65,44 @@ const environment = (context: vscode.ExtensionContext): string =>
 
 // --- installing -----------------------------------------------------------------------------------
 
-/** Ask whether and how. True once the server is there. */
+/** Ask whether and how. True once there may be a server. */
 export async function offer(
   context: vscode.ExtensionContext,
   log: vscode.LogOutputChannel,
 ): Promise<boolean> {
   const set = clientSettings().path;
-  const text = set
-    ? `Redraft: ${set}, named by redraft.server.path, cannot be run.`
-    : 'Redraft needs its language server, a Python package that runs on this machine.';
-  const answer = await vscode.window.showInformationMessage(text, 'Install', 'Choose file…', 'Not now');
-  if (answer === 'Install') return install(context, log);
-  return answer === 'Choose file…' && choose();
+  const { window } = vscode;
+  if (set) {
+    const text = `Redraft: ${set}, named by redraft.server.path, cannot be run.`;
+    const answer = await window.showWarningMessage(text, 'Choose file…', 'Clear the setting', 'Not now');
+    // Whoever waits for the server hears of the changed setting.
+    if (answer === 'Clear the setting') await change('server.path', undefined);
+    else if (answer === 'Choose file…') await choose();
+    return false;
+  }
+  const text = 'Redraft needs its language server, a Python program that runs on this machine.';
+  const answer = await window.showInformationMessage(text, 'Install', 'Choose file…', 'Not now');
+  if (answer === 'Choose file…') await choose();
+  return answer === 'Install' && install(context, log);
 }
 
-async function choose(): Promise<boolean> {
+async function choose(): Promise<void> {
   const [file] = (await vscode.window.showOpenDialog({ title: "Redraft's command", canSelectMany: false })) ?? [];
-  if (!file) return false;
-  await change('server.path', file.fsPath);
-  return true;
+  if (file) await change('server.path', file.fsPath);
 }
 
+/** Install the server in a way that the user chooses, also over an older one. True if it is there. */
 export async function install(
   context: vscode.ExtensionContext,
   log: vscode.LogOutputChannel,
 ): Promise<boolean> {
-  const known = installers(clientSettings().package, environment(context), process.platform);
+  const { platform } = process;
+  const wheel = await bundled(context);
+  const wanted = requirement(clientSettings().package, wheel, os.homedir(), platform);
+  if (!wanted) return nothingToInstall();
   const there: (Installer & { file: string })[] = [];
-  for (const installer of known) {
-    const file = await onPath(installer.commands.map((name) => executable(name, process.platform)));
+  for (const installer of installers(wanted, environment(context), platform)) {
+    const file = await usable(installer);
     if (file) there.push({ ...installer, file });
   }
   if (!there.length) {
@@ -101,8 +111,46 @@ export async function install(
     );
     return false;
   }
-  const chosen = await vscode.window.showQuickPick(there, { title: 'How to install the server of Redraft' });
-  return chosen ? run(chosen, log) : false;
+  const chosen = await vscode.window.showQuickPick(there, {
+    title: 'How to install the server of Redraft',
+    placeHolder: wanted,
+  });
+  return chosen !== undefined && (await run(chosen, log)) && ((await find(context)) ? true : lost());
+}
+
+/** The server that comes with this extension, if one does. */
+async function bundled(context: vscode.ExtensionContext): Promise<string | undefined> {
+  const folder = path.join(context.extensionPath, 'dist', 'server');
+  const names = await readdir(folder).catch(() => []);
+  const name = names.find((each) => each.endsWith('.whl'));
+  return name && path.join(folder, name);
+}
+
+/** It is not on any registry: to install what has its name there would be to install a stranger's. */
+async function nothingToInstall(): Promise<false> {
+  const text =
+    'Redraft: this build of the extension comes without the server. Name a clone of Redraft, or a wheel of it, ' +
+    'in redraft.server.package, then install it.';
+  const answer = await vscode.window.showErrorMessage(text, 'Open settings');
+  if (answer) await vscode.commands.executeCommand('workbench.action.openSettings', '@id:redraft.server.package');
+  return false;
+}
+
+async function lost(): Promise<false> {
+  const text =
+    "Redraft is installed, but its command 'redraft' is not found. Name it in redraft.server.path; the log says where it is.";
+  const answer = await vscode.window.showErrorMessage(text, 'Choose file…', 'Open log');
+  if (answer === 'Choose file…') await choose();
+  else if (answer) await vscode.commands.executeCommand('redraft.openLog');
+  return false;
+}
+
+async function usable({ commands, check }: Installer): Promise<string | undefined> {
+  for (const name of commands) {
+    const file = await onPath([executable(name, process.platform)]);
+    if (file && (!check || (await finished(file, check).then(() => true, () => false)))) return file;
+  }
+  return undefined;
 }
 
 async function run(installer: Installer & { file: string }, log: vscode.LogOutputChannel): Promise<boolean> {
@@ -113,18 +161,19 @@ async function run(installer: Installer & { file: string }, log: vscode.LogOutpu
   };
   try {
     await vscode.window.withProgress(options, async (progress, token) => {
-      for (const step of installer.steps) {
-        const [command = installer.file, ...args] = step;
-        const file = command === '' ? installer.file : command;
+      for (const [command, ...args] of installer.steps) {
+        const file = command || installer.file;
         log.info(`$ ${[file, ...args].join(' ')}`);
-        await finished(file, args, token, (line) => {
+        const heard = (line: string): void => {
           log.info(line);
           progress.report({ message: line.slice(0, 80) });
-        });
+        };
+        await finished(file, args, heard, token);
       }
     });
     return true;
   } catch (error) {
+    if (error instanceof vscode.CancellationError) return false;
     log.error(said(error));
     const text = `Redraft could not be installed: ${said(error)}`;
     if ((await vscode.window.showErrorMessage(text, 'Open log')) === 'Open log') log.show();
@@ -132,24 +181,34 @@ async function run(installer: Installer & { file: string }, log: vscode.LogOutpu
   }
 }
 
+/**
+ * Once a command has ended well.
+ *
+ * @throws CancellationError, or an error that holds the last line it wrote.
+ */
 function finished(
   command: string,
-  args: string[],
-  token: vscode.CancellationToken,
-  heard: (line: string) => void,
+  args: readonly string[],
+  heard: (line: string) => void = () => {},
+  token?: vscode.CancellationToken,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-    const hear = (data: Buffer): void => {
-      for (const line of data.toString().split(/[\r\n]+/)) if (line.trim()) heard(line.trim());
-    };
-    child.stdout.on('data', hear);
-    child.stderr.on('data', hear);
-    token.onCancellationRequested(() => child.kill());
+    const cancelling = token?.onCancellationRequested(() => child.kill());
+    let last = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface({ input: stream }).on('line', (line) => {
+        if (!line.trim()) return;
+        last = line.trim();
+        heard(last);
+      });
+    }
     child.on('error', reject);
     child.on('close', (code) => {
-      if (code === 0) resolve();
-      else reject(new Error(token.isCancellationRequested ? 'cancelled' : `${command} ended with code ${code}`));
+      cancelling?.dispose();
+      if (token?.isCancellationRequested) reject(new vscode.CancellationError());
+      else if (code === 0) resolve();
+      else reject(new Error(`${path.basename(command)} ended with code ${code}. ${last.slice(0, 200)}`.trim()));
     });
   });
 }

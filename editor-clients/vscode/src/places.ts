@@ -3,6 +3,7 @@
  */
 
 import * as path from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 export interface Machine {
   readonly platform: NodeJS.Platform;
@@ -35,37 +36,75 @@ export function candidates(machine: Machine): string[] {
   ];
 }
 
+// --- installing -----------------------------------------------------------------------------------
+
 export interface Installer {
   readonly label: string;
   readonly description: string;
-  /** Any of these must be on the PATH. */
+  /** The first of these that is on the PATH, and ends well with the arguments `check`, is used. */
   readonly commands: readonly string[];
+  readonly check?: readonly string[];
   /** Command lines, one after the other; '' stands for the command that was found. */
   readonly steps: readonly (readonly string[])[];
 }
 
+/** The oldest Python that the server runs on. */
+const PYTHON = [3, 11] as const;
+const OLDEST = PYTHON.join('.');
+
+/** Ends well where the Python that runs it is not too old. */
+const CHECK = `import sys; sys.exit(sys.version_info < (${PYTHON.join(', ')}))`;
+
+/** What is installed along with the server where nobody says otherwise. */
+const EXTRAS = '[cpu]';
+
+/**
+ * What an installer is told to install, in the one form that all of them understand; undefined where
+ * the server that comes with the extension is wanted and none does.
+ *
+ * @param wanted the setting: '' or extras alone for the server that comes with the extension, a file or
+ *   folder, with or without extras, or whatever else an installer understands.
+ * @param bundled that server, as a wheel.
+ */
+export function requirement(
+  wanted: string,
+  bundled: string | undefined,
+  home: string,
+  platform: NodeJS.Platform,
+): string | undefined {
+  const [, place = '', extras = ''] = /^(.*?)(\[[\w,\s-]*\])?$/s.exec(wanted.trim()) ?? [];
+  const file = place ? place.replace(/^~(?=[/\\]|$)/, home) : bundled;
+  if (!file) return undefined;
+  if (!flavour(platform).isAbsolute(file)) return wanted.trim();
+  const url = pathToFileURL(file, { windows: platform === 'win32' });
+  return `redraft${extras || EXTRAS} @ ${url.href}`;
+}
+
+/** The ways to install `wanted`, also over an older one. */
 export function installers(wanted: string, own: string, platform: NodeJS.Platform): Installer[] {
   const { join } = flavour(platform);
   const python = join(own, bin(platform), executable('python', platform));
+  const versions = [14, 13, 12, 11].map((minor) => `python3.${minor}`);
   return [
     {
       label: 'uv tool',
-      description: `uv tool install ${wanted}`,
+      description: 'in an environment that uv keeps',
       commands: ['uv'],
-      steps: [['', 'tool', 'install', wanted]],
+      steps: [['', 'tool', 'install', '--python', `>=${OLDEST}`, '--force', '--reinstall-package', 'redraft', wanted]],
     },
     {
       label: 'pipx',
-      description: `pipx install ${wanted}`,
+      description: 'in an environment that pipx keeps',
       commands: ['pipx'],
-      steps: [['', 'install', wanted]],
+      steps: [['', 'install', '--force', wanted]],
     },
     {
-      label: 'pip, in an environment of its own',
-      description: own,
-      commands: ['python3', 'python'],
+      label: 'pip',
+      description: `in an environment of its own, ${own}`,
+      commands: ['python3', 'python', ...versions],
+      check: ['-c', CHECK],
       steps: [
-        ['', '-m', 'venv', own],
+        ['', '-m', 'venv', '--clear', own],
         [python, '-m', 'pip', 'install', '--disable-pip-version-check', wanted],
       ],
     },
