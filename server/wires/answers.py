@@ -21,6 +21,7 @@ from redraft.model.records import (
 )
 
 from .markers import Middle, Rewrite, Unknown
+from .refusing import Rules
 from .regions import edit_request, rewrite, unix
 
 FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length", "unsure": "stop"}
@@ -32,8 +33,8 @@ NO_CHANGE = "The model would change nothing here."
 LONG_LINE = "The line at the cursor is too long to be predicted on."
 
 #: Why nothing is suggested, as it is counted: the prompt cannot be read · the line at the cursor is
-#: too long · the model had nothing to say · it was not sure enough.
-Abstention = Literal["unreadable", "long_line", "nothing", "below_threshold"]
+#: too long · the model had nothing to say · it said what nobody wants · it was not sure enough.
+Abstention = Literal["unreadable", "long_line", "nothing", "refused", "below_threshold"]
 
 
 class Answer(NamedTuple):
@@ -136,19 +137,31 @@ class Rewriting:
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         if prediction is None:
             return [self._none(LONG_LINE, "long_line")]
-        found, too_unsure = [], ""
+        rules = Rules(self.request) if self.request is not None else None
+        found: list[Answer] = []
+        objections: list[Answer] = []
         for candidate in prediction.candidates:
             region = rewrite(self.meant.excerpt, candidate)
-            objection = unsure(sureness(candidate), self.threshold)
-            if region is not None and not objection:
+            if region is None or rules is None:
+                continue
+            objection = self._objection(candidate, rules)
+            if objection is None:
                 found.append(Answer(self._written(region), "stop"))
-            elif region is not None:
-                too_unsure = too_unsure or objection
-        if found:
-            return found
+            else:
+                objections.append(objection)
+        nothing = self._none(prediction.reason or NO_CHANGE, "nothing")
+        return found or objections[:1] or [nothing]
+
+    def _objection(self, candidate: Candidate, rules: Rules) -> Answer | None:
+        """What is answered in a candidate's place; None: nothing speaks against it."""
+        refused = rules.refuse(candidate)
+        if refused:
+            return self._none(refused, "refused")
+        too_unsure = unsure(sureness(candidate), self.threshold)
         if too_unsure:
-            return [self._none(f"{too_unsure} (see 'eagerness')", "below_threshold")]
-        return [self._none(prediction.reason or NO_CHANGE, "nothing")]
+            return self._none(f"{too_unsure} (see 'eagerness')", "below_threshold")
+        refused = rules.refuse_syntax(candidate)
+        return self._none(refused, "refused") if refused else None
 
     def _none(self, reason: str, abstained: Abstention) -> Answer:
         return Answer(self._written(None), "stop", reason, abstained)

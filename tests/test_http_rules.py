@@ -1,0 +1,211 @@
+"""What is never shown is not answered over HTTP either, in any format and at any eagerness."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fakes_edit import (
+    EditPredictor,
+    mercury_applied,
+    mercury_as_zed,
+    mercury_body,
+    post,
+    sweep_as_zed,
+    zeta1_applied,
+    zeta1_as_zed,
+    zeta2_applied,
+    zeta2_as_zed,
+    zeta21_applied,
+    zeta21_as_zed,
+)
+from fakes_http import served
+from redraft.model.histories import recent_edit
+from redraft.model.records import Candidate, EditRequest, Prediction, RecentEdit
+from redraft.model.spans import Span
+from redraft.server.wires.refusing import just_done
+
+#: What the user changed is in the second line.
+OLD = ["fn area(r: f64) -> f64 {", "    r * r", "}"]
+NEW = ["fn area(r: f64) -> f64 {", "    PI * r * r", "}"]
+REGION = "\n".join(NEW)
+DIFF = "@@ -1,3 +1,3 @@\n fn area(r: f64) -> f64 {\n-    r * r\n+    PI * r * r\n }\n"
+RUST = f"--- a/src/main.rs\n+++ b/src/main.rs\n{DIFF}"
+
+Answered = tuple[str | None, Any]  # the region as its client has it then, and what is said of it
+
+
+def rewritten(first: int, last: int, *lines: str) -> EditPredictor:
+    return EditPredictor(edit=(first, last, [*lines]), confidence=0.99)
+
+
+def as_mercury(predictor: EditPredictor, **fields: Any) -> Answered:
+    history = RUST.replace("src/main.rs", "src/main.py")
+    body = mercury_body(mercury_as_zed("", f"<|cursor|>{REGION}", "", history), **fields)
+    _, answer = post("/v1/edit/completions", body, predictor)
+    text = answer["choices"][0]["message"]["content"]
+    return mercury_applied(text), answer.get("redraft")
+
+
+def completed(prompt: str, predictor: EditPredictor, fields: Any) -> tuple[str, Any]:
+    _, answer = post("/v1/completions", {"prompt": prompt, **fields}, predictor)
+    return answer["choices"][0]["text"], answer.get("redraft")
+
+
+def as_zeta2(predictor: EditPredictor, **fields: Any) -> Answered:
+    prompt = zeta2_as_zed("", REGION, "\n", 0, f"<filename>edit_history\n{RUST}")
+    text, said = completed(prompt, predictor, fields)
+    return zeta2_applied(REGION, text), said
+
+
+def as_zeta21(predictor: EditPredictor, **fields: Any) -> Answered:
+    blocks = [f"{NEW[0]}\n", f"{NEW[1]}\n", NEW[2]]
+    prompt = zeta21_as_zed("", blocks, "\n", 0)
+    prompt = prompt.replace("<[fim-prefix]>", f"<[fim-prefix]><filename>edit_history\n{RUST}")
+    text, said = completed(prompt, predictor, fields)
+    new = zeta21_applied(blocks, text)
+    return None if new == REGION else new, said
+
+
+def as_zeta1(predictor: EditPredictor, **fields: Any) -> Answered:
+    events = f'User edited "src/main.rs":\n```diff\n{DIFF}```'
+    text, said = completed(zeta1_as_zed("", REGION, "", 0, events), predictor, fields)
+    new = zeta1_applied(text)
+    return None if new == REGION else new, said
+
+
+def as_sweep(predictor: EditPredictor, **fields: Any) -> Answered:
+    old, new = "\n".join(OLD), "\n".join(NEW)
+    diff = f"<|file_sep|>src/main.rs.diff\noriginal:\n{old}\nupdated:\n{new}\n"
+    text, said = completed(sweep_as_zed(f"{REGION}\n", sections=diff), predictor, fields)
+    return text.removesuffix("\n") or None, said
+
+
+WIRES = (as_mercury, as_zeta2, as_zeta21, as_zeta1, as_sweep)
+Wire = Callable[..., Answered]
+
+
+@pytest.mark.parametrize("eagerness", ["medium", "high"])
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        ((2, 2, "  PI * r * r"), "it would change only white space"),
+        ((2, 2, "    r * r"), "it would undo what was just typed"),
+        ((2, 2, "    PI<|endoftext|> * r"), "the answer held the special token <|endoftext|>"),
+    ],
+)
+def test_no_client_gets_what_is_never_shown(
+    wire: Wire, edit: tuple[int, int, str], reason: str, eagerness: str
+) -> None:
+    region, said = wire(rewritten(*edit), eagerness=eagerness)
+    assert region is None
+    assert said == {"reason": reason, "abstained": "refused"}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_edit_that_no_rule_speaks_against_is_answered(wire: Wire) -> None:
+    region, said = wire(rewritten(2, 2, "    PI * r.powi(2)"))
+    assert region == REGION.replace("r * r", "r.powi(2)")
+    assert said is None
+
+
+@pytest.mark.parametrize("wire", [as_zeta2, as_zeta21, as_zeta1, as_sweep])
+def test_an_edit_that_breaks_the_file_is_not_answered(wire: Wire) -> None:
+    region, said = wire(rewritten(2, 2, "    PI * (r * r"), eagerness="high")
+    assert region is None
+    assert "syntax error" in said["reason"]
+    assert said["abstained"] == "refused"
+
+
+def test_mercury_edits_are_parsed_by_the_files_name() -> None:
+    body = mercury_body(mercury_as_zed("", "<|cursor|>x = 1\ny = 2", ""))
+    _, answer = post("/v1/edit/completions", body, rewritten(2, 2, "y = (2"))
+    assert answer["choices"][0]["message"]["content"] == "None"
+    assert answer["redraft"]["reason"] == "it would add 1 syntax error"
+
+
+class Two(EditPredictor):
+    """The better candidate breaks a rule, the other does not."""
+
+    def _prediction(self, request: EditRequest) -> Prediction:
+        candidates: list[Candidate] = []
+        for text in ("    r * r", "    PI * r.powi(2)"):
+            self.edit, self.confidence = (2, 2, [text]), 0.99
+            candidates += super()._prediction(request).candidates
+        return Prediction("p-1", "fake-1m int8", tuple(candidates))
+
+
+def test_a_worse_candidate_that_keeps_the_rules_takes_its_place() -> None:
+    region, said = as_mercury(Two())
+    assert region == REGION.replace("r * r", "r.powi(2)")
+    assert said is None
+
+
+def test_refusals_are_counted() -> None:
+    async def run() -> str:
+        body = mercury_body(mercury_as_zed("", "<|cursor|>x = 1", ""))
+        async with served(rewritten(1, 1, "x  = 1")) as (_, client):
+            await (await client.post("/v1/edit/completions", json=body)).read()
+            return await (await client.get("/metrics")).text()
+
+    assert 'redraft_abstentions_total{reason="refused"} 1.0' in asyncio.run(run()).split("\n")
+
+
+# --- what the user did, told from hunks ----------------------------------------------------------
+
+
+def asked(lines: list[str], *edits: RecentEdit, path: str = "a.py", line: int = 0) -> list[Span]:
+    text = "\n".join(lines)
+    cursor = sum(len(each) + 1 for each in lines[:line])
+    return just_done(EditRequest("next_edit", path, text, cursor, edits=edits))
+
+
+STATES = (
+    ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"],
+    ["a", "B", "c", "d", "e", "f", "g", "h", "i", "j"],
+    ["a", "B", "c", "d", "e", "f", "g", "H", "I", "i", "j"],
+)
+FIRST = recent_edit("a.py", STATES[0], 1, 2, ("B",))
+SECOND = recent_edit("a.py", STATES[1], 7, 8, ("H", "I"))
+
+
+def test_edits_are_found_wherever_the_excerpt_begins() -> None:
+    assert asked(STATES[2], FIRST, SECOND) == [Span(7, ("h",), ("H", "I")), Span(1, ("b",), ("B",))]
+    there = asked(["z", "z", *STATES[2]], FIRST, SECOND)
+    assert there == [Span(9, ("h",), ("H", "I")), Span(3, ("b",), ("B",))]
+
+
+def test_an_older_edit_moves_with_the_newer_ones() -> None:
+    above = recent_edit("a.py", STATES[2], 0, 0, ("new", "lines"))
+    text = ["new", "lines", *STATES[2]]
+    assert asked(text, FIRST, SECOND, above) == [
+        Span(0, (), ("new", "lines")),
+        Span(9, ("h",), ("H", "I")),
+        Span(3, ("b",), ("B",)),
+    ]
+
+
+def test_a_hunk_of_several_changes_is_as_many_edits() -> None:
+    both = RecentEdit("a.py", 0, "-a\n+A\n b\n-c\n-d\n+D\n e\n")
+    assert asked(["A", "b", "D", "e"], both) == [
+        Span(2, ("c", "d"), ("D",)),
+        Span(0, ("a",), ("A",)),
+    ]
+
+
+def test_an_edit_that_is_not_in_the_text_says_nothing() -> None:
+    assert asked(["x", "y"], FIRST) == []
+    assert asked(STATES[1], RecentEdit("b.py", FIRST.line, FIRST.diff)) == []
+    assert asked(STATES[1], RecentEdit("w/a.py", FIRST.line, FIRST.diff)) == [
+        Span(1, ("b",), ("B",))
+    ]
+
+
+def test_of_places_alike_the_one_at_the_cursor_is_meant() -> None:
+    edit = RecentEdit("a.py", 0, "-one\n+two\n")
+    lines = ["two", "", "", "", "two"]
+    assert asked(lines, edit, line=3) == [Span(4, ("one",), ("two",))]
+    assert asked(lines, edit, line=1) == [Span(0, ("one",), ("two",))]
