@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ..model.syntax import common_head
 from .suggestions import Suggestion, Way
 
 Outcome = Literal["accepted", "rejected", "ignored", "replaced", "cancelled"]
@@ -95,7 +96,8 @@ class Outcomes:
             self._end(uri, "accepted")
             return True
         elif not live.suggestion.replacement.startswith(typed):
-            self._turn_down(live, now_s)
+            own = typed[common_head(typed, live.suggestion.replacement) :]
+            self._turn_down(live, own, now_s)
         return False
 
     def _follow(self, live: _Live, text: str, now_s: float) -> bool:
@@ -106,14 +108,15 @@ class Outcomes:
             return True
         followed = suggestion.followed(text)
         if followed is None:
-            self._turn_down(live, now_s)
+            self._turn_down(live, _put_in(suggestion.text, text), now_s)
         else:
             live.suggestion, live.way = followed
         return False
 
-    def _turn_down(self, live: _Live, now_s: float) -> None:
-        """The user did something else where the suggestion was."""
-        read = now_s - live.shown_at_s >= READ_S
+    def _turn_down(self, live: _Live, own: str, now_s: float) -> None:
+        """The user did something else where the suggestion was. An empty line or a blank (``own``
+        is what they put there) says nothing about what was offered: it is no "no"."""
+        read = now_s - live.shown_at_s >= READ_S and not own.isspace()
         self._end(live.suggestion.uri, "rejected" if read else "ignored")
 
     def dismiss(self, uri: str) -> None:
@@ -191,6 +194,13 @@ class Outcomes:
         ):
             total -= len(self._ended.popitem(last=False)[1].suggestion.text)
         self.listener(settled)
+
+
+def _put_in(before: str, now: str) -> str:
+    """What was put into a text; "" where something was taken out."""
+    head, by = common_head(before, now), len(now) - len(before)
+    is_added = by > 0 and before[head:] == now[head + by :]
+    return now[head : head + by] if is_added else ""
 
 
 # --- debounce ----------------------------------------------------------------------------------

@@ -257,6 +257,14 @@ def test_a_change_where_the_edit_was_turns_it_down() -> None:
     assert isinstance(desk.consider_edit(), Ask)
 
 
+def test_white_space_where_the_edit_was_is_no_rejection() -> None:
+    desk = edited()
+    shown_edit(desk)
+    desk.clock.now += 1
+    desk.swap("print(area(r))", "\n    print(area(r))")
+    assert desk.outcomes == ["ignored"]
+
+
 def test_an_answer_overtaken_by_a_change_elsewhere_is_shown_next_time() -> None:
     desk = edited()
     ask = desk.ask_edit()

@@ -396,6 +396,17 @@ def typed_after_reading(desk: Desk) -> None:
     desk.type("p")
 
 
+def went_to_the_next_line_after_reading(desk: Desk) -> None:
+    desk.clock.now += 1
+    desk.type("\n    ")
+
+
+def typed_some_of_it_and_a_blank(desk: Desk) -> None:
+    desk.type("ret")
+    desk.clock.now += 1
+    desk.type(" ")
+
+
 def typed_at_once(desk: Desk) -> None:
     desk.type("p")
 
@@ -425,6 +436,8 @@ def taken_in_part_then_left(desk: Desk) -> None:
         (taken, "accepted"),
         (typed_after_reading, "rejected"),
         (typed_at_once, "ignored"),
+        (went_to_the_next_line_after_reading, "ignored"),
+        (typed_some_of_it_and_a_blank, "ignored"),
         (edited_elsewhere, "ignored"),
         (closed, "ignored"),
         (reported, "accepted"),
