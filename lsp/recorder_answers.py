@@ -154,6 +154,7 @@ def _features(ask: Ask, since_edit_ms: float | None) -> Data:
         "language": query.language,
         "invoked": query.invoked,
         "elsewhere": ask.origin is not None,
+        "unfinished": ask.unfinished,
         "charactersBefore": query.cursor - query.text.rfind("\n", 0, query.cursor) - 1,
         "charactersAfter": len(line_after(query.text, query.cursor)),
         "sinceEditMs": None if since_edit_ms is None else round(since_edit_ms),

@@ -32,10 +32,12 @@ from .outcomes import Settled
 from .recorder_entries import Entry, Replacement
 from .recording_file import RecordingFile
 from .recording_folder import SUFFIX, Recordings
+from .repository import has_moved
 from .rules import refuse_file
 from .settings import LspSettings
 from .sources import source_of
 from .translate import Range
+from .workspace import folder_of
 
 logger = logging.getLogger(__name__)
 
@@ -224,8 +226,11 @@ class Recorder:
         tracked.revision = document.revision
         if not edits:
             return
-        source = source_of(happening, tuple(splices), focused=not self._left)
         now_ms, version = self._clock_ms(), document.version
+        source = source_of(
+            *(happening, tuple(splices), not self._left),
+            lambda: _is_checked_out(document.uri, now_ms),
+        )
         self._focus(document.uri)
         lines = [
             entries.changed(tracked.id, version, group, source, now_ms) for group in together(edits)
@@ -376,3 +381,8 @@ class Recorder:
         self._problem = f"recording ended, it cannot be written: {error}"
         logger.warning("%s", self._problem)
         self.stop()
+
+
+def _is_checked_out(uri: str, now_ms: int) -> bool:
+    file = folder_of(uri)
+    return file is not None and has_moved(file, now_ms / 1000)

@@ -7,7 +7,7 @@ Pure; knows nothing of recordings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..model.syntax import common_head, common_tail
 from .documents import Splice
@@ -19,11 +19,17 @@ from .recorder_entries import Source
 PASTED_CHARACTERS = 30
 
 
-def source_of(happening: Happening, splices: Sequence[Splice], focused: bool = True) -> Source:
+def source_of(
+    happening: Happening,
+    splices: Sequence[Splice],
+    focused: bool = True,
+    checked_out: Callable[[], bool] = lambda: False,
+) -> Source:
     """The source of a change, made by ``splices``, that the history took for ``happening``.
 
     Args:
         focused: whether the user was in the editor at all.
+        checked_out: whether git has just put other files in place; asked only where that may be.
     """
     if happening == "accepted":
         return "suggestion"
@@ -31,6 +37,8 @@ def source_of(happening: Happening, splices: Sequence[Splice], focused: bool = T
         return "undo"
     if not splices:
         return "format"  # of line ends
+    if (happening == "bulk" or not focused) and checked_out():
+        return "git"
     if happening == "edit":
         return "paste" if _put_in(splices) >= PASTED_CHARACTERS else "user"
     if _only_blanks_differ(splices):

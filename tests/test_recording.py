@@ -95,6 +95,63 @@ def test_what_happens_while_the_editor_is_left_is_no_paste(tmp_path: Path) -> No
     assert [change.source for change in changes_in(file)] == ["external"]
 
 
+OTHERS = "\n".join(f"line_{n} = {n}" for n in range(20))  # put in by a checkout
+
+
+def at_work(tmp_path: Path, reason: str, moved_s: float = 1.0) -> tuple[Scene, str]:
+    """A file of a repository whose ``HEAD`` moved some seconds before the next change."""
+    scene = Scene(tmp_path / "recordings")
+    log = tmp_path / "repository" / ".git" / "logs" / "HEAD"
+    log.parent.mkdir(parents=True)
+    log.write_text(
+        f"00 c0 A <a@b> 1 +0000\tcommit (initial): all\nc0 c1 A <a@b> 2 +0000\t{reason}\n"
+    )
+    at_s = scene.now_ms / 1000 + 0.2 - moved_s  # the clock goes on by that with the change
+    os.utime(log, (at_s, at_s))
+    uri = (tmp_path / "repository" / "src" / "a.py").as_uri()
+    scene.open("a = 1\n", uri)
+    return scene, uri
+
+
+@pytest.mark.parametrize(
+    ("reason", "moved_s", "expected"),
+    [
+        ("checkout: moving from main to other", 1.0, "git"),
+        ("rebase (finish): returning to refs/heads/main", 1.0, "git"),
+        ("checkout: moving from main to other", 20.0, "paste"),
+        ("commit: leaves the files alone", 1.0, "paste"),
+    ],
+)
+def test_a_bulk_change_right_after_head_moved_is_gits(
+    tmp_path: Path, reason: str, moved_s: float, expected: str
+) -> None:
+    scene, uri = at_work(tmp_path, reason, moved_s)
+    scene.change(insertion(OTHERS, 1, 0), uri=uri)
+    [file] = scene.files()
+    assert [change.source for change in changes_in(file)] == [expected]
+
+
+def test_after_a_checkout_typing_is_still_the_users(tmp_path: Path) -> None:
+    scene, uri = at_work(tmp_path, "checkout: moving from main to other")
+    scene.type("0", 0, 5, uri)
+    scene.recorder.focused("")
+    scene.change(Change("2", Range(Position(0, 4), Position(0, 6))), uri=uri)
+    [file] = scene.files()
+    assert [change.source for change in changes_in(file)] == ["user", "git"]
+
+
+def test_a_worktree_has_a_head_of_its_own(tmp_path: Path) -> None:
+    scene, uri = at_work(tmp_path, "checkout: moving from main to other")
+    worktree = tmp_path / "worktree"
+    worktree.mkdir()
+    (worktree / ".git").write_text("gitdir: ../repository/.git\n")
+    uri = (worktree / "a.py").as_uri()
+    scene.open("a = 1\n", uri)
+    scene.change(insertion(OTHERS, 1, 0), uri=uri)
+    [file] = scene.files()
+    assert [change.source for change in changes_in(file)] == ["git"]
+
+
 def test_typed_text_alone_is_taken_for_the_users(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.open("a = 1\n")
