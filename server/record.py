@@ -14,7 +14,9 @@ import typer
 from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
+    from redraft.evals.outcomes import Tally
     from redraft.lsp.recording_folder import Kept, Recordings
+    from rich.table import Table
 
 app = typer.Typer(
     help="Record your editing for evaluation: off unless you turn it on, on this disk only.",
@@ -152,6 +154,35 @@ def delete(
     out.print(f"Deleted {len(chosen)} recordings, {size}.", markup=False)
 
 
+@app.command()
+def outcomes(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE]…", help="Recordings. Default: all that are kept."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For programs, with every suggestion that was shown.")
+    ] = False,
+) -> None:
+    """What became of the suggestions that were shown, by task."""
+    from dataclasses import asdict
+
+    from redraft.evals.outcomes import read_outcomes, tallies
+
+    from .console import out
+
+    paths = files if files else [kept.path for kept in _recordings().kept()]
+    shown = list(read_outcomes(paths))
+    found = tallies(shown)
+    if as_json:
+        suggestions = [asdict(one) | {"seconds": one.seconds} for one in shown]
+        out.print_json(data={"tasks": [asdict(one) for one in found], "suggestions": suggestions})
+    elif found:
+        out.print(_outcome_table(found), soft_wrap=False)
+    else:
+        out.print(f"No suggestion was shown in {len(paths)} recordings.")
+
+
 @app.command("import-git")
 def import_from_git(
     repo: Annotated[
@@ -213,6 +244,22 @@ def _chosen(
     if unknown:
         raise SettingsError(f"there is no recording {unknown[0]!r}; see 'redraft record list'")
     return list(dict.fromkeys(by_name[name] for name in names))
+
+
+def _outcome_table(found: list[Tally]) -> Table:
+    from rich.table import Table
+
+    counted = ("accepted", "rejected", "ignored", "replaced")
+    table = Table(box=None, padding=(0, 3, 0, 0))
+    table.add_column("task")
+    for heading in ("shown", *counted, "open", "median s", "median s, accepted"):
+        table.add_column(heading, justify="right")
+    for one in found:
+        counts = [one.outcomes.get(name, 0) for name in counted]
+        open_ = one.shown - sum(counts)
+        times = ["–" if s is None else f"{s:.1f}" for s in (one.median_s, one.accepted_median_s)]
+        table.add_row(one.task, *(f"{n:,}" for n in (one.shown, *counts, open_)), *times)
+    return table
 
 
 def _described(kept: Kept) -> dict[str, Any]:

@@ -1,0 +1,205 @@
+"""Suggestions and what became of them, read from recordings as the recorder writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redraft.evals.outcomes import Shown, read_outcomes, tallies
+from redraft.lsp import recorder_answers as answers
+from redraft.lsp import recorder_entries as entries
+from redraft.lsp.decisions import Abstain, Ask, Show
+from redraft.lsp.outcomes import Outcome, Settled
+from redraft.lsp.requests import Query
+from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestions import Suggestion
+from redraft.model.errors import InvalidRequest
+from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, Task
+from redraft.server.cli import app
+from typer.testing import CliRunner
+
+TEXT = "def area(r):\n    return\n"
+AT = len(TEXT) - 1
+PARTS = Confidence(0.91, 0.5, 0.8, total=-0.4, place=-0.1, nothing=-3.0)
+
+
+class Session:
+    """One editor's connection, written down."""
+
+    def __init__(self, uuid: str = "u1") -> None:
+        self.now_ms = 1_000
+        self._uuid = uuid
+        self.lines = self._begun()
+
+    def _begun(self) -> list[entries.Entry]:
+        return [
+            entries.header(self._uuid, "file:///w", self.now_ms, "redraft test"),
+            entries.encountered(3, "src/a.py", self.now_ms),
+        ]
+
+    def next_file(self) -> list[entries.Entry]:
+        done, self.lines = self.lines, self._begun()
+        return done
+
+    def note(self, data: dict[str, Any], after_ms: int = 100) -> None:
+        self.now_ms += after_ms
+        self.lines.append(entries.document_event(3, data, self.now_ms))
+
+    def suggest(
+        self, id_: str, text: str = " r * r", task: Task = "infill", ahead: bool = False
+    ) -> None:
+        """Asked, answered with two candidates, and the first of them shown."""
+        query = Query("file:///w/src/a.py", "src/a.py", "python", TEXT, AT, 1)
+        ask = Ask(query, EditRequest(task, "src/a.py", TEXT, AT), 0.0, "nothing known")
+        made = Candidate(AT, AT, f"{text}\n", PARTS, 5, 2, "end", source="both")
+        other = Candidate(AT, AT, " pi", Confidence(0.2, 0.1, 0.1), 3, 1, "end")
+        prediction = Prediction("fake fp32", "w", (made, other))
+        suggestion = Suggestion(id_, query.uri, task, TEXT, AT, AT, AT, text, 0.91, "fake fp32")
+        show = Show(suggestion, text, "from the model")
+        decided = Abstain("computed ahead of time") if ahead else show
+        self.note(answers.answer(1, ask, prediction, decided, 90.0, LspSettings(), 400.0))
+        self.note(answers.decision(show))
+
+    def settle(
+        self, id_: str, outcome: Outcome, after_ms: int = 100, task: Task = "infill"
+    ) -> None:
+        suggestion = Suggestion(id_, "", task, TEXT, AT, AT, AT, " r * r", 0.91, "fake fp32")
+        self.note(answers.outcome(Settled(suggestion, outcome)), after_ms)
+
+
+def written(tmp_path: Path, *files: Sequence[entries.Entry]) -> list[Path]:
+    paths = [tmp_path / f"{number}.jsonl" for number in range(len(files))]
+    for path, lines in zip(paths, files, strict=True):
+        path.write_bytes(b"".join(map(entries.line_of, lines)))
+    return paths
+
+
+def read(tmp_path: Path, *files: Sequence[entries.Entry]) -> list[Shown]:
+    return list(read_outcomes(written(tmp_path, *files)))
+
+
+def test_a_suggestion_comes_with_what_was_shown_and_what_became_of_it(tmp_path: Path) -> None:
+    session = Session()
+    session.suggest("redraft-1")
+    session.settle("redraft-1", "accepted", after_ms=1_500)
+    [shown] = read(tmp_path, session.lines)
+    assert (shown.session, shown.id, shown.at_ms) == ("u1", "redraft-1", 1_200)
+    assert (shown.task, shown.path, shown.source) == ("infill", "src/a.py", "both")
+    assert (shown.start, shown.end, shown.text) == ((1, 10), (1, 10), " r * r")
+    assert (shown.confidence, shown.threshold, shown.parts) == (0.91, 0.85, PARTS)
+    assert shown.features["language"] == "python"
+    assert (shown.model, shown.reason) == ("fake fp32", "from the model")
+    assert (shown.outcome, shown.seconds) == ("accepted", 1.5)
+    assert not shown.simulated
+
+
+def test_time_counts_from_when_it_was_drawn(tmp_path: Path) -> None:
+    session = Session()
+    session.suggest("redraft-1")
+    session.note(answers.drawn("redraft-1"), after_ms=700)
+    session.note(answers.drawn("redraft-1"), after_ms=200)  # the window was redrawn
+    session.settle("redraft-1", "rejected", after_ms=100)
+    [shown] = read(tmp_path, session.lines)
+    assert shown.seconds == 0.3
+
+
+def test_what_is_shown_again_counts_once(tmp_path: Path) -> None:
+    session = Session()
+    session.suggest("redraft-1")
+    session.suggest("redraft-1", "* r")  # typed as far as that
+    [shown] = read(tmp_path, session.lines)
+    assert (shown.at_ms, shown.text) == (1_200, " r * r")
+
+
+def test_a_later_report_corrects_the_outcome_and_not_the_time(tmp_path: Path) -> None:
+    session = Session()
+    session.suggest("redraft-1")
+    session.settle("redraft-1", "ignored", after_ms=500)
+    session.settle("redraft-1", "accepted", after_ms=9_000)
+    [shown] = read(tmp_path, session.lines)
+    assert (shown.outcome, shown.seconds) == ("accepted", 0.5)
+
+
+def test_an_answer_that_nobody_saw_is_none(tmp_path: Path) -> None:
+    session = Session()
+    session.note(answers.decision(Abstain("below threshold")))
+    session.settle("redraft-7", "cancelled")
+    assert read(tmp_path, session.lines) == []
+
+
+def test_what_was_computed_ahead_finds_its_answer(tmp_path: Path) -> None:
+    session = Session()
+    session.suggest("redraft-1", task="next_edit", ahead=True)
+    [shown] = read(tmp_path, session.lines)
+    assert shown.parts == PARTS
+    assert (shown.outcome, shown.seconds) == ("", None)
+
+
+def test_a_session_goes_on_from_file_to_file_in_any_order(tmp_path: Path) -> None:
+    session = Session()
+    session.suggest("redraft-1")
+    first = session.next_file()
+    session.settle("redraft-1", "ignored", after_ms=2_000)
+    other = Session("u2")
+    other.suggest("redraft-1")  # ids are a session's own
+    found = read(tmp_path, session.lines, other.lines, first)
+    assert [(one.session, one.outcome) for one in found] == [("u1", "ignored"), ("u2", "")]
+
+
+def test_without_its_answer_the_decision_tells_what_it_can(tmp_path: Path) -> None:
+    session = Session()
+    session.suggest("redraft-1")
+    lines = [
+        line for line in session.lines if line.get("data", {}).get("sourceId") != "Redraft.answer"
+    ]
+    [shown] = read(tmp_path, lines)
+    assert (shown.parts, shown.source, shown.threshold, shown.features) == (None, "", None, {})
+    assert shown.confidence == 0.91
+
+
+def test_an_event_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    session = Session()
+    session.note({"sourceId": "Redraft.decision", "shown": "redraft-1", "edit": []})
+    with pytest.raises(InvalidRequest, match=r"Redraft\.decision at 1100 ms"):
+        read(tmp_path, session.lines)
+
+
+def counted(tmp_path: Path) -> list[Path]:
+    session = Session()
+    for number, outcome in enumerate(("accepted", "accepted", "rejected", "ignored")):
+        session.suggest(f"redraft-{number}")
+        session.settle(f"redraft-{number}", outcome, after_ms=1_000 * (number + 1))  # type: ignore[arg-type]
+    session.suggest("redraft-9", task="next_edit")
+    return written(tmp_path, session.lines)
+
+
+def test_outcomes_are_counted_by_task(tmp_path: Path) -> None:
+    infill, edit = tallies(read_outcomes(counted(tmp_path)))
+    assert (infill.task, infill.shown) == ("infill", 4)
+    assert infill.outcomes == {"accepted": 2, "rejected": 1, "ignored": 1}
+    assert (infill.median_s, infill.accepted_median_s) == (2.5, 1.5)
+    assert (edit.task, edit.shown, edit.outcomes, edit.median_s) == ("next_edit", 1, {"": 1}, None)
+
+
+def test_the_command_shows_a_table_or_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path / "none"))
+    [path] = counted(tmp_path)
+
+    def said(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["record", "outcomes", *arguments])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    rows = [line.split() for line in said(str(path)).splitlines()]
+    assert rows[1] == ["infill", "4", "2", "1", "1", "0", "0", "2.5", "1.5"]
+    assert rows[2] == ["next_edit", "1", "0", "0", "0", "0", "1", "–", "–"]
+    told = json.loads(said(str(path), "--json"))
+    assert [task["shown"] for task in told["tasks"]] == [4, 1]
+    assert told["suggestions"][0]["parts"]["place"] == -0.1
+    assert "No suggestion was shown in 0 recordings" in said()
