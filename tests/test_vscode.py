@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import statistics
 import sys
 import time
@@ -20,7 +21,8 @@ from typing import Any
 
 import psutil
 import pytest
-from vscode_desk import STATUS, Studio, Window, missing, studio, window
+from lsp_process import SERVER
+from vscode_desk import POSITION, STATUS, Studio, Window, missing, studio, window
 
 pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),
@@ -117,7 +119,7 @@ def test_words_and_lines_of_ghost_text_are_taken_one_by_one(project: Open) -> No
         w.await_no_ghost()
         assert w.saved("a.py").split("\n")[4].startswith("    s = one + two")
         assert "three" not in w.saved("a.py")
-        w.await_outcome("redraft-1 was accepted")  # in part, which counts
+        w.await_outcome("was accepted")  # in part, which counts
 
 
 def test_tab_indents_in_leading_white_space_where_another_key_accepts(project: Open) -> None:
@@ -152,7 +154,7 @@ def test_a_changed_signature_brings_tab_by_tab_the_edits_that_follow(project: Op
         w.picture("chain")
         w.press("Tab", "Tab")
         w.await_no_hint()
-        w.await_outcome("redraft-2 was accepted")
+        w.await_outcome("was accepted", times=2)
         wanted = CODE.replace("area(r)", "area(r, pi)").replace(*CALL).replace(*BODY)
         assert w.saved("a.py") == wanted
 
@@ -166,7 +168,7 @@ def test_a_next_edit_at_the_cursor_is_ghost_text(project: Open) -> None:
         w.press("Tab")
         w.await_no_ghost()
         assert "print(area(2, 3.14))" in w.saved("a.py")
-        w.await_outcome("redraft-1 was accepted")
+        w.await_outcome("was accepted")
 
 
 def test_a_next_edit_is_taken_by_words(project: Open) -> None:
@@ -181,7 +183,7 @@ def test_a_next_edit_is_taken_by_words(project: Open) -> None:
         w.press("Tab")
         w.await_no_hint()
         assert "print(area(2, 3.14))" in w.saved("a.py")
-        w.await_outcome("redraft-1 was accepted")
+        w.await_outcome("was accepted")
 
 
 def test_a_rejected_edit_does_not_return(project: Open) -> None:
@@ -190,7 +192,7 @@ def test_a_rejected_edit_does_not_return(project: Open) -> None:
         w.await_hint("→ edit at line 13")
         w.press("Escape")
         w.await_no_hint()
-        w.await_outcome("redraft-1 was rejected")
+        w.await_outcome("was rejected")
         w.go_to(5, 1)
         w.press("End")
         w.type("  # area")
@@ -231,6 +233,62 @@ def test_subtle_mode_hints_until_asked(project: Open) -> None:
         w.await_hint("→ edit at line 13 · Tab")
 
 
+# --- by VS Code's own means, where it grants the proposed API -----------------------------------
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    folder = tmp_path_factory.mktemp("native")
+    kept = os.environ.get("REDRAFT_VSCODE_PICTURES")
+    with studio(folder, Path(kept) if kept else folder / "pictures", native=True) as opened:
+        yield opened
+
+
+#: The line number beside the edit that VS Code shows.
+MARK = "(document.querySelector('.inline-edits-view-gutter-indicator')?.textContent.trim() ?? '')"
+
+
+def test_an_edit_away_from_the_cursor_is_shown_by_vscode_itself(
+    native: Studio, tmp_path: Path
+) -> None:
+    script = {"answers": [{"ghost": "", "edits": [CALL, BODY]}]}
+    with window(native, tmp_path, "native", {"a.py": CODE}, script) as w:
+        change_signature(w)
+        w.until(f"{MARK} === '13'")
+        w.picture("far")
+        assert w.hints() == ""  # nothing is drawn twice
+        w.press("Tab")  # there
+        w.until(f"{POSITION}.startsWith('Ln 13')")
+        w.picture("near")
+        w.press("Tab")  # take it
+        w.await_outcome("was accepted")
+        w.until(f"{MARK} === '9'")
+        w.picture("chain")
+        w.press("Tab")
+        w.until(f"{POSITION}.startsWith('Ln 9,')")
+        w.press("Tab")
+        w.await_outcome("was accepted", times=2)
+        wanted = CODE.replace("area(r)", "area(r, pi)").replace(*CALL).replace(*BODY)
+        assert w.saved("a.py") == wanted
+
+
+def test_an_edit_that_vscode_shows_is_turned_down_with_escape(
+    native: Studio, tmp_path: Path
+) -> None:
+    script = {"answers": [{"ghost": "", "edits": [CALL]}]}
+    with window(native, tmp_path, "native-rejected", {"a.py": CODE}, script) as w:
+        change_signature(w)
+        w.until(f"{MARK} === '13'")
+        w.press("Escape")
+        w.await_outcome("was rejected")
+        w.until(f"{MARK} === ''")
+        w.go_to(5, 1)
+        w.press("End")
+        w.type("  # area")
+        w.await_status("rejected before")
+        assert (w.evaluate(MARK), w.hints()) == ("", "")
+
+
 # --- the server, and being left alone ------------------------------------------------------------
 
 
@@ -258,7 +316,7 @@ def test_a_killed_server_comes_back(project: Open) -> None:
         assert _server_of(w).pid != server.pid
         w.go_to(9, 5)
         w.type_until_ghost("z + ", "math.pi")  # whoever goes on typing has suggestions again
-        assert w.evaluate("document.querySelectorAll('.notification-toast').length") == 0
+        assert w.toasts() == []
 
 
 def _server_of(w: Window) -> psutil.Process:
@@ -285,13 +343,50 @@ def test_a_slow_model_holds_no_key_up(project: Open) -> None:
         w.await_ghost("math.pi")
 
 
-def test_a_server_that_is_not_installed_is_said_once(project: Open) -> None:
+def test_a_server_that_is_not_there_is_said_once(project: Open) -> None:
     nowhere = {"redraft.server.path": "/nowhere/redraft"}
     with project("x", settings=nowhere) as w:
         w.await_status("the server is not installed")
-        w.until("document.querySelector('.notification-toast')?.textContent.includes('/nowhere')")
+        w.await_toast("/nowhere/redraft, named by redraft.server.path")
         w.picture("not-installed")
-        assert w.evaluate("document.querySelectorAll('.notification-toast').length") == 1
+        assert len(w.toasts()) == 1
+
+
+def test_a_server_that_keeps_ending_is_left_alone_without_a_popup(project: Open) -> None:
+    broken = {"redraft.server.arguments": ["-c", "raise SystemExit('broken')"]}
+    with project("x", settings=broken) as w:
+        w.await_status("the server ended several times in a row")
+        assert w.toasts() == []
+
+
+def test_the_server_is_installed_with_a_tool_of_the_users(project: Open) -> None:
+    settings = {"redraft.server.path": "", "redraft.server.package": "/somewhere/my redraft"}
+    with project("math.pi", settings=settings) as w:
+        told = {"answers": [{"ghost": "math.pi", "edits": []}], "log": str(w.log)}
+        server = [sys.executable, str(SERVER), json.dumps(told)]
+        uv = w.studio.tools / "uv"
+        _script(uv, "echo no network >&2; exit 1")
+        w.await_status("the server is not installed")
+        w.await_toast("Redraft needs its language server")
+        w.answer("Install")
+        w.choose("uv tool")
+        w.await_toast("could not be installed: uv ended with code 1. no network")
+        _script(w.studio.tools / "redraft-to-be", f"exec {shlex.join(server)}")
+        into = '"$HOME/.local/bin"'
+        install = f'mkdir -p {into}; cp "${{0%uv}}redraft-to-be" {into}/redraft'
+        _script(uv, f'printf "%s\\n" "$@" > "$0.told"; {install}')
+        w.command("Redraft: Install Server…")
+        w.choose("uv tool")
+        w.await_ready()
+        w.go_to(9, 5)
+        w.type_until_ghost("z + ", "math.pi")
+        *_, wanted = (w.studio.tools / "uv.told").read_text().splitlines()
+        assert wanted == "redraft[cpu] @ file:///somewhere/my%20redraft"
+
+
+def _script(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
 
 
 def test_the_menu_says_why_and_switches_a_language_off(project: Open) -> None:

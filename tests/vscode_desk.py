@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -30,6 +31,8 @@ _NODE = shutil.which("node")
 _CHROMIUM = os.environ.get("CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
+#: What ``build.mjs --native`` adds to the manifest.
+PROPOSALS = ["inlineCompletionsAdditions"]
 PATIENCE_S = 240.0  # with what takes a second where the machine has nothing else to do
 
 
@@ -88,22 +91,29 @@ class Studio:
     port: int
     browser: Browser
     pictures: Path  # where screenshots are kept
+    tools: Path  # first on the PATH of VS Code; where a test may put commands
 
 
 @contextmanager
-def studio(folder: Path, pictures: Path) -> Iterator[Studio]:
-    """Build the extension, start VS Code with it, and a browser."""
+def studio(folder: Path, pictures: Path, native: bool = False) -> Iterator[Studio]:
+    """Build the extension, start VS Code with it, and a browser.
+
+    Args:
+        native: the extension asks for the proposed API, as ``npm run package:native`` makes it;
+            code-server grants it.
+    """
     installed = Path(os.environ["REDRAFT_VSCODE_DIR"])
     extensions = folder / "extensions"
-    _install_extension(extensions)
-    port = _free_port()
+    _install_extension(extensions, native)
+    port, tools = _free_port(), folder / "tools"
+    tools.mkdir()
     process = _start(installed, folder, extensions, port)
     browser = None
     try:
         _await_server(port, process)
         browser = Browser(installed)
         pictures.mkdir(parents=True, exist_ok=True)
-        yield Studio(port, browser, pictures)
+        yield Studio(port, browser, pictures, tools)
     finally:
         if browser is not None:
             browser.close()
@@ -111,13 +121,15 @@ def studio(folder: Path, pictures: Path) -> Iterator[Studio]:
         process.wait(timeout=30)
 
 
-def _install_extension(extensions: Path) -> None:
+def _install_extension(extensions: Path, native: bool) -> None:
     assert _NODE is not None
     subprocess.run([_NODE, "build.mjs"], cwd=CLIENT, check=True, timeout=120)
-    version = json.loads((CLIENT / "package.json").read_text())["version"]
-    target = extensions / f"redraft.redraft-{version}"
+    manifest = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))
+    if native:
+        manifest["enabledApiProposals"] = PROPOSALS
+    target = extensions / f"redraft.redraft-{manifest['version']}"
     (target / "dist").mkdir(parents=True)
-    shutil.copy(CLIENT / "package.json", target)
+    (target / "package.json").write_text(json.dumps(manifest), encoding="utf-8")
     shutil.copy(CLIENT / "dist" / "extension.js", target / "dist")
     shutil.copytree(CLIENT / "media", target / "media")
 
@@ -149,7 +161,17 @@ def _start(installed: Path, folder: Path, extensions: Path, port: int) -> subpro
     (user / "settings.json").write_text(json.dumps(USER_SETTINGS))
     home = folder / "home"
     home.mkdir()
-    environment = {**os.environ, "HOME": str(home), "EXTENSIONS_GALLERY": "{}"}
+    # No server but those of the tests. VS Code asks a login shell for the PATH.
+    path = [each for each in os.get_exec_path() if not (Path(each) / "redraft").exists()]
+    joined = os.pathsep.join([str(folder / "tools"), *path])
+    (home / ".profile").write_text(f"export PATH={shlex.quote(joined)}\n")
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "PATH": joined,
+        "SHELL": "/bin/sh",
+        "EXTENSIONS_GALLERY": "{}",
+    }
     command = [
         *(_NODE, str(installed / CODE_SERVER), "--auth", "none", "--disable-telemetry"),
         *("--bind-addr", f"127.0.0.1:{port}", "--disable-update-check"),
@@ -183,6 +205,10 @@ def _await_server(port: int, process: subprocess.Popen[bytes]) -> None:
 
 #: The text in the status item of the extension, as screen readers get it.
 STATUS = "document.querySelector('[id=\"redraft.redraft.redraft\"] a')?.getAttribute('aria-label')"
+
+
+#: Where the cursor is: "Ln 4, Col 11".
+POSITION = "(document.querySelector('[id=\"status.editor.selection\"]')?.textContent.trim() ?? '')"
 
 
 @dataclass
@@ -243,6 +269,11 @@ class Window:
         self.until(f"{_ROWS}[0]?.includes({json.dumps(label)})")
         self.press("Enter")
 
+    def answer(self, button: str) -> None:
+        """A notification."""
+        selector = f".notification-toast a.monaco-button:text-is({json.dumps(button)})"
+        self.studio.browser.do("click", selector=selector)
+
     def picture(self, what: str) -> Path:
         path = self.studio.pictures / f"{self.name}-{what}.png".replace("-.", ".")
         self.studio.browser.do("screenshot", path=str(path))
@@ -300,6 +331,13 @@ class Window:
         whoever waits for that word alone waits in vain on a slow machine."""
         self.until(f"/^Redraft: (?!not started|the server |model still|no model)/.test({STATUS})")
 
+    def await_toast(self, text: str) -> None:
+        self.until(f"{TOASTS}.some(toast => toast.includes({json.dumps(text)}))")
+
+    def toasts(self) -> list[str]:
+        found: list[str] = self.evaluate(TOASTS)
+        return found
+
     def saved(self, name: str) -> str:
         """What is in the editor, by way of the disk."""
         file = self.folder / name
@@ -320,9 +358,10 @@ class Window:
     def outcomes(self) -> list[str]:
         return self.outcomes_log.read_text().splitlines() if self.outcomes_log.exists() else []
 
-    def await_outcome(self, text: str) -> None:
+    def await_outcome(self, text: str, times: int = 1) -> None:
+        """Which suggestion it was depends on how often the typist was overtaken on the way."""
         _wait(
-            lambda: any(text in line for line in self.outcomes()),
+            lambda: sum(text in line for line in self.outcomes()) >= times,
             f"no {text!r} in the outcomes",
         )
 
@@ -350,6 +389,9 @@ HINTS = (
     ".filter(c => c.startsWith('\"')).map(c => JSON.parse(c)).join('\\n')"
     ".replaceAll('\\u00a0', ' ')"
 )
+
+#: What notifications say.
+TOASTS = "[...document.querySelectorAll('.notification-toast')].map(e => e.textContent)"
 
 _ROWS = (
     "[...document.querySelectorAll('.quick-input-list .monaco-list-row')]"

@@ -34,6 +34,13 @@ const STOP_MS = 2_000;
 /** ms until a server that ended is started again. */
 const AGAIN_MS = 300;
 
+/** What goes wrong is for the status item and the log: the library would open a popup each time. */
+class QuietClient extends LanguageClient {
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
+  }
+}
+
 export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined;
   private turns = 0; // starts and stops so far
@@ -80,13 +87,14 @@ export class Server implements vscode.Disposable {
     const closed = (): void => {
       if (isCurrent()) this.ended(command);
     };
-    const client: LanguageClient = new LanguageClient(SECTION, 'Redraft', run, this.options(closed));
+    const client: LanguageClient = new QuietClient(SECTION, 'Redraft', run, this.options(closed));
     this.client = client;
     client.onNotification('didChangeStatus', (status: Status) => {
       if (isCurrent()) this.statuses.fire(status);
     });
     try {
       await client.start();
+      if (client.state !== State.Running) return; // it ended at once, which `ended` has told
       this.log.info(`connected to ${client.initializeResult?.serverInfo?.version ?? 'the server'}`);
     } catch (error) {
       this.log.error(`the server did not start: ${said(error)}`);
@@ -183,6 +191,11 @@ export class Server implements vscode.Disposable {
     this.client!.sendNotification(method, params).catch((error: unknown) => {
       this.log.debug(`${method}: ${said(error)}`);
     });
+  }
+
+  /** Tell the server what became of a suggestion. */
+  outcome(command: string, id: string): void {
+    this.command(command, id).catch((error: unknown) => this.log.debug(`${command}: ${said(error)}`));
   }
 
   /**

@@ -89,7 +89,11 @@ class Redraft implements vscode.Disposable {
       acceptSuggestion: () => (edits.acceptable ? edits.accept() : ghost.accept()),
       acceptWord: part('word'),
       acceptLine: part('line'),
-      dismiss: () => (edits.acceptable ? edits.dismiss() : ghost.dismiss()),
+      dismiss: () => {
+        if (edits.acceptable) return edits.dismiss();
+        edits.rejected(ghost.id);
+        return ghost.dismiss();
+      },
       suggest: () => Promise.all([ghost.invoke(), edits.ask(true)]),
       menu: () => showMenu(actions),
       why: () => why(this.status),

@@ -45,6 +45,11 @@ export class Ghost {
     private readonly hintAt: (document: vscode.TextDocument, position: vscode.Position) => void,
   ) {}
 
+  /** What the suggestion that may be visible is called in reports; '' where there is none. */
+  get id(): string {
+    return this.shown?.command.arguments[0] ?? '';
+  }
+
   /** Have VS Code ask again, at once. */
   async trigger(): Promise<void> {
     this.prompted = true;
@@ -137,9 +142,9 @@ export class Ghost {
 
   /** The user turns it down. */
   async dismiss(): Promise<void> {
-    const shown = this.shown;
+    const { id } = this;
     this.gone();
     await vscode.commands.executeCommand(HIDE);
-    if (shown) await this.server().command(REJECT, shown.command.arguments[0]);
+    if (id) this.server().outcome(REJECT, id);
   }
 }

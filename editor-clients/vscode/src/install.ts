@@ -4,7 +4,7 @@
 
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, readdir } from 'node:fs/promises';
+import { access, readdir, stat } from 'node:fs/promises';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -32,15 +32,16 @@ export async function find(context: vscode.ExtensionContext): Promise<string | u
 async function found(set: string): Promise<string | undefined> {
   const file = set.replace(/^~(?=[/\\])/, os.homedir());
   if (/[/\\]/.test(file)) return (await isExecutable(file)) ? file : undefined;
-  return onPath([executable(file, process.platform)]);
+  return onPath(file);
 }
 
-async function onPath(names: readonly string[]): Promise<string | undefined> {
-  for (const folder of (process.env['PATH'] ?? '').split(path.delimiter)) {
-    for (const name of names) {
-      const file = path.join(folder, name);
-      if (folder && (await isExecutable(file))) return file;
-    }
+async function onPath(command: string): Promise<string | undefined> {
+  const name = executable(command, process.platform);
+  const folders = (process.env['PATH'] ?? '').split(path.delimiter).filter(Boolean);
+  // Not on the PATH of every login, but where uv and pipx put commands, themselves as well.
+  for (const folder of [...folders, path.join(os.homedir(), '.local', 'bin')]) {
+    const file = path.join(folder, name);
+    if (await isExecutable(file)) return file;
   }
   return undefined;
 }
@@ -48,7 +49,7 @@ async function onPath(names: readonly string[]): Promise<string | undefined> {
 async function isExecutable(file: string): Promise<boolean> {
   try {
     await access(file, process.platform === 'win32' ? constants.F_OK : constants.X_OK);
-    return true;
+    return (await stat(file)).isFile();
   } catch {
     return false;
   }
@@ -147,7 +148,7 @@ async function lost(): Promise<false> {
 
 async function usable({ commands, check }: Installer): Promise<string | undefined> {
   for (const name of commands) {
-    const file = await onPath([executable(name, process.platform)]);
+    const file = await onPath(name);
     if (file && (!check || (await finished(file, check).then(() => true, () => false)))) return file;
   }
   return undefined;

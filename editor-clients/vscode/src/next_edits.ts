@@ -141,8 +141,8 @@ export class NextEdits implements vscode.Disposable {
     const { cursor } = answer;
     const { command } = found;
     this.shown = { id, command, document, version: document.version, edit, cursor, accepted };
-    // VS Code may have put a ghost away since, on losing the focus for instance: have it ask again.
-    if (this.drawn.includes(' ghost ')) this.drawn = '';
+    // VS Code may have put away what it shows, on losing the focus for instance: have it ask again.
+    if (/ (?:ghost|native) /.test(this.drawn)) this.drawn = '';
     this.refresh();
   }
 
@@ -295,7 +295,7 @@ export class NextEdits implements vscode.Disposable {
   private hide(): void {
     const { shown } = this;
     this.forget();
-    if (shown) this.tell(IGNORE, shown.id);
+    if (shown) this.server().outcome(IGNORE, shown.id);
   }
 
   // --- what the user does with it -----------------------------------------------------------------
@@ -369,7 +369,7 @@ export class NextEdits implements vscode.Disposable {
 
   private done(id: string): void {
     this.forget();
-    this.tell(ACCEPT, id);
+    this.server().outcome(ACCEPT, id);
   }
 
   private keep(shown: Shown, edit: Edit, taken: number): void {
@@ -379,17 +379,16 @@ export class NextEdits implements vscode.Disposable {
     this.refresh();
   }
 
-  /** Esc. */
+  /** Esc, on what is drawn. */
   dismiss(): void {
     const { shown } = this;
     this.forget();
-    if (shown) this.tell(REJECT, shown.id);
+    if (shown) this.server().outcome(REJECT, shown.id);
   }
 
-  private tell(command: string, id: string): void {
-    this.server()
-      .command(command, id)
-      .catch((error: unknown) => this.server().log.debug(`${command}: ${String(error)}`));
+  /** VS Code showed the edit of this name itself, and the user turned it down there. */
+  rejected(id: string): void {
+    if (this.shown?.id === id) this.forget();
   }
 }
 
