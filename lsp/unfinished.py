@@ -24,25 +24,31 @@ class Rhythm:
     """How the questions about a document follow its keys."""
 
     by_key: bool = False  # the last key came soon after a question
+    has_moved: bool = False  # the cursor did, since that key and by itself
+    _cursor: int = 0
     _key_s: float = -math.inf
     _asked_s: float = -math.inf
 
-    def asked(self, key_s: float, now_s: float) -> None:
-        """The next edit is wanted at ``now_s``; the last key was pressed at ``key_s``."""
+    def asked(self, key_s: float, cursor: int, now_s: float) -> None:
+        """The next edit is wanted at ``cursor`` now; the last key was pressed at ``key_s``."""
         if key_s != self._key_s:
             self.by_key = self._asked_s < key_s <= self._asked_s + PAUSE_S
-            self._key_s = key_s
+            self._key_s, self._cursor, self.has_moved = key_s, cursor, False
+        self.has_moved = self.has_moved or cursor != self._cursor
         self._asked_s = now_s
 
 
 def rests_at_s(history: History, rhythm: Rhythm, query: Query, now_s: float) -> float | None:
     """When, by the clock, a line that is being typed counts as finished; None: it does already.
 
-    Finished are edits that a gesture asks about, that the cursor has left, that reach over several
-    lines or came from a suggestion, and all where the client asks at pauses only.
+    Finished are edits that a gesture asks about, that the cursor has left (as it does with the end
+    of Vim's insert mode), that reach over several lines or came from a suggestion, and all where
+    the client asks at pauses only.
     """
     last = history.last_edit(query.uri)
-    if last is None or query.invoked or query.visiting or not rhythm.by_key:
+    if last is None or query.invoked or query.visiting:
+        return None
+    if rhythm.has_moved or not rhythm.by_key:
         return None
     key_s, line = last
     going_on = now_s < key_s + REST_S and query.line == line

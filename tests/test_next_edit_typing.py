@@ -107,6 +107,15 @@ def test_a_cursor_that_leaves_the_line_finishes_it() -> None:
     assert diffs(ask) == ["-def area(r):\n+def area(r, pi):"]
 
 
+def test_a_cursor_that_moves_without_a_key_ends_the_edit() -> None:
+    desk = Typing()
+    desk.keys(", pi")
+    desk.cursor -= 1  # insert mode is left
+    ask = desk.ask_edit()
+    assert not ask.unfinished
+    assert diffs(ask) == ["-def area(r):\n+def area(r, pi):"]
+
+
 def test_a_finished_line_is_in_the_history_while_the_next_is_typed() -> None:
     desk = Typing()
     desk.cursor = desk.text.index("\n\n\ndef show")
