@@ -232,7 +232,8 @@ class Neovim:
             return
         self.request("nvim__redraw", {"flush": True})
         test = os.environ["PYTEST_CURRENT_TEST"].rpartition("::")[2].partition(" ")[0]
-        name = f"neovim-{test.removeprefix('test_')}-{what}.svg"
+        test = "".join(c if c.isalnum() or c == "_" else "-" for c in test.removeprefix("test_"))
+        name = f"neovim-{test}-{what}.svg".replace("--", "-")
         (self._pictures / name).write_text(self.screen.svg(), encoding="utf-8")
 
     def attached(self) -> None:

@@ -70,20 +70,27 @@ def test_neovim_keeps_dos_line_ends(tmp_path: Path) -> None:
     assert log["text"] == ["def area(r):", "    s = '😀' + str(r)", "    return s", "x = 1"]
 
 
-def test_a_server_that_is_not_installed_is_said_once(tmp_path: Path) -> None:
+def test_a_server_that_is_not_installed_is_said_once(tmp_path: Path, pictures: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = 1\n", encoding="utf-8")
     note = "_G.notices = {}; vim.notify = function(m) table.insert(_G.notices, m) end\n"
-    editor = Neovim(tmp_path, file, "{ 'no-such-redraft', 'lsp' }", init=note)
+    editor = Neovim(tmp_path, file, "{ 'no-such-redraft', 'lsp' }", note, pictures=pictures)
     try:
         editor.until(lambda: "is not on the PATH" in editor.why())
         assert editor.lua("return require('redraft').statusline()").startswith("Redraft waiting: ")
         editor.keys("oname<Esc>")
         editor.has("x = 1", "name")
-        editor.command("Redraft next")
-        ours = [each for each in editor.notices() if each.startswith("Redraft:")]
+        told = "Redraft: no-such-redraft is not on the PATH"
+        ours = [each for each in editor.notices() if each.startswith(told)]
         assert len(ours) == 1
-        assert "no-such-redraft is not on the PATH; install it" in ours[0]
+        editor.command("Redraft next")  # asked for, it is said again
+        assert editor.notices()[-1] == ours[0]
+        assert "not on the PATH; install it" in ours[0]
+        editor.command("checkhealth redraft")
+        page = "\n".join(editor.lines())
+        assert "ERROR no-such-redraft is not on the PATH" in page
+        assert "uv tool install redraft[cpu]" in page
+        editor.picture("health")
     finally:
         editor.close()
 
@@ -94,20 +101,25 @@ def servers(editor: Neovim) -> list[psutil.Process]:
     return [each for each in found if SERVER.name in " ".join(each.cmdline())]
 
 
-def test_a_server_that_is_killed_comes_back_and_no_key_is_lost(tmp_path: Path) -> None:
+def test_a_server_that_is_killed_comes_back_and_no_key_is_lost(
+    tmp_path: Path, pictures: Path
+) -> None:
     script = {"answers": ["str(total)"], "log": str(tmp_path / "model.log")}
-    with neovim(tmp_path, "total = 0\n", server_command(script)) as editor:
+    command = server_command(script)
+    with neovim(tmp_path, "total = 0\n", command, pictures=pictures) as editor:
         editor.keys("oname = ")
         editor.sees("name = str(total)")
         [server] = servers(editor)
         server.kill()
         editor.until(lambda: "str(total)" not in editor.screen.text())
+        editor.picture("ended")
         editor.keys("<CR>more = ")
         editor.has("total = 0", "name = ", "more = ")
         editor.until(lambda: servers(editor) not in ([], [server]))
         editor.attached()
         editor.keys(" ")
         editor.sees("more =  str(total)")
+        editor.picture("back")
         editor.keys("<Tab>")
         editor.has("total = 0", "name = ", "more =  str(total)")
 

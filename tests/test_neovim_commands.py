@@ -57,6 +57,8 @@ def test_a_pause_silences_and_can_be_ended(desk: Desk) -> None:
     editor.until(lambda: editor.notices() == ["Redraft: quiet for 15 min"])
     editor.keys("oname =")
     editor.until(lambda: editor.why() == "snoozed for another 15 min")
+    editor.sees("Redraft paused: snoozed for another 15 min")
+    editor.picture("snoozed")
     assert desk.predictor.requests == []
     editor.command("Redraft snooze off")
     editor.until(lambda: editor.notices()[-1] == "Redraft: no longer quiet")
@@ -82,6 +84,7 @@ def test_why_and_status_answer_what_people_ask(desk: Desk) -> None:
     editor.until(lambda: "nothing" in editor.why())
     editor.command("Redraft why")
     assert editor.notices() == ["Redraft: The model would change nothing here."]
+    editor.picture("why")
     editor.lua(
         """
         local drawn = vim.api.nvim_echo
@@ -112,6 +115,7 @@ def test_the_health_page_names_what_is_wrong(desk: Desk) -> None:
     editor.lua("vim.keymap.set('i', '<M-l>', 'x')")
     editor.command("checkhealth redraft")
     page = "\n".join(editor.lines())
+    editor.picture("health")
     editor.command("bwipeout!")
     assert "OK model fake fp32 on CPU" in page
     assert "<Tab> is accept" in page

@@ -9,8 +9,12 @@ if vim.fn.has("nvim-0.11") == 0 then
 end
 require("redraft").setup(vim.g.redraft)
 vim.lsp.enable("redraft")
-vim.api.nvim_create_autocmd("VimEnter", {
-  callback = function()
-    require("redraft.server").explain()
-  end,
-})
+if vim.v.vim_did_enter == 1 then -- loaded late, by a plugin manager
+  require("redraft.server").explain()
+else
+  vim.api.nvim_create_autocmd("VimEnter", {
+    callback = function()
+      require("redraft.server").explain()
+    end,
+  })
+end

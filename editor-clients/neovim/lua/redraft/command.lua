@@ -107,7 +107,7 @@ end
 
 function run.snooze(words)
   local minutes = words[1] == "off" and 0 or tonumber(words[1] or PAUSES[1])
-  if not minutes then
+  if not (minutes and minutes >= 0 and minutes < math.huge) then
     return complain(("snooze takes minutes or off, not %q"):format(words[1]))
   end
   require("redraft.events").clear()
@@ -135,6 +135,9 @@ function complete.subtle()
 end
 
 function run.why()
+  if not client.get() and status.word() == "off" then
+    return say("no server is attached to this buffer; :checkhealth redraft tells more")
+  end
   local why = status.why()
   say(why == "" and status.word() or why)
 end
@@ -208,6 +211,9 @@ function run.reject()
 end
 
 function run.next()
+  if not client.get() then
+    return run.why()
+  end
   require("redraft").next()
 end
 

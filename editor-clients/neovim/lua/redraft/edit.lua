@@ -14,18 +14,15 @@ M.METHOD = "redraft/nextEdit"
 local NEAR_ROWS = 2
 
 --- What is shown: { id, item, client, jump, cursor, uri, buffer, tick, changes, lines, first, last,
---- hidden, reported, taken } and what it replaces: { row, column, to_row, to_column, with }, in bytes.
+--- hidden, faded, reported, taken } and what it replaces: { row, column, to_row, to_column, with }, in bytes.
 --- Without `buffer`, and what is counted in it, the file is not loaded yet.
 local shown = nil
 --- Where a jump or an acceptance put the cursor: { buffer, row, column }.
 local placed = nil
 
+--- Is there an edit to be seen? Not between a change beside it and the server's next answer.
 function M.visible()
-  return shown ~= nil
-end
-
-function M.id()
-  return shown and shown.id
+  return shown ~= nil and not shown.faded
 end
 
 --- Forget what is shown. `how`, "reject" or "ignore", is told to the server.
@@ -92,12 +89,15 @@ local function outline(edit)
   end
 end
 
---- The loaded buffer of an edit, if it is at the version that the edit was made for.
+--- Find the buffer of an edit and what changes there. False where it is at another version than the
+--- edit was made for, or may not be changed.
 local function settle(edit)
   local buffer = vim.uri_to_bufnr(edit.uri)
   if not vim.api.nvim_buf_is_loaded(buffer) then
     edit.buffer = nil
     return true
+  elseif not vim.bo[buffer].modifiable then
+    return false
   end
   local version = edit.item.textDocument.version
   local known = vim.lsp.util.buf_versions[buffer]
@@ -131,7 +131,7 @@ end
 
 --- Say where the edit is, as long as it is not under the cursor.
 function M.hint()
-  if not shown or not client.get() then -- not in a prompt, a terminal, a list of files
+  if not M.visible() or not client.get() then -- not in a prompt, a terminal, a list of files
     return marks.hint(nil)
   end
   if not shown.hidden and not is_away() then
@@ -187,6 +187,7 @@ function M.follow()
   if changed and row >= shown.first - 1 and row <= shown.last + 1 then
     marks.clear(shown.buffer)
     marks.hint(nil)
+    shown.faded = true
   end
 end
 
@@ -234,7 +235,7 @@ end
 --- Would `accept` do something now? Not between a change and the server's next answer, nor in buffers
 --- that are not the server's.
 function M.is_ready()
-  return shown ~= nil and client.get() ~= nil and (shown.hidden or is_away() or holds())
+  return M.visible() and client.get() ~= nil and (shown.hidden or is_away() or holds())
 end
 
 local function accept_all()

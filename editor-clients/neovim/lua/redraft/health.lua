@@ -29,10 +29,14 @@ local function program()
   health.ok(("%s: %s"):format(table.concat(command, " "), vim.fn.exepath(command[1])))
 end
 
+--- What the server tells about itself, or nil and why it does not.
 local function answer(running)
   local params = { command = "redraft.status", arguments = {} }
   local told = running:request_sync("workspace/executeCommand", params, 3000, 0)
-  return told and told.result
+  if not told then
+    return nil, "it does not answer within 3 s"
+  end
+  return told.result, told.err and ("it answers with an error: %s"):format(told.err.message)
 end
 
 local function server()
@@ -46,15 +50,16 @@ local function server()
   end
   local buffers = vim.tbl_count(running.attached_buffers)
   health.ok(("running for %d buffer(s), root %s"):format(buffers, running.root_dir or "none"))
-  local told = answer(running)
+  local told, problem = answer(running)
   if not told then
-    return health.error("it does not answer within 3 s", "See :Redraft log, then :Redraft restart")
+    return health.error(problem, "See :Redraft log, then :Redraft restart")
   end
   local model = told.model
   if model.state == "ready" then
     health.ok(("model %s on %s"):format(model.name, model.provider))
   else
-    health.warn(("the model is %s"):format(model.state), model.message ~= "" and model.message or nil)
+    local say = model.state == "failed" and health.error or health.warn
+    say(("the model is %s"):format(model.state), model.message ~= "" and model.message or nil)
   end
   health.info(("last said: %s"):format(told.message))
   for _, name in ipairs({ "enabled", "eagerness", "nextEdits", "disabledLanguages" }) do

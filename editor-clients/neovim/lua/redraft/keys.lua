@@ -44,26 +44,44 @@ end
 
 -- --- falling through ------------------------------------------------------------------------
 
-local before = {} -- the mapping that was there, by mode and key; as `maparg()` tells
-local run = {} -- functions that mappings run, by number
+--- The keys that are ours: { mode, key, was }, `was` the mapping that was there, as `maparg()` tells.
+local mapped = {}
+local run = nil -- what a mapping without an expression does, until `run()` does it
+--- Counts how often keys were set: what an older setting mapped, and another plugin kept, gives way.
+local set_times = 0
+
+--- The mapping of `key` for all buffers. One of a single buffer stands before ours in that buffer, and
+--- is no business of the others.
+local function mapping_of(mode, key)
+  local found = vim.fn.maparg(key, mode, false, true)
+  if found.buffer ~= 1 then
+    return found
+  end
+  for _, each in ipairs(vim.api.nvim_get_keymap(mode)) do
+    if each.lhsraw == vim.keycode(key) then
+      return each
+    end
+  end
+  return {}
+end
 
 --- Keys that do what `mapping` did. Returned by an expression, so its keys are not mapped again.
 local function keys_of(mapping, key)
   local function typed(keys)
     return vim.api.nvim_replace_termcodes(keys, true, true, true)
   end
-  if not mapping or vim.tbl_isempty(mapping) then
+  if vim.tbl_isempty(mapping) then
     return typed(key)
   end
-  local result = mapping.rhs or ""
+  local result = (mapping.rhs or ""):gsub("<SID>", ("<SNR>%d_"):format(mapping.sid or 0))
   if mapping.callback and mapping.expr == 0 then
-    run[1] = mapping.callback
+    run = mapping.callback
     return typed("<Cmd>lua require('redraft.keys').run()<CR>")
   elseif mapping.callback then
     result = mapping.callback() or ""
     result = mapping.replace_keycodes == 1 and typed(result) or result
   elseif mapping.expr == 1 then
-    result = vim.api.nvim_eval(result)
+    result = vim.api.nvim_eval(typed(result)) -- keys in an expression are keys, quoted or not
     result = mapping.replace_keycodes == 1 and typed(result) or result
   else
     result = typed(result)
@@ -76,7 +94,21 @@ local function keys_of(mapping, key)
 end
 
 function M.run()
-  run[1]()
+  run()
+end
+
+--- Give keys back that are still ours, the last one first.
+local function give_back()
+  for i = #mapped, 1, -1 do
+    local mode, key, was = unpack(mapped[i])
+    if (mapping_of(mode, key).desc or ""):find("^Redraft") then
+      vim.keymap.del(mode, key)
+      if not vim.tbl_isempty(was) then
+        vim.fn.mapset(mode, false, was)
+      end
+    end
+  end
+  mapped = {}
 end
 
 --- Map `key`: where `wanted()` says so it does `action` (of `require("redraft")`), else what it did.
@@ -84,21 +116,20 @@ local function map(mode, key, action, wanted, description)
   if not key then
     return
   end
-  local slot = mode .. key
-  local found = vim.fn.maparg(key, mode, false, true)
-  if not (found.desc or ""):find("^Redraft") then
-    before[slot] = found
-  end
+  local was, mine = mapping_of(mode, key), set_times
+  mapped[#mapped + 1] = { mode, key, was }
   vim.keymap.set(mode, key, function()
-    if wanted() then
+    if mine == set_times and wanted() then
       return vim.keycode(("<Cmd>lua require('redraft').%s<CR>"):format(action))
     end
-    return keys_of(before[slot], key)
+    return keys_of(was, key)
   end, { expr = true, replace_keycodes = false, desc = "Redraft: " .. description })
 end
 
---- Set all keys of the configuration.
+--- Set all keys of the configuration, in place of those that were set before.
 function M.set()
+  give_back()
+  set_times = set_times + 1
   local keys = config.values.keys
   local function free()
     return anything() and M.is_free()

@@ -1,0 +1,208 @@
+"""Keys of the Neovim client beside what else wants them: menus, snippets, indents, other plugins.
+
+The plugins stood in for here map as nvim-cmp and blink.cmp do: around what was there, for all
+buffers or for one, with a way back to it.
+"""
+
+from __future__ import annotations
+
+from neovim import Desk, Neovim, edits, ghost
+from neovim_script import needs_neovim
+
+pytestmark = needs_neovim
+
+TEXT = "total_one = 1\ntotal_two = 2\n"
+
+#: As nvim-cmp: a mapping for all buffers; what was there is kept as a mapping of its own, which is
+#: typed where no menu is open.
+AROUND = """
+_G.menu, _G.selected = false, 0
+package.loaded["cmp"] = { visible = function() return _G.menu end }
+local was = vim.fn.maparg("<Tab>", "i", false, true)
+local kept = "<Plug>(kept-tab)"
+vim.keymap.set("i", kept, was.callback, {
+  expr = was.expr == 1, replace_keycodes = was.replace_keycodes == 1,
+})
+vim.keymap.set("i", "<Tab>", function()
+  if _G.menu then
+    _G.selected = _G.selected + 1
+  else
+    vim.api.nvim_feedkeys(vim.keycode(kept), "im", true)
+  end
+end)
+"""
+
+#: As blink.cmp: an expression for one buffer, set when insert mode begins, which asks the mapping
+#: for all buffers where no menu is open.
+OVER = """
+_G.menu, _G.selected = false, 0
+package.loaded["blink.cmp"] = { is_visible = function() return _G.menu end }
+vim.api.nvim_create_autocmd("InsertEnter", { once = true, callback = function()
+  vim.keymap.set("i", "<Tab>", function()
+    if _G.menu then
+      _G.selected = _G.selected + 1
+      return ""
+    end
+    for _, each in ipairs(vim.api.nvim_get_keymap("i")) do
+      if each.lhs == "<Tab>" then
+        return each.callback()
+      end
+    end
+  end, { buffer = true, expr = true, replace_keycodes = false })
+end })
+"""
+
+
+def take_with_tab(editor: Neovim) -> None:
+    """Tab is the menu's while that is open, and takes the suggestion once it is not."""
+    editor.keys("oname = ")
+    editor.sees("name = str(total)")
+    editor.lua("_G.menu = true")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lua("return _G.selected") == 1)
+    assert editor.lines()[1] == "name = "
+    editor.lua("_G.menu = false")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[1] == "name = str(total)")
+    editor.keys(" <Tab>x")  # nothing is shown: a tab
+    editor.until(lambda: editor.lines()[1].endswith("x"))
+    assert editor.lines()[1][len("name = str(total) ") : -1].isspace()
+
+
+def forget(editor: Neovim) -> None:
+    """Tab as Neovim maps it itself; the editor serves other tests."""
+    editor.keys("<C-\\><C-n>")
+    editor.lua(
+        """
+        package.loaded["cmp"], package.loaded["blink.cmp"] = nil, nil
+        vim.keymap.set("i", "<Tab>", function()
+          local on = vim.snippet.active({ direction = 1 })
+          return on and "<Cmd>lua vim.snippet.jump(1)<CR>" or "<Tab>"
+        end, { expr = true, desc = "as Neovim does" })
+        """
+    )
+
+
+def test_a_plugin_that_maps_tab_around_ours_gets_it_first(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    try:
+        editor.lua(AROUND)
+        take_with_tab(editor)
+    finally:
+        forget(editor)
+
+
+def test_a_plugin_that_maps_tab_in_a_buffer_gets_it_first(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    try:
+        editor.lua(OVER)
+        take_with_tab(editor)
+    finally:
+        forget(editor)
+
+
+def test_setting_keys_again_beside_such_a_plugin_goes_round_in_no_circle(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    try:
+        editor.lua(AROUND)
+        editor.lua("require('redraft').setup()")
+        take_with_tab(editor)
+    finally:
+        forget(editor)
+
+
+def test_tab_walks_an_open_menu_and_enter_takes_its_entry(desk: Desk) -> None:
+    editor = desk.open(TEXT, ghost("(x)"))
+    editor.lua(
+        """
+        vim.keymap.set("i", "<Tab>", function()
+          return vim.fn.pumvisible() == 1 and "<C-n>" or "<Tab>"
+        end, { expr = true })
+        require("redraft").setup()
+        """
+    )
+    try:
+        editor.keys("Gototal_<C-x><C-n>")
+        editor.until(lambda: editor.lua("return vim.fn.pumvisible()") == 1)
+        editor.until(lambda: editor.showing() == "ghost")
+        first = editor.lines()[2]
+        editor.picture("menu")
+        editor.keys("<Tab>")
+        editor.until(lambda: editor.lines()[2] not in (first, "total_"))
+        assert editor.lines()[2] in ("total_one", "total_two", "total_")
+        editor.keys("<C-y>")
+        editor.until(lambda: editor.lua("return vim.fn.pumvisible()") == 0)
+        assert "(x)" not in editor.lines()[2]
+    finally:
+        forget(editor)
+
+
+def test_a_snippet_is_gone_through_with_tab_while_an_edit_is_shown(desk: Desk) -> None:
+    call = ("area(2)", "area(2, 3.14)")
+    editor = desk.open("def area(r):\n    pass\n\n\nprint(area(2))\n", edits(call))
+    editor.keys("ggf)i, pi")
+    editor.sees("→ edit at line 5 · Tab")
+    editor.keys("<Esc>o")
+    editor.lua("vim.snippet.expand('f(${1:one}, ${2:two})$0')")
+    editor.keys("1<Tab>")
+    editor.until(lambda: editor.mode() == "s")
+    editor.keys("2")
+    editor.until(lambda: editor.lines()[1].strip() == "f(1, 2)")
+    assert "print(area(2))" in editor.lines()
+    editor.keys("<Tab>")  # the last field: behind it Tab is ours again
+    editor.until(lambda: editor.lua("return vim.snippet.active({ direction = 1 })") is False)
+
+
+def test_keys_that_are_set_otherwise_give_the_old_ones_back(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor.lua("vim.keymap.set('i', '<F5>', 'five')")
+    editor.lua("require('redraft').setup({ keys = { accept = '<F5>' } })")
+    editor.keys("oname = ")
+    editor.sees("name = str(total)")
+    editor.lua("require('redraft').setup({ keys = { accept = '<F6>', accept_word = false } })")
+    editor.keys("<F5>")
+    editor.until(lambda: editor.lines()[1] == "name = five")
+    editor.sees("name = fivestr(total)")
+    editor.keys("<F6>")
+    editor.until(lambda: editor.lines()[1] == "name = fivestr(total)")
+    described = "return (vim.fn.maparg(..., 'i', false, true).desc or '')"
+    assert editor.lua(described, "<F6>").startswith("Redraft")
+    assert editor.lua(described, "<M-Right>") == ""
+    editor.lua("require('redraft').setup()")
+    assert editor.lua(described, "<F6>") == ""
+    assert editor.lua(described, "<Tab>").startswith("Redraft")
+
+
+def test_a_mapping_of_one_buffer_is_not_run_in_others(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost(""))
+    editor.lua(
+        """
+        vim.keymap.set("i", "<F5>", "here", { buffer = true })
+        vim.keymap.set("i", "<F5>", "everywhere")
+        require("redraft").setup({ keys = { accept = "<F5>" } })
+        """
+    )
+    editor.keys("o<F5><Esc>")
+    editor.has("total = 0", "here")
+    editor.command("enew!")
+    editor.keys("i<F5><Esc>")
+    editor.has("everywhere")
+
+
+def test_mappings_of_scripts_do_what_they_did(desk: Desk) -> None:
+    editor = desk.open("a = 1\n", edits())
+    script = desk.folder / "mapping.vim"
+    script.write_text(
+        "function! s:Said()\n  return 'said'\nendfunction\n"
+        "inoremap <expr> <F5> <SID>Said()\n"
+        "imap <expr> <F6> pumvisible() ? '<C-n>' : '<Plug>(other)'\n"
+        "inoremap <Plug>(other) other\n"
+        'inoremap <expr> <F7> pumvisible() ? "\\<C-n>" : "\\<C-v>u2192"\n'
+        "inoremap <F8> <C-R>='result'<CR>\n",
+        encoding="utf-8",
+    )
+    editor.command(f"source {script.as_posix()}")
+    for key in ("<F5>", "<F6>", "<F7>", "<F8>"):
+        editor.lua("require('redraft').setup({ keys = { accept = ... } })", key)
+        editor.keys(f"o{key}<Esc>")
+    editor.has("a = 1", "said", "other", "→", "result")
