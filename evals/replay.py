@@ -20,7 +20,7 @@ from redraft.lsp.requests import Query
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Task
-from redraft.model.syntax import common_head, common_tail
+from redraft.model.replacement import Replacement
 
 from .replay_editor import Editor
 from .replay_model import TRACE, Answer, ReplayPredictor, Trace
@@ -52,20 +52,21 @@ class Offer:
     id: str = ""  # the session's; "" for what is not shown
 
     @property
+    def edit(self) -> Replacement:
+        return Replacement(self.text, self.start, self.end, self.replacement)
+
+    @property
     def result(self) -> str:
-        return self.text[: self.start] + self.replacement + self.text[self.end :]
+        return self.edit.result
 
     @property
     def old(self) -> str:
-        return self.text[self.start : self.end]
+        return self.edit.old
 
     def least(self) -> Offer:
         """The same without characters that stay at either end."""
-        old, new = self.old, self.replacement
-        head = common_head(old, new)
-        tail = common_tail(old, new, min(len(old), len(new)) - head)
-        start, end = self.start + head, self.end - tail
-        return replace(self, start=start, end=end, replacement=new[head : len(new) - tail])
+        least = self.edit.least()
+        return replace(self, start=least.start, end=least.end, replacement=least.new)
 
 
 @dataclass(slots=True)

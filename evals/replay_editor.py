@@ -12,7 +12,7 @@ from redraft.lsp.app import RedraftServer
 from redraft.lsp.documents import Change
 from redraft.lsp.handlers import HANDLERS
 from redraft.lsp.messages import Asked
-from redraft.lsp.translate import Position, Range, units
+from redraft.lsp.translate import Range, units
 from redraft.model.syntax import language_of
 
 from .stream_format import (
@@ -160,9 +160,4 @@ class Editor:
 
 def _change(change: Change) -> dict[str, Any]:
     assert change.range is not None
-    ends = {"start": _at(change.range.start), "end": _at(change.range.end)}
-    return {"range": ends, "text": change.text}
-
-
-def _at(position: Position) -> dict[str, int]:
-    return {"line": position.line, "character": position.character}
+    return {"range": change.range.as_json(), "text": change.text}

@@ -8,12 +8,14 @@ code, 27 MB of it, it takes 14 MB. Knows nothing of disks and threads; :mod:`.in
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from threading import Lock
 
 import numpy as np
@@ -88,7 +90,7 @@ def make_entry(
         path,
         language,
         stamp,
-        np.array([hash(each.name) for each in found], np.int64).tobytes(),
+        np.array([_name_key(each.name) for each in found], np.int64).tobytes(),
         np.array([_span(each) for each in found], np.uint32).tobytes(),
         _words(text, rest),
     )
@@ -100,13 +102,26 @@ def _span(definition: Definition) -> tuple[int, int, int]:
 
 def _words(text: str, rest: Callable[[], None] | None) -> bytes:
     """Hashes of the words in ``text``."""
-    found: set[str] = set()
+    found: dict[str, None] = {}  # in order, so that a long file loses the same words every time
     for start in range(0, len(text), _CHUNK):
         if start and rest is not None:
             rest()
-        found.update(_WORD.findall(text, start, start + _CHUNK))
-    hashes = [hash(word) & 0xFFFFFFFF for word in found]
-    return np.array(hashes[:MOST_WORDS], np.uint32).tobytes()
+        found.update(dict.fromkeys(_WORD.findall(text, start, start + _CHUNK)))
+    hashes = [_word_key(word) for word in islice(found, MOST_WORDS)]
+    return np.array(hashes, np.uint32).tobytes()
+
+
+# Python's own hash differs from process to process, and what collides with it: of excerpts of equal
+# worth now this one would be chosen and now that.
+
+
+def _name_key(name: str) -> int:
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def _word_key(word: str) -> int:
+    return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
 class Snapshot:
@@ -137,7 +152,7 @@ class Snapshot:
 
     def places(self, name: str, language: str) -> list[Place]:
         """Where files of the same family of languages define ``name``, in order of files."""
-        wanted = hash(name)
+        wanted = _name_key(name)
         low = int(self._names.searchsorted(wanted, "left"))
         high = int(self._names.searchsorted(wanted, "right"))
         found = []
@@ -150,7 +165,7 @@ class Snapshot:
     def rarity(self, word: str) -> float:
         """1 for a word that no file mentions, towards 0 for one that all do."""
         files = max(len(self.entries), _FEW)
-        seen = min(int(self._seen[hash(word) & (_TABLE - 1)]), files)
+        seen = min(int(self._seen[_word_key(word) & (_TABLE - 1)]), files)
         return 1.0 - math.log1p(seen) / math.log1p(files)
 
     def meant(self, modules: Iterable[tuple[str, ...]], language: str) -> dict[str, Entry]:

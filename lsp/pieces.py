@@ -7,6 +7,7 @@ index. Knows nothing of budgets; :mod:`.context` chooses.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -275,7 +276,8 @@ def of_views(scene: Scene, views: Iterable[Viewed], now_s: float) -> list[Piece]
         lines = _lines_of(text)
         first = max(0, min(view.line, len(lines) - 1) - _ABOVE)
         body = "\n".join(lines[first : view.line + _BELOW]).rstrip()[:_MOST_CHARS]
-        shared = sum(rarities[name] for name in set(_WORD.findall(body)) & rarities.keys())
+        named = set(_WORD.findall(body)) & rarities.keys()
+        shared = math.fsum(rarities[name] for name in named)  # exact, whatever their order
         fresh: float = 0.5 ** (max(0.0, now_s - view.at_s) / _HALF_LIFE_S)
         score = _VIEWED * fresh * (0.2 + 0.8 * min(1.0, 2 * shared / total))
         if body.strip() and score >= _LEAST:

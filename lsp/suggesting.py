@@ -54,8 +54,8 @@ async def _get_completions(ls: RedraftServer, params: Any) -> dict[str, Any]:
         "uuid": show.suggestion.id,
         "text": line + text,
         "displayText": text,
-        "position": _place(at),
-        "range": _range(start, at),
+        "position": at.as_json(),
+        "range": Range(start, at).as_json(),
         "docVersion": document.version or 0,
     }
     return {"completions": [completion]}
@@ -93,7 +93,7 @@ def _inline_item(document: Document, asked: InlineCompletionAsked, show: Show) -
         start, end = (document.clamped(place) for place in _ends(asked.selected.range))
         item["filterText"] = asked.selected.text
     command = _accept(show.suggestion)
-    return item | {"insertText": text, "range": _range(start, end), "command": command}
+    return item | {"insertText": text, "range": Range(start, end).as_json(), "command": command}
 
 
 # --- next edits ----------------------------------------------------------------------
@@ -119,7 +119,7 @@ async def _next_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
     made = show.suggestion
     target = ls.documents.get(made.uri) or document
     edit = _inline_edit(target, document, asked, show)
-    place = _place(target.position(made.least().start))
+    place = target.position(made.least().start).as_json()
     elsewhere = "targetLine" in edit
     return {
         "edits": [edit],
@@ -164,7 +164,7 @@ def _landing(suggestion: Suggestion) -> dict[str, int]:
     """Where the cursor belongs once the edit is made."""
     result, at = suggestion.result, suggestion.landing
     start = result.rfind("\n", 0, at) + 1
-    return _place(Position(result.count("\n", 0, at), units(result[start:at])))
+    return Position(result.count("\n", 0, at), units(result[start:at])).as_json()
 
 
 async def _code_action(ls: RedraftServer, params: Any) -> list[dict[str, Any]]:
@@ -227,7 +227,7 @@ def _menu_item(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
         "kind": types.CompletionItemKind.Text.value,
         "detail": "Redraft",
         "documentation": {"kind": "plaintext", "value": show.text},
-        "textEdit": {"range": _range(at, at), "newText": text},
+        "textEdit": {"range": Range(at, at).as_json(), "newText": text},
         "filterText": text,
         "insertTextFormat": types.InsertTextFormat.PlainText.value,
         "command": _accept(show.suggestion),
@@ -306,7 +306,7 @@ def _answer(
 def _replaced(document: Document, suggestion: Suggestion) -> tuple[dict[str, Any], str]:
     """The range of the document that an edit replaces, and what comes there."""
     start, end, text = suggestion.shape()
-    range_ = _range(document.position(start), document.position(end))
+    range_ = Range(document.position(start), document.position(end)).as_json()
     return range_, _client_text(document, text)
 
 
@@ -328,14 +328,6 @@ def _client_text(document: Document, text: str) -> str:
 
 def _ends(range_: Range) -> tuple[Position, Position]:
     return range_.start, range_.end
-
-
-def _range(start: Position, end: Position) -> dict[str, Any]:
-    return {"start": _place(start), "end": _place(end)}
-
-
-def _place(position: Position) -> dict[str, int]:
-    return {"line": position.line, "character": position.character}
 
 
 HANDLERS: dict[str, Callable[..., Any]] = {

@@ -25,6 +25,10 @@ class Position:
     line: int  # 0-based
     character: int  # 0-based, in UTF-16 code units
 
+    def as_json(self) -> dict[str, int]:
+        """As messages have it."""
+        return {"line": self.line, "character": self.character}
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -32,6 +36,10 @@ class Range:
 
     start: Position
     end: Position
+
+    def as_json(self) -> dict[str, dict[str, int]]:
+        """As messages have it."""
+        return {"start": self.start.as_json(), "end": self.end.as_json()}
 
 
 def units(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -214,6 +215,25 @@ def test_words_of_one_file_are_bounded() -> None:
 
 
 # --- again --------------------------------------------------------------------------------------
+
+
+def test_every_process_knows_a_file_by_the_same_numbers() -> None:
+    code = (
+        "from redraft.lsp.index import make_entry;"
+        "words = ' '.join(f'word_{n}' for n in range(6000));"
+        "entry = make_entry('a.py', 'python', f'def area(r): pass\\n# {words}\\n', (1, 1));"
+        "print(entry.names.hex(), entry.words.hex())"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(told) == 1
 
 
 def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
