@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backend import CanvasOutput, CausalOutput, IntArray
-from .drafting import Pace, continuation
+from .drafting import CANVAS_PAUSE, CANVAS_WORTH, FREE, Pace, continuation
 from .drawing import confidence, decode, goes_round, pieces, sample, softmax, sure_part
 from .plan import Brief, Draft
 from .records import CanvasState, Finish
@@ -59,7 +59,8 @@ class Answer:
         self._settled: list[int] = []  # tokens of earlier canvases
         self._settled_p: list[float] = []
         self._constrained = brief.constraint is not None
-        self._canvas_pace, self._copy_pace = Pace(), Pace()
+        self._copy_pace = Pace()
+        self._canvas_pace = Pace(CANVAS_WORTH, CANVAS_PAUSE, brief.plan.draft_after)
         self._forced = brief.limits.forced.encode("utf-8", "replace")
         self._sure: int | None = None  # bytes before the first line too unlikely to show
         self._clear()
@@ -186,35 +187,45 @@ class Answer:
         return self.brief.plan.temperature > 0 or self._guarded or self._too_short(0)
 
     def worth_drafting(self) -> bool:
-        """Whether a canvas pass is likely to save causal ones: after drafts of which nothing was
-        kept, ever more tokens are written without."""
+        """Whether a canvas pass is likely to save causal ones: after drafts that did not, ever more
+        tokens are written without."""
         return self.brief.plan.drafts and self._canvas_pace.due
 
-    def copy_draft(self) -> bool:
-        """Draft what followed the same tokens elsewhere in the prompt; whether there was any."""
-        source = self.brief.source
-        if not self.brief.plan.copies or self._guarded or not self._copy_pace.due:
+    def copy_draft(self, most: int | None = None) -> bool:
+        """Draft what followed the same tokens elsewhere in the prompt; whether there was enough of
+        it to be worth more than a canvas.
+
+        Args:
+            most: tokens at most, however short the match and whatever became of earlier copies.
+        """
+        if not self.brief.plan.copies or self._guarded:
             return False
-        whole = np.concatenate([source, np.asarray(self._settled, np.int64)])
-        draft = continuation(whole, whole, self.brief.config.special_tokens)
-        for position, token in enumerate(draft[: self._room()]):
+        if most is None and not self._copy_pace.due:
+            return False
+        whole = np.concatenate([self.brief.source, np.asarray(self._settled, np.int64)])
+        draft = continuation(whole, whole, self.brief.config.special_tokens)[: self._room()]
+        if most is None and len(draft) <= FREE:
+            return False
+        for position, token in enumerate(draft[:most]):
             self._set(position, token, 0.0)
-        self._copied = bool(draft)
-        return self._copied
+        self._copied = most is None
+        return True
 
     def _pace(self, kept: int) -> None:
         for used, pace in ((self._tried, self._canvas_pace), (self._copied, self._copy_pace)):
             pace.note(kept) if used else pace.rest(kept + 1)
 
     def _causal_choice(self, position: int, wanted: int | None, out: CausalOutput) -> Guess:
-        """The causal pass's token at ``position``: its likeliest, ``wanted`` where that is nearly
-        as likely, or a sample."""
+        """The causal pass's token at ``position``: its likeliest, or ``wanted`` where a canvas
+        guessed that and it is nearly as likely, or a sample."""
         plan, allowed = self.brief.plan, self._allowed_now()
         if allowed is not None or plan.temperature > 0:
             return self._draw_allowed(position, allowed, out)
         best = self._guess(position, out)
         if wanted is None or wanted == best.token:
             return best
+        if not self._tried:
+            return best  # a copy is nobody's opinion
         probability = math.exp(float(out.log_probability[position]))
         near = probability >= plan.accept_above * best.probability
         return Guess(wanted, probability) if near else best

@@ -24,6 +24,7 @@ import numpy as np
 from .backend import CanvasOutput, CausalOutput, Sequence
 from .cache import common_prefix
 from .canvas import Answer
+from .drafting import FREE
 from .plan import Brief, Constraint, Draft, Limits, Plan
 from .records import Quality, StepCallback
 
@@ -174,10 +175,13 @@ class Run:
     def draft_and_review(self, answer: Answer) -> None:
         """One canvas: a draft where one is worth its pass, then what the causal pass makes of it,
         appended to the cache."""
-        if not answer.copy_draft() and answer.worth_drafting():
-            (out,) = self.step([answer])
-            answer.draft_from(out)
-            self.show(answer)
+        if not answer.copy_draft():
+            if answer.worth_drafting():
+                (out,) = self.step([answer])
+                answer.draft_from(out)
+                self.show(answer)
+            else:
+                answer.copy_draft(FREE)
         base = len(self.sequence.tokens)
         tokens = [answer.last_token, *answer.prefix()]
         kept = answer.review(self.verify(tokens, answer.wants_causal_logits()))

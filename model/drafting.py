@@ -16,11 +16,15 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int64]
 
 #: Tokens that must agree, most first: a longer match is a better omen.
-MATCHES = (4, 3, 2)
+MATCHES = (4, 3, 2, 1)
 #: Tokens copied after a match of the same index.
-LENGTHS = (12, 8, 4)
-#: Where drafts keep failing, every so many tokens one is tried again.
-LONGEST_PAUSE = 15
+LENGTHS = (12, 8, 4, 3)
+#: So many drafted tokens make a causal pass hardly dearer (two cores, int8: 36 ms of processor
+#: time for one token, 39 for four, 54 for thirteen): judged whatever became of the last ones.
+FREE = 3
+#: Tokens a canvas must bring to be worth its pass, which costs 1.6 causal ones and stands in for a
+#: free copy that brings half a token; and how long canvases rest at most where they bring less.
+CANVAS_WORTH, CANVAS_PAUSE = 3, 63
 
 
 def continuation(source: IntArray, written: IntArray, first_text: int) -> list[int]:
@@ -47,8 +51,10 @@ def continuation(source: IntArray, written: IntArray, first_text: int) -> list[i
 
 @dataclass(slots=True)
 class Pace:
-    """Lets drafts of one kind rest after some of which nothing was kept."""
+    """Lets drafts of one kind rest, ever longer, after such as were not worth it."""
 
+    worth: int = 1  # tokens of a draft that must be right for it to have paid
+    longest: int = 15  # however often drafts fail, one is tried again after so many tokens
     pause: int = 0  # tokens to write without such a draft
     rested: int = 0  # written without one since then
 
@@ -61,5 +67,5 @@ class Pace:
 
     def note(self, kept: int) -> None:
         """``kept`` tokens of such a draft were right."""
-        self.pause = 0 if kept else min(2 * self.pause + 1, LONGEST_PAUSE)
+        self.pause = 0 if kept >= self.worth else min(2 * self.pause + 1, self.longest)
         self.rested = 0

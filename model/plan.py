@@ -36,9 +36,10 @@ class Plan:
     leftmost: bool = False  # one token a step, from left to right
     verify: bool = True  # the causal pass judges and corrects drafts, where the weights can
     drafts: bool = True  # False, where the causal pass judges: canvases draft nothing
-    copies: bool = True  # the same of drafts copied from Brief.source
+    draft_after: int = 15  # tokens of an answer before its first canvas; copies come at once
+    copies: bool = True  # False, there: nothing is copied from Brief.source
     draft_above: float = 0.3  # a guess this sure is worth judging, where the causal pass does
-    accept_above: float = 1.0  # causal probability a draft needs, as a share of the likeliest's
+    accept_above: float = 1.0  # causal probability a guess needs, as a share of the likeliest's
     line_above: float = 0.3  # an infill's further lines end before the first less likely than this
     temperature: float = 0.0
     top_p: float = 1.0

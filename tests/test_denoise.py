@@ -42,7 +42,7 @@ from redraft.model.drawing import sure_part
 from redraft.model.records import CanvasState
 
 PROMPT = ids("def f(x):\n    ")
-PLAIN = Plan(threshold=0.9, repair_above=None)
+PLAIN = Plan(threshold=0.9, repair_above=None, draft_after=0)
 
 
 class Begins:
@@ -473,6 +473,14 @@ class Judge:
         return np.log(p)
 
 
+def judged_over(drafts: Predict, judge: Judge) -> tuple[FakeSequence, Brief]:
+    config = small_config(8, verifier="ar")
+    sequence = FakeBackend(drafts, config, judge).new_sequence(100)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence.log.clear()
+    return sequence, Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
+
+
 def judged(
     drafts: Predict,
     judge: Judge,
@@ -481,12 +489,8 @@ def judged(
     constraint: Constraint | None = None,
     seed: int = 0,
 ) -> tuple[Draft, FakeSequence, Denoised]:
-    config = small_config(8, verifier="ar")
-    sequence = FakeBackend(drafts, config, judge).new_sequence(100)
-    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
-    sequence.log.clear()
-    limits = limits or Limits(max_tokens=30)
-    brief = Brief(config, VOCAB, plan, limits, constraint)
+    sequence, brief = judged_over(drafts, judge)
+    brief = replace(brief, plan=plan, limits=limits or brief.limits, constraint=constraint)
     result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(seed))
     passes = [entry for entry in sequence.log if entry != "prefill"]
     assert result.passes == len(passes) == result.drafts[0].steps
@@ -541,7 +545,7 @@ def test_guesses_not_worth_judging_are_left_out_of_the_draft() -> None:
 
 def test_after_drafts_that_fail_the_causal_pass_goes_on_alone_for_a_while() -> None:
     script = Script(ids("?" * 40), prompt_tokens=len(PROMPT))
-    _, sequence, _ = judged(script, Judge("a" * 20))
+    _, sequence, _ = judged(script, Judge("abcdeghijklmnopqrst"))
     assert [entry.split()[0] for entry in sequence.log[:8]] == [
         "denoise", "verify", "verify", "denoise", "verify", "verify", "verify", "verify",
     ]  # fmt: skip
@@ -565,13 +569,41 @@ def test_what_followed_the_same_tokens_elsewhere_is_drafted_without_a_pass() -> 
     assert draft.text == "value = compute(b)"
     assert "denoise" not in log
     assert draft.steps < len("value = compute(b)") // 2
-    assert draft.repaired == 2  # the a, and the line end where the answer ends
+    assert draft.repaired == 3  # the a, and what follows the bracket twice elsewhere
 
 
-def test_copies_that_fail_rest_and_change_nothing() -> None:
-    draft, log = copied("abXXXXXXXX" * 3, "ababababababab")
-    assert draft.text == "ababababababab"
-    assert log.count("verify 1") >= 4
+def test_copies_that_fail_get_short_and_change_nothing() -> None:
+    text = "".join(f"Qabcd{i}" for i in range(6))
+    draft, log = copied("QabcdXXXXXXXXX", text)
+    assert draft.text == text
+    long = [i for i, entry in enumerate(log) if int(entry.split()[1]) > 4]
+    assert len(long) == 4  # of six places to copy from
+    assert long[-1] - long[-2] > long[1] - long[0]
+
+
+def test_what_followed_a_single_token_is_drafted_as_far_as_it_is_free() -> None:
+    draft, log = copied("a1234b5678", "?a12y")
+    assert draft.text == "?a12y"
+    assert log[1:] == ["verify 1", "verify 4", "verify 1"]
+
+
+def test_canvases_that_bring_little_rest() -> None:
+    """Few tokens right of each canvas are not worth its pass."""
+    text = "abcdeghijklmnopqrstuvw"
+
+    def two_right(position: int, window: Sequence[int]) -> int | None:
+        return ids("?")[0] if sum(token != MASK for token in window) and position % 3 == 2 else None
+
+    script = Script(ids(text), slips=two_right, prompt_tokens=len(PROMPT))
+    _, sequence, _ = judged(script, Judge(text))
+    assert 2 <= sequence.log.count("denoise") <= 4
+
+
+def test_the_first_canvas_waits_for_as_many_tokens_as_the_plan_says() -> None:
+    text = "abcdeghijklmnopqrstuvw"
+    script = Script(ids(text), prompt_tokens=len(PROMPT))
+    _, sequence, _ = judged(script, Judge(text), replace(PLAIN, draft_after=4))
+    assert sequence.log[:5] == [*["verify 1"] * 4, "denoise"]
 
 
 def test_a_copy_ends_at_a_mark_and_prefers_the_longest_and_latest_match() -> None:

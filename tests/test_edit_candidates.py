@@ -177,7 +177,7 @@ def test_higher_quality_looks_at_more_ranges() -> None:
         for quality in ("low", "medium", "high")
     }
     assert found["low"] < found["high"]
-    assert len(asked(many, text=text, candidates=6).candidates) == 6
+    assert len(asked(many, text=text, quality="high", candidates=6).candidates) == 6
 
 
 @pytest.mark.parametrize("verifier", KINDS)
