@@ -26,7 +26,7 @@ from unidiff.patch import Hunk, PatchedFile
 from ..model.records import RecentEdit
 from ..model.spans import NO_CHANGE, Span, key_of, on_top
 from .documents import Extent, Splice
-from .hunks import as_shown, hunks_of_span, patch_of
+from .hunks import Edit, as_shown, hunks_of_span, patch_of
 
 #: What is at most this far apart, in lines and in seconds, is one edit.
 NEAR_LINES = 8
@@ -52,25 +52,6 @@ _STATES = 64  # former states of an edit that an undo is recognised by
 
 #: ``undo`` is a redo as well.
 Happening = Literal["nothing", "edit", "undo", "accepted", "bulk"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Edit:
-    """A finished edit."""
-
-    uri: str
-    path: str
-    span: Span  # in the document as it was just before
-    hunks: tuple[Hunk, ...]  # the same with context; each applies to what the one before left
-    at_s: float  # when it ended
-    snapshot: int  # the snapshot it is based on
-    accepted: bool = False
-    states: frozenset[int] = frozenset()  # what the document looked like on the way, as key_of()
-    #: As a model is shown it: made once, asked for at every key.
-    shown: tuple[RecentEdit, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shown", as_shown(self.path, self.hunks, self.accepted))
 
 
 @dataclass(slots=True)

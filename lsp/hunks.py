@@ -1,4 +1,4 @@
-"""Spans of lines as hunks with context, and as a model is shown them.
+"""Finished edits: spans of lines as hunks with context, and as a model is shown them.
 
 Edits look as they do in training (``model/histories.py``). Pure; knows nothing of documents or of
 time.
@@ -7,7 +7,7 @@ time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from unidiff.patch import Hunk, Line, PatchedFile
 
@@ -15,6 +15,25 @@ from ..model.histories import CONTEXT_LINES, apply_history, hunks_of, last_burst
 from ..model.records import RecentEdit
 from ..model.spans import Span
 from .translate import without_surrogates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edit:
+    """A finished edit."""
+
+    uri: str
+    path: str
+    span: Span  # in the document as it was just before
+    hunks: tuple[Hunk, ...]  # the same with context; each applies to what the one before left
+    at_s: float  # when it ended
+    snapshot: int  # the snapshot it is based on
+    accepted: bool = False
+    states: frozenset[int] = frozenset()  # what the document looked like on the way, as key_of()
+    #: As a model is shown it: made once, asked for at every key.
+    shown: tuple[RecentEdit, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shown", as_shown(self.path, self.hunks, self.accepted))
 
 
 def if_accepted(path: str, span: Span, lines: Sequence[str]) -> tuple[RecentEdit, ...]:

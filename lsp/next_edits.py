@@ -7,41 +7,27 @@ nothing of LSP or asyncio.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ..model import edit_rules
 from ..model.gate import sureness, unsure
 from ..model.records import Candidate, Prediction
 from . import elsewhere, requests
 from .decisions import Abstain, Ask, Decision, Desk, Show
+from .edit_states import EditState, TextKey, which_text
 from .elsewhere import World
 from .history import Happening
-from .memory import Key, key_of
+from .memory import key_of
 from .places import follows
 from .requests import Query
 from .suggestions import Suggestion
 from .touched import Touched, touched
-from .unfinished import Rhythm, rests_at_s
+from .unfinished import rests_at_s
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.
 AFTER_EDIT_S = 10.0
 #: Seconds for which a shown edit is offered again while the user edits elsewhere.
 LIFETIME_S = 10.0
-
-_Text = tuple[int, int]  # length and hash: which text, without keeping it
-
-
-@dataclass(slots=True)
-class _State:
-    """What is remembered of one document."""
-
-    overtaken: Suggestion | None = None  # its answer came too late for its text; it still holds
-    away: Suggestion | None = None  # shown to the user who is here, though it is for another one
-    foreseen: dict[_Text | Key, Prediction] = field(default_factory=dict)  # what follows the shown
-    foreseen_for: str = ""  # edit of this id, once it is accepted
-    chain: tuple[_Text, str] | None = None  # what acceptance made of the text, and its chain
-    accepted: Suggestion | None = None  # just now: an undo takes it back
-    rhythm: Rhythm = field(default_factory=Rhythm)
 
 
 class NextEdits:
@@ -49,7 +35,7 @@ class NextEdits:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._states: dict[str, _State] = {}
+        self._states: dict[str, EditState] = {}
 
     # --- events ----------------------------------------------------------------------------
 
@@ -71,7 +57,7 @@ class NextEdits:
             if showing is not None and showing.id == away.id:
                 self._desk.outcomes.dismiss(away.uri)
 
-    def _undone(self, state: _State, text: str) -> None:
+    def _undone(self, state: EditState, text: str) -> None:
         """The user takes back what they did: what followed from it holds no longer, and a
         suggestion that they took back is one they turned down."""
         state.overtaken = None
@@ -90,7 +76,7 @@ class NextEdits:
 
     def accepted(self, suggestion: Suggestion) -> None:
         state = self._state(suggestion.uri)
-        state.chain = (_which(suggestion.result), suggestion.chain)
+        state.chain = (which_text(suggestion.result), suggestion.chain)
         state.accepted = suggestion
         if suggestion.origin is None:
             return
@@ -98,7 +84,7 @@ class NextEdits:
         origin.away = None
         for document in self._desk.context.documents():  # whoever stays there goes on as well
             if document.uri == suggestion.origin[0]:
-                origin.chain = (_which(document.text()), suggestion.chain)
+                origin.chain = (which_text(document.text()), suggestion.chain)
 
     def turned_down(self, suggestion: Suggestion) -> None:
         """What would have followed its acceptance is of no use."""
@@ -108,8 +94,8 @@ class NextEdits:
             self._desk.rejections.cool(uri, line, self._desk.clock())
             self._state(uri).away = None
 
-    def _state(self, uri: str) -> _State:
-        return self._states.setdefault(uri, _State())
+    def _state(self, uri: str) -> EditState:
+        return self._states.setdefault(uri, EditState())
 
     # --- decisions -------------------------------------------------------------------------
 
@@ -154,7 +140,7 @@ class NextEdits:
         request = requests.next_edit(query, desk.settings, region)
         delay_ms = desk.delay_ms(query, "next_edit")
         ask = Ask(query, request, delay_ms, "nothing known about this text yet", others=others)
-        known, reason = self._known(ask, _which(query.text))
+        known, reason = self._known(ask, which_text(query.text))
         if known is None:
             return self._while_typing(ask) or ask
         decision = self._judge(ask, known, reason)
@@ -195,7 +181,7 @@ class NextEdits:
             told.append(f"{elsewhere.where(ask)}: {decision.reason}")
         return replace(nearly, reason="; ".join(told)) if len(told) > 1 else nearly
 
-    def _known(self, ask: Ask, key: _Text | None = None) -> tuple[Prediction | None, str]:
+    def _known(self, ask: Ask, key: TextKey | None = None) -> tuple[Prediction | None, str]:
         """The answer to a question, where there is no need to ask it."""
         desk, foreseen = self._desk, self._state(ask.asked_from.uri).foreseen
         known = foreseen.get(key or key_of(ask.request, ask.others, ask.unfinished))
@@ -333,7 +319,7 @@ class NextEdits:
         if found.chain:  # shown already
             return found
         chain = self._state(origin.uri).chain
-        goes_on = chain is not None and chain[0] == _which(origin.text)
+        goes_on = chain is not None and chain[0] == which_text(origin.text)
         return replace(found, chain=chain[1] if chain and goes_on else found.id)
 
     def _show(self, decision: Show | Abstain, query: Query) -> Show | Abstain:
@@ -373,7 +359,7 @@ class NextEdits:
         others = elsewhere.others(desk, query.uri, world.accepted)
         request = requests.next_edit(query, desk.settings, region)
         foreseen = self._state(query.uri).foreseen
-        known = foreseen.get(_which(query.text))
+        known = foreseen.get(which_text(query.text))
         if known is None:
             return Ask(query, request, 0.0, "", others=others)
         if self._promises(known):
@@ -398,7 +384,7 @@ class NextEdits:
         accepted = state.accepted is not None and state.accepted.id == state.foreseen_for
         if accepted or self._desk.outcomes.showing(uri) is not None:
             near = ask.origin is None
-            key = _which(ask.query.text) if near else key_of(ask.request, ask.others)
+            key = which_text(ask.query.text) if near else key_of(ask.request, ask.others)
             state.foreseen[key] = prediction
 
 
@@ -406,7 +392,3 @@ def _surroundings(ask: Ask) -> Query:
     """The query whose related files go with a question: in the same file the user's own, so that
     the prompts begin alike."""
     return ask.query if ask.query.uri != ask.asked_from.uri else ask.asked_from
-
-
-def _which(text: str) -> _Text:
-    return len(text), hash(text)

@@ -435,11 +435,10 @@ def test_the_history_is_bounded_in_count_characters_and_age() -> None:
 
 def test_a_keystroke_touches_no_line_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    hunks = hunks_module.hunks_of
 
     def counting(old: list[str], new: list[str]) -> list[CommitHunk]:
         seen.append(len(old) + len(new))
-        return hunks(old, new)
+        return hunks_of(old, new)
 
     monkeypatch.setattr(hunks_module, "hunks_of", counting)
     desk = Desk(a="x = 1\n" * 10_000)

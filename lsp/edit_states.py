@@ -1,0 +1,33 @@
+"""What is remembered of a document between two questions about its next edit.
+
+Decides nothing; :mod:`.next_edits` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..model.records import Prediction
+from .memory import Key
+from .suggestions import Suggestion
+from .unfinished import Rhythm
+
+TextKey = tuple[int, int]  # length and hash: which text, without keeping it
+
+
+@dataclass(slots=True)
+class EditState:
+    """What is remembered of one document."""
+
+    overtaken: Suggestion | None = None  # its answer came too late for its text; it still holds
+    away: Suggestion | None = None  # shown to the user who is here, though it is for another one
+    #: What follows once the shown edit of this id is accepted.
+    foreseen: dict[TextKey | Key, Prediction] = field(default_factory=dict)
+    foreseen_for: str = ""
+    chain: tuple[TextKey, str] | None = None  # what acceptance made of the text, and its chain
+    accepted: Suggestion | None = None  # just now: an undo takes it back
+    rhythm: Rhythm = field(default_factory=Rhythm)
+
+
+def which_text(text: str) -> TextKey:
+    return len(text), hash(text)
