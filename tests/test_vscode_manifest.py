@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 from redraft.lsp.settings import LspSettings
+from vscode_desk import PROPOSALS
 
 CLIENT = Path(__file__).parents[1] / "editor-clients" / "vscode"
 MANIFEST: dict[str, Any] = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))
@@ -88,3 +89,21 @@ def test_what_names_programs_is_never_taken_from_an_untrusted_folder() -> None:
     restricted = MANIFEST["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
     programs = {f"redraft.{name}" for name in PROPERTIES if name.startswith("server.")}
     assert set(restricted) == programs
+
+
+def test_the_native_package_asks_for_the_proposal_that_the_code_looks_for() -> None:
+    build = (CLIENT / "build.mjs").read_text(encoding="utf-8")
+    code = (CLIENT / "src" / "next_edits.ts").read_text(encoding="utf-8")
+    [proposal] = PROPOSALS  # of the package that is driven in the real editor
+    assert f"enabledApiProposals = ['{proposal}']" in build
+    assert f"PROPOSAL = '{proposal}'" in code
+    assert "enabledApiProposals" not in MANIFEST  # no marketplace takes it
+
+
+def test_nothing_is_installed_by_a_name_that_is_not_ours_on_a_registry() -> None:
+    assert PROPERTIES["server.package"]["default"] == ""
+    ignored = (CLIENT / ".vscodeignore").read_text(encoding="utf-8").split()
+    assert "!dist/server/*.whl" in ignored  # the server comes with the extension
+    scripts = MANIFEST["scripts"]
+    for script in ("vscode:prepublish", "package:native"):
+        assert "--release --server" in scripts[script]

@@ -23,7 +23,7 @@ export interface Status {
   readonly message: string;
 }
 
-export const DOCUMENTS = [
+const DOCUMENTS = [
   { scheme: 'file' },
   { scheme: 'untitled' },
   { scheme: 'vscode-notebook-cell' },

@@ -25,14 +25,14 @@ export interface Change {
 const isHighSurrogate = (unit: number): boolean => unit >= 0xd800 && unit < 0xdc00;
 const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit < 0xe000;
 
-export function commonHead(one: string, other: string): number {
+function commonHead(one: string, other: string): number {
   const most = Math.min(one.length, other.length);
   let at = 0;
   while (at < most && one.charCodeAt(at) === other.charCodeAt(at)) at += 1;
   return at > 0 && isHighSurrogate(one.charCodeAt(at - 1)) ? at - 1 : at;
 }
 
-export function commonTail(one: string, other: string, most: number): number {
+function commonTail(one: string, other: string, most: number): number {
   let size = 0;
   while (
     size < most &&

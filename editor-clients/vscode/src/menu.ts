@@ -175,10 +175,16 @@ function always({ log, start, install, server }: Actions): Entry[] {
 // --- what they do ---------------------------------------------------------------------------------
 
 export async function why(status: StatusItem): Promise<void> {
-  const entries = status.reasons.map(({ at, message, kind }) => ({
+  const entries: Entry[] = status.reasons.map(({ at, message, kind }) => ({
     label: message,
     description: at.toLocaleTimeString() + (kind === 'Normal' ? '' : ` · ${kind.toLowerCase()}`),
   }));
+  if (!vscode.workspace.getConfiguration('editor').get('inlineSuggest.enabled', true)) {
+    entries.unshift({
+      label: "VS Code's own setting editor.inlineSuggest.enabled is off: there is no ghost text",
+      run: () => vscode.commands.executeCommand('workbench.action.openSettings', '@id:editor.inlineSuggest.enabled'),
+    });
+  }
   const title = 'What Redraft did last, and why nothing was shown';
   await pick(entries.length ? entries : [{ label: 'Nothing happened yet' }], title);
 }

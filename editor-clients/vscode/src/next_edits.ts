@@ -321,7 +321,8 @@ export class NextEdits implements vscode.Disposable {
     if (!shown || !editor) return;
     const mode = this.mode(shown, editor);
     if (mode === 'far' || mode === 'elsewhere') await this.jump(shown);
-    else await this.make(shown, editor, unit);
+    // In subtle mode the next one of a chain may be there unseen: nobody accepted that.
+    else if (mode !== 'subtle' && mode !== 'nothing') await this.make(shown, editor, unit);
   }
 
   private async jump({ document, edit, id }: Shown): Promise<void> {

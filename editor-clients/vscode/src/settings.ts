@@ -24,12 +24,15 @@ export interface ClientSettings {
 
 export function clientSettings(): ClientSettings {
   const section = vscode.workspace.getConfiguration(SECTION);
+  // VS Code marks values of another type in settings.json, and hands them over all the same.
+  const text = (name: string): string => String(section.get<unknown>(name) ?? '').trim();
+  const given = section.get<unknown>('server.arguments');
   return {
-    path: section.get('server.path', ''),
-    arguments: section.get('server.arguments', []),
-    environment: section.get('server.environment', {}),
-    package: section.get('server.package', ''),
-    model: section.get('server.model', ''),
+    path: text('server.path'),
+    arguments: Array.isArray(given) ? given.map(String) : text('server.arguments').split(/\s+/).filter(Boolean),
+    environment: section.get('server.environment') ?? {},
+    package: text('server.package'),
+    model: text('server.model'),
     renderer: section.get<Renderer>('renderer', 'auto'),
     subtle: section.get('subtle', false),
   };
