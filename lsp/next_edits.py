@@ -115,7 +115,7 @@ class NextEdits:
         desk = self._desk
         last = desk.history.last_edit(query.uri)
         if last is not None:
-            self._state(query.uri).rhythm.asked(last[0], query.cursor, desk.clock())
+            self._state(query.uri).rhythm.asked(query, last[0], desk.clock())
         refusal = desk.refusal(query)
         if refusal is not None:
             return refusal

@@ -23,18 +23,19 @@ REST_S = 0.5
 class Rhythm:
     """How the questions about a document follow its keys."""
 
-    by_key: bool = False  # the last key came soon after a question
-    has_moved: bool = False  # the cursor did, since that key and by itself
+    by_key: bool = False  # a key came soon after a question, and each since then was asked about
+    has_moved: bool = False  # the cursor did, since the last key and by itself
     _cursor: int = 0
-    _key_s: float = -math.inf
+    _revision: int = -1
     _asked_s: float = -math.inf
 
-    def asked(self, key_s: float, cursor: int, now_s: float) -> None:
-        """The next edit is wanted at ``cursor`` now; the last key was pressed at ``key_s``."""
-        if key_s != self._key_s:
-            self.by_key = self._asked_s < key_s <= self._asked_s + PAUSE_S
-            self._key_s, self._cursor, self.has_moved = key_s, cursor, False
-        self.has_moved = self.has_moved or cursor != self._cursor
+    def asked(self, query: Query, key_s: float, now_s: float) -> None:
+        """The next edit is wanted now; the last key was pressed at ``key_s``."""
+        if query.revision != self._revision:
+            soon = self._asked_s < key_s <= self._asked_s + PAUSE_S
+            self.by_key = soon or (self.by_key and query.revision == self._revision + 1)
+            self._revision, self._cursor, self.has_moved = query.revision, query.cursor, False
+        self.has_moved = self.has_moved or query.cursor != self._cursor
         self._asked_s = now_s
 
 

@@ -137,6 +137,27 @@ def test_whoever_asks_at_pauses_only_shows_the_newest_edit_at_once() -> None:
     assert diffs(ask) == ["-def area(r):\n+def area(r, pi):"]
 
 
+def test_a_client_known_to_ask_at_every_key_finishes_no_word_at_its_first_letter() -> None:
+    desk = Typing()
+    desk.keys(", pi")
+    desk.clock.now += 3
+    edits = desk.ask_edit().request.edits
+    ask = desk.keys(",")
+    assert ask.unfinished
+    assert ask.request.edits == edits
+
+
+def test_a_key_that_nobody_asks_about_is_one_of_a_client_that_asks_at_pauses() -> None:
+    desk = Typing()
+    desk.keys(", pi")
+    desk.clock.now += 3
+    desk.ask_edit()
+    desk.clock.now += 3
+    desk.type(",")
+    desk.type(" e")
+    assert not desk.ask_edit().unfinished
+
+
 def test_what_is_computed_ahead_knows_the_line_being_typed() -> None:
     desk = Typing()
     desk.keys(", pi")
