@@ -5,7 +5,7 @@
 #   e2e/install.sh DIR        then: REDRAFT_VSCODE_DIR=DIR pytest tests/test_vscode.py
 #
 # Needs Node 20 with npm, a C++ compiler with make and python3 (three native modules are built), and a
-# Chromium: Debian's package `chromium`, or any that CHROMIUM names. Takes minutes and about 700 MB.
+# Chromium: Debian's package `chromium`, or any that CHROMIUM names. Takes minutes and about 250 MB.
 set -euo pipefail
 dir=${1:?usage: install.sh DIR}
 mkdir -p "$dir"

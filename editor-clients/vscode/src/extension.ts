@@ -66,11 +66,17 @@ class Redraft implements vscode.Disposable {
     if (this.offered && !asked) return;
     this.offered = true;
     // Not awaited: the notification stays until it is answered.
-    void offer(this.context, this.log).then((there) => (there ? this.start(true) : undefined));
+    void offer().then((answer) => (answer === 'install' ? this.install() : undefined));
   }
 
   private async install(): Promise<void> {
-    if (await install(this.context, this.log)) await this.start(true);
+    let stopped = false;
+    const stop = async (): Promise<void> => {
+      stopped = true;
+      await this.server.stop();
+    };
+    const there = await install(this.context, this.log, stop);
+    if (there || stopped) await this.start(there);
   }
 
   private commands(): vscode.Disposable[] {

@@ -66,25 +66,24 @@ const environment = (context: vscode.ExtensionContext): string =>
 
 // --- installing -----------------------------------------------------------------------------------
 
-/** Ask whether and how. True once there may be a server. */
-export async function offer(
-  context: vscode.ExtensionContext,
-  log: vscode.LogOutputChannel,
-): Promise<boolean> {
+/**
+ * There is no server: ask what to do. Whoever waits for one hears of a changed setting; anything else
+ * is the answer.
+ */
+export async function offer(): Promise<'install' | undefined> {
   const set = clientSettings().path;
   const { window } = vscode;
   if (set) {
     const text = `Redraft: ${set}, named by redraft.server.path, cannot be run.`;
     const answer = await window.showWarningMessage(text, 'Choose file…', 'Clear the setting', 'Not now');
-    // Whoever waits for the server hears of the changed setting.
     if (answer === 'Clear the setting') await change('server.path', undefined);
     else if (answer === 'Choose file…') await choose();
-    return false;
+    return undefined;
   }
   const text = 'Redraft needs its language server, a Python program that runs on this machine.';
   const answer = await window.showInformationMessage(text, 'Install', 'Choose file…', 'Not now');
   if (answer === 'Choose file…') await choose();
-  return answer === 'Install' && install(context, log);
+  return answer === 'Install' ? 'install' : undefined;
 }
 
 async function choose(): Promise<void> {
@@ -92,31 +91,42 @@ async function choose(): Promise<void> {
   if (file) await change('server.path', file.fsPath);
 }
 
-/** Install the server in a way that the user chooses, also over an older one. True if it is there. */
+/**
+ * Install the server in a way that the user chooses, also over an older one. True if it is there.
+ *
+ * @param stop ends the one that runs: Windows replaces no file that is in use.
+ */
 export async function install(
   context: vscode.ExtensionContext,
   log: vscode.LogOutputChannel,
+  stop: () => Promise<void>,
 ): Promise<boolean> {
   const { platform } = process;
   const wheel = await bundled(context);
   const wanted = requirement(clientSettings().package, wheel, os.homedir(), platform);
-  if (!wanted) return nothingToInstall();
+  if (!wanted) {
+    complain(NOTHING, { 'Open settings': () => showSetting('redraft.server.package') });
+    return false;
+  }
   const there: (Installer & { file: string })[] = [];
   for (const installer of installers(wanted, environment(context), platform)) {
     const file = await usable(installer);
     if (file) there.push({ ...installer, file });
   }
   if (!there.length) {
-    void vscode.window.showErrorMessage(
-      'Redraft: neither uv, pipx nor Python 3.11 or later is on the PATH. Install one of them, then try again.',
-    );
+    complain('Redraft: neither uv, pipx nor Python 3.11 or later is on the PATH. Install one of them, then try again.');
     return false;
   }
   const chosen = await vscode.window.showQuickPick(there, {
     title: 'How to install the server of Redraft',
     placeHolder: wanted,
   });
-  return chosen !== undefined && (await run(chosen, log)) && ((await find(context)) ? true : lost());
+  if (!chosen) return false;
+  await stop();
+  if (!(await run(chosen, log))) return false;
+  if (await find(context)) return true;
+  complain(LOST, { 'Choose file…': choose, 'Open log': () => log.show() });
+  return false;
 }
 
 /** The server that comes with this extension, if one does. */
@@ -127,23 +137,22 @@ async function bundled(context: vscode.ExtensionContext): Promise<string | undef
   return name && path.join(folder, name);
 }
 
-/** It is not on any registry: to install what has its name there would be to install a stranger's. */
-async function nothingToInstall(): Promise<false> {
-  const text =
-    'Redraft: this build of the extension comes without the server. Name a clone of Redraft, or a wheel of it, ' +
-    'in redraft.server.package, then install it.';
-  const answer = await vscode.window.showErrorMessage(text, 'Open settings');
-  if (answer) await vscode.commands.executeCommand('workbench.action.openSettings', '@id:redraft.server.package');
-  return false;
-}
+/** To install what has its name on a registry, where it is not, would be to install a stranger's. */
+const NOTHING =
+  'Redraft: this build of the extension comes without the server. Name a clone of Redraft, or a wheel of it, ' +
+  'in redraft.server.package, then install it.';
 
-async function lost(): Promise<false> {
-  const text =
-    "Redraft is installed, but its command 'redraft' is not found. Name it in redraft.server.path; the log says where it is.";
-  const answer = await vscode.window.showErrorMessage(text, 'Choose file…', 'Open log');
-  if (answer === 'Choose file…') await choose();
-  else if (answer) await vscode.commands.executeCommand('redraft.openLog');
-  return false;
+const LOST =
+  "Redraft is installed, but its command 'redraft' is not found. Name it in redraft.server.path; the log says where it is.";
+
+const showSetting = (id: string): Thenable<unknown> =>
+  vscode.commands.executeCommand('workbench.action.openSettings', `@id:${id}`);
+
+/** Say what went wrong. Not waited for: a notification may stay for hours. */
+function complain(text: string, answers: Record<string, () => unknown> = {}): void {
+  void vscode.window
+    .showErrorMessage(text, ...Object.keys(answers))
+    .then((answer) => (answer ? answers[answer]?.() : undefined));
 }
 
 async function usable({ commands, check }: Installer): Promise<string | undefined> {
@@ -176,8 +185,7 @@ async function run(installer: Installer & { file: string }, log: vscode.LogOutpu
   } catch (error) {
     if (error instanceof vscode.CancellationError) return false;
     log.error(said(error));
-    const text = `Redraft could not be installed: ${said(error)}`;
-    if ((await vscode.window.showErrorMessage(text, 'Open log')) === 'Open log') log.show();
+    complain(`Redraft could not be installed: ${said(error)}`, { 'Open log': () => log.show() });
     return false;
   }
 }
