@@ -293,6 +293,8 @@ class Desk:
         self.predictor.delay_s = 0.0
         self.editor.command(f"edit {file.as_posix()}")
         self.editor.attached()
+        # Said once the model was looked at, which may be later than a first answer.
+        self.editor.until(lambda: any(told.startswith("ready") for told in self.editor.told()))
         return self.editor
 
     def close(self) -> None:

@@ -95,6 +95,19 @@ def test_a_server_that_is_not_installed_is_said_once(tmp_path: Path, pictures: P
         editor.close()
 
 
+def test_a_plugin_that_is_loaded_late_says_it_too(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("x = 1\n", encoding="utf-8")
+    late = "vim.g.loaded_redraft = true\nvim.notify = function() end\n"
+    editor = Neovim(tmp_path, file, "{ 'no-such-redraft', 'lsp' }", late)
+    try:
+        editor.sees("x = 1")
+        editor.command("unlet g:loaded_redraft | runtime plugin/redraft.lua")
+        editor.until(lambda: "is not on the PATH" in editor.why())
+    finally:
+        editor.close()
+
+
 def servers(editor: Neovim) -> list[psutil.Process]:
     """The language servers that an editor started."""
     found = psutil.Process(editor.process.pid).children(recursive=True)

@@ -81,6 +81,24 @@ def test_a_rejected_edit_does_not_come_back(desk: Desk) -> None:
     assert "3.14))" not in editor.screen.text()
 
 
+def test_an_edit_that_typing_took_off_the_screen_is_neither_taken_nor_turned_down(
+    desk: Desk,
+) -> None:
+    editor = desk.open(CODE, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("print(area(2, 3.14))")
+    desk.predictor.delay_s = 30
+    editor.keys("GA #x<Esc>")
+    editor.until(lambda: "3.14))" not in editor.screen.text())
+    assert editor.showing() is None
+    assert editor.lua("return require('redraft').accept()") is False
+    editor.keys("<Esc>")
+    editor.until(lambda: editor.mode() == "n")
+    desk.predictor.delay_s = 0
+    editor.keys("Ay<Esc>")  # it was not rejected: it comes again
+    editor.sees("print(area(2, 3.14)) #xy")
+
+
 def test_an_edit_elsewhere_is_not_lost_by_typing(desk: Desk) -> None:
     editor = desk.open(FAR, edits(CALL))
     editor.keys(CHANGE)
@@ -239,6 +257,11 @@ def test_buffers_that_are_not_the_servers_keep_their_keys(desk: Desk) -> None:
     editor.keys("itext<Esc>")
     editor.has("text")
     assert "→" not in editor.screen.text()
+    assert editor.lua("return require('redraft').statusline()") == "Redraft off"
+    editor.command("Redraft why")
+    assert editor.notices() == [
+        "Redraft: no server is attached to this buffer; :checkhealth redraft tells more"
+    ]
     editor.command("wincmd p")
     editor.sees("→ edit at line 5")
 
@@ -282,11 +305,12 @@ def test_the_server_is_told_what_became_of_each_suggestion(desk: Desk) -> None:
     editor.keys("<Tab>")
     sent("redraft.accept")
     editor.keys("x")
-    sent("textDocument/didShowCompletion")
+    editor.sees("twox one two")
     editor.keys("<Esc>")
-    sent("redraft.ignore")
+    sent("textDocument/didShowCompletion", "redraft.ignore")
     editor.keys("A")
     editor.keys("y")
+    editor.sees("twoxy one two")
     sent("textDocument/didShowCompletion")
     editor.keys("<C-]>")
     sent("redraft.reject")

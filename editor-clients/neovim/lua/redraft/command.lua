@@ -135,9 +135,6 @@ function complete.subtle()
 end
 
 function run.why()
-  if not client.get() and status.word() == "off" then
-    return say("no server is attached to this buffer; :checkhealth redraft tells more")
-  end
   local why = status.why()
   say(why == "" and status.word() or why)
 end

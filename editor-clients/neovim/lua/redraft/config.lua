@@ -9,8 +9,8 @@ M.defaults = {
     accept_always = "<M-l>", -- the same where Tab has other work: in a menu, a snippet, an indent
     accept_word = "<M-Right>",
     accept_line = "<M-C-Right>",
-    reject = "<C-]>", -- in insert mode; in normal mode as well
-    escape = "<Esc>", -- rejects an edit in normal mode; in insert mode it only leaves that mode
+    reject = "<C-]>", -- in insert mode
+    escape = "<Esc>", -- in normal mode; in insert mode it only leaves that mode
     ask = "<M-\\>", -- ask now, whatever the moment
   },
   subtle = false, -- draw a mark only, and the suggestion once `accept` or `ask` is pressed

@@ -139,11 +139,12 @@ function M.set()
     map(mode, keys.accept_always, "accept()", anything, "accept the suggestion, also in menus")
     map(mode, keys.accept_word, "accept('word')", anything, "accept the next word")
     map(mode, keys.accept_line, "accept('line')", anything, "accept the next line")
-    map(mode, keys.reject, "reject()", anything, "reject the suggestion")
     map(mode, keys.ask, "next()", function()
       return true
     end, "ask for a suggestion now")
   end
+  -- Not in normal mode, where `<C-]>` goes to a definition.
+  map("i", keys.reject, "reject()", anything, "reject the suggestion")
   map("n", keys.escape, "reject()", edit.visible, "reject the edit")
 end
 

@@ -42,6 +42,9 @@ function M.why()
   if vim.b.redraft_disabled then
     return "switched off in this buffer (:Redraft enable here)"
   end
+  if M.word() == "off" then
+    return "no server is attached to this buffer; :checkhealth redraft tells more"
+  end
   return M.state.message
 end
 
@@ -50,6 +53,8 @@ function M.line()
   local word = M.word()
   if word == "idle" or word == "thinking" then
     return word == "idle" and "Redraft" or "Redraft …"
+  elseif word == "off" and not vim.b.redraft_disabled then
+    return "Redraft off" -- in a list of files, a terminal: not worth a sentence
   end
   local why = M.why():gsub("%%", "%%%%")
   return why == "" and "Redraft " .. word or ("Redraft %s: %s"):format(word, why)
