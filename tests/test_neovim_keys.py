@@ -66,7 +66,7 @@ def take_with_tab(editor: Neovim) -> None:
     editor.until(lambda: editor.lines()[1] == "name = str(total)")
     editor.keys(" <Tab>x")  # nothing is shown: a tab
     editor.until(lambda: editor.lines()[1].endswith("x"))
-    assert editor.lines()[1][len("name = str(total) ") : -1].isspace()
+    assert editor.lines()[1].removeprefix("name = str(total) ")[:-1].isspace(), editor.lines()
 
 
 def forget(editor: Neovim) -> None:
