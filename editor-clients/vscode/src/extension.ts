@@ -17,10 +17,10 @@ import { StatusItem } from './status';
 /** Settings that take a new server process. */
 const RESTARTING = ['server.path', 'server.arguments', 'server.environment', 'server.model'];
 
-export async function activate(context: vscode.ExtensionContext): Promise<void> {
+export function activate(context: vscode.ExtensionContext): void {
   const redraft = new Redraft(context);
   context.subscriptions.push(redraft);
-  await redraft.start();
+  void redraft.start(); // not awaited: a server that hangs must not hold VS Code's start up
 }
 
 class Redraft implements vscode.Disposable {

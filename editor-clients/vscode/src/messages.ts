@@ -70,7 +70,9 @@ export function question(
   position: vscode.Position,
   invoked: boolean,
 ): Record<string, unknown> {
-  const editor = vscode.window.visibleTextEditors.find((each) => each.document === document);
+  // The same document may stand in two columns; the user is in one of them.
+  const { activeTextEditor, visibleTextEditors } = vscode.window;
+  const editor = [activeTextEditor, ...visibleTextEditors].find((each) => each?.document === document);
   const selection = editor?.selection;
   return {
     textDocument: { uri: document.uri.toString(), version: document.version },
