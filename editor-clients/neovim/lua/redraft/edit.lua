@@ -13,9 +13,9 @@ M.METHOD = "redraft/nextEdit"
 --- An edit that begins or ends further from the cursor is jumped to first.
 local NEAR_ROWS = 2
 
---- What is shown: { id, item, client, jump, cursor, uri, buffer, tick, changes, lines, first, last,
---- hidden, faded, reported, taken } and what it replaces: { row, column, to_row, to_column, with }, in bytes.
---- Without `buffer`, and what is counted in it, the file is not loaded yet.
+--- What is shown: { id, item, client, cursor, uri, buffer, tick, changes, lines, first, last,
+--- hidden, faded, reported, taken } and what it replaces: { row, column, to_row, to_column, with },
+--- in bytes. Without `buffer`, and what is counted in it, the file is not loaded yet.
 local shown = nil
 --- Where a jump or an acceptance put the cursor: { buffer, row, column }.
 local placed = nil
@@ -163,7 +163,7 @@ function M.receive(result, from, invoked)
     return M.clear()
   end
   local edit = { item = item, client = from, id = result.id, uri = item.textDocument.uri }
-  edit.jump, edit.cursor = result.jump, result.cursor
+  edit.cursor = result.cursor
   if not settle(edit) then
     return M.clear()
   end

@@ -65,8 +65,7 @@ function draw.come(buffer, change, paint)
   end
 end
 
---- Draw `changes` (see `redraft.diff`) which make `lines`; the first change is about old row `first`
---- and new line 1 is at `first` too.
+--- Draw `changes` (see `redraft.diff`); `lines` are the new lines they are about.
 function M.draw(buffer, changes, lines)
   M.clear(buffer)
   local paint = syntax.painter(buffer, lines, "RedraftAdd")
