@@ -437,7 +437,8 @@ def test_typing_in_ten_thousand_lines_paints_and_suggests(project: Open, vscode:
     code = "import math\n\n" + lines
     measured: dict[str, list[float]] = {}
     for enabled in (True, False):
-        with project("math.pi", files={"a.py": code}, settings={"redraft.enabled": enabled}) as w:
+        settings = {"redraft.enabled": enabled, "redraft.trace.server": "off"}
+        with project("math.pi", files={"a.py": code}, settings=settings) as w:
             w.await_ready()
             w.go_to(5_000, 1)
             w.press("End", "Enter")

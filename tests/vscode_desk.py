@@ -279,6 +279,13 @@ class Window:
         self.studio.browser.do("screenshot", path=str(path))
         return path
 
+    def keep_log(self) -> None:
+        """The messages between VS Code and the server, beside the pictures."""
+        logs = self.studio.tools.parent.glob("data/logs/*/exthost*/redraft.redraft/*.log")
+        newest = max(logs, key=lambda log: log.stat().st_mtime, default=None)
+        if newest is not None:
+            shutil.copy(newest, self.studio.pictures / f"{self.name}-failed.log")
+
     # --- looking -------------------------------------------------------------------------------
 
     def until(self, expression: str, timeout_s: float = PATIENCE_S) -> Any:
@@ -420,6 +427,7 @@ def window(
     server = {
         "redraft.server.path": sys.executable,
         "redraft.server.arguments": [str(SERVER), json.dumps(told)],
+        "redraft.trace.server": "messages",
     }
     configured = json.dumps({**server, **(settings or {})})
     (project / ".vscode" / "settings.json").write_text(configured)
@@ -429,6 +437,7 @@ def window(
         yield opened
     except BaseException:
         opened.picture("failed")
+        opened.keep_log()
         raise
 
 

@@ -82,8 +82,7 @@ export class Ghost {
       const info = { text: chosen.text, range: span(chosen.range) };
       params['context'] = { ...(params['context'] as object), selectedCompletionInfo: info };
     }
-    const method = 'textDocument/inlineCompletion';
-    const answer = await this.server().request<GhostAnswer>(method, params, token);
+    const answer = await this.ask(document, params, token);
     const item = answer?.items[0];
     if (token.isCancellationRequested) return undefined;
     if (!item) {
@@ -99,6 +98,20 @@ export class Ghost {
     const shown = new vscode.InlineCompletionItem(item.insertText, range(item.range), item.command as never);
     if (item.filterText !== undefined) shown.filterText = item.filterText;
     return [shown];
+  }
+
+  /** VS Code asks once; where the server had another state of the text just then, it is asked again. */
+  private async ask(
+    document: vscode.TextDocument,
+    params: object,
+    token: vscode.CancellationToken,
+  ): Promise<GhostAnswer | undefined> {
+    const { version } = document;
+    const asked = (): Promise<GhostAnswer | undefined> =>
+      this.server().request<GhostAnswer>('textDocument/inlineCompletion', params, token);
+    const answer = await asked();
+    const again = !answer && !token.isCancellationRequested && document.version === version;
+    return again ? asked() : answer;
   }
 
   private show(document: vscode.TextDocument, command: Command, insertText: string): void {
