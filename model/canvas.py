@@ -60,7 +60,8 @@ class Answer:
         self._settled_p: list[float] = []
         self._constrained = brief.constraint is not None
         self._copy_pace = Pace()
-        self._canvas_pace = Pace(CANVAS_WORTH, CANVAS_PAUSE, brief.plan.draft_after)
+        asked, usual = brief.plan.draft_after, brief.config.draft_after
+        self._canvas_pace = Pace(CANVAS_WORTH, CANVAS_PAUSE, usual if asked is None else asked)
         self._forced = brief.limits.forced.encode("utf-8", "replace")
         self._sure: int | None = None  # bytes before the first line too unlikely to show
         self._clear()

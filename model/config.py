@@ -62,8 +62,10 @@ class ModelConfig:
     mask_token: int = 16  # <empty_output>
     end_token: int = 0  # <|endoftext|>
     special_tokens: int = 17  # ids below this are special; of them only END may be predicted
-    # Of imported weights alone; written and hashed only where they differ from these defaults, so
-    # that descriptions and ready folders of earlier releases stay as they are.
+    # Written and hashed only where they differ from these defaults, so that descriptions and ready
+    # folders of earlier releases stay as they are; but for the first, of imported weights alone.
+    draft_after: int = 0  # tokens of an answer before its first canvas draft, where the causal pass
+    # judges drafts and canvases bring less than they cost; see drafting.py
     special_from: int = 0  # ids from here on are special too; 0: none
     attention: Literal["canvas", "bidirectional", "block"] = "canvas"  # who sees whom, see below
     block: int = 0  # tokens of a block, where attention is by blocks
@@ -72,7 +74,7 @@ class ModelConfig:
     def to_dict(self) -> dict[str, Any]:
         """The fields that make these weights what they are; :meth:`from_dict` reads them."""
         fields = dataclasses.asdict(self)
-        for name in _IMPORTED:
+        for name in _RARE:
             if fields[name] == _DEFAULTS[name]:
                 del fields[name]
         return fields
@@ -99,4 +101,4 @@ class ModelConfig:
 
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
-_IMPORTED = ("special_from", "attention", "block", "rope_llama3")
+_RARE = ("draft_after", "special_from", "attention", "block", "rope_llama3")

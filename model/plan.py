@@ -36,7 +36,7 @@ class Plan:
     leftmost: bool = False  # one token a step, from left to right
     verify: bool = True  # the causal pass judges and corrects drafts, where the weights can
     drafts: bool = True  # False, where the causal pass judges: canvases draft nothing
-    draft_after: int = 15  # tokens of an answer before its first canvas; copies come at once
+    draft_after: int | None = None  # tokens before the first canvas; None: as the weights have it
     copies: bool = True  # False, there: nothing is copied from Brief.source
     draft_above: float = 0.3  # a guess this sure is worth judging, where the causal pass does
     accept_above: float = 1.0  # causal probability a guess needs, as a share of the likeliest's

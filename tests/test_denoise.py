@@ -42,7 +42,7 @@ from redraft.model.drawing import sure_part
 from redraft.model.records import CanvasState
 
 PROMPT = ids("def f(x):\n    ")
-PLAIN = Plan(threshold=0.9, repair_above=None, draft_after=0)
+PLAIN = Plan(threshold=0.9, repair_above=None)
 
 
 class Begins:
@@ -604,6 +604,17 @@ def test_the_first_canvas_waits_for_as_many_tokens_as_the_plan_says() -> None:
     script = Script(ids(text), prompt_tokens=len(PROMPT))
     _, sequence, _ = judged(script, Judge(text), replace(PLAIN, draft_after=4))
     assert sequence.log[:5] == [*["verify 1"] * 4, "denoise"]
+
+
+def test_weights_say_when_their_first_canvas_is_worth_its_pass_and_a_plan_overrules_them() -> None:
+    text = "abcdeghijklmnopqrstuvw"
+    script = Script(ids(text), prompt_tokens=len(PROMPT))
+    for plan, before in ((PLAIN, 3), (replace(PLAIN, draft_after=0), 0)):
+        sequence, brief = judged_over(script, Judge(text))
+        brief = replace(brief, plan=plan, config=replace(brief.config, draft_after=3))
+        denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0))
+        passes = [entry for entry in sequence.log if entry != "prefill"]
+        assert passes.index("denoise") == before
 
 
 def test_a_copy_ends_at_a_mark_and_prefers_the_longest_and_latest_match() -> None:
