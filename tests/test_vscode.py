@@ -22,29 +22,14 @@ from typing import Any
 import psutil
 import pytest
 from lsp_process import SERVER
-from vscode_desk import POSITION, STATUS, Studio, Window, missing, studio, window
+from vscode_desk import BODY, CALL, CODE, STATUS, Window, change_signature, window
+from vscode_studio import Studio, missing, studio
 
 pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),
     pytest.mark.timeout(1_200),
 ]
 
-CODE = """import math
-
-
-def area(r):
-    return 3.14 * r * r
-
-
-def ratio(x):
-    y = x + 1
-    return y
-
-
-print(area(2))
-"""
-CALL = ["area(2)", "area(2, 3.14)"]
-BODY = ["    y = x + 1\n", "    y = x + math.pi\n    print(y)\n"]
 
 Open = Callable[..., AbstractContextManager[Window]]
 
@@ -74,12 +59,6 @@ def project(vscode: Studio, tmp_path: Path, request: pytest.FixtureRequest) -> O
         return window(vscode, tmp_path, name, files or {"a.py": CODE}, told, settings)
 
     return opened
-
-
-def change_signature(w: Window) -> None:
-    w.await_ready()
-    w.go_to(4, 11)
-    w.type(", pi")
 
 
 # --- ghost text ------------------------------------------------------------------------------
@@ -231,62 +210,6 @@ def test_subtle_mode_hints_until_asked(project: Open) -> None:
         w.await_hint("Alt+\\")
         w.press("Alt+\\")
         w.await_hint("→ edit at line 13 · Tab")
-
-
-# --- by VS Code's own means, where it grants the proposed API -----------------------------------
-
-
-@pytest.fixture(scope="module")
-def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    folder = tmp_path_factory.mktemp("native")
-    kept = os.environ.get("REDRAFT_VSCODE_PICTURES")
-    with studio(folder, Path(kept) if kept else folder / "pictures", native=True) as opened:
-        yield opened
-
-
-#: The line number beside the edit that VS Code shows.
-MARK = "(document.querySelector('.inline-edits-view-gutter-indicator')?.textContent.trim() ?? '')"
-
-
-def test_an_edit_away_from_the_cursor_is_shown_by_vscode_itself(
-    native: Studio, tmp_path: Path
-) -> None:
-    script = {"answers": [{"ghost": "", "edits": [CALL, BODY]}]}
-    with window(native, tmp_path, "native", {"a.py": CODE}, script) as w:
-        change_signature(w)
-        w.until(f"{MARK} === '13'")
-        w.picture("far")
-        assert w.hints() == ""  # nothing is drawn twice
-        w.press("Tab")  # there
-        w.until(f"{POSITION}.startsWith('Ln 13')")
-        w.picture("near")
-        w.press("Tab")  # take it
-        w.await_outcome("was accepted")
-        w.until(f"{MARK} === '9'")
-        w.picture("chain")
-        w.press("Tab")
-        w.until(f"{POSITION}.startsWith('Ln 9,')")
-        w.press("Tab")
-        w.await_outcome("was accepted", times=2)
-        wanted = CODE.replace("area(r)", "area(r, pi)").replace(*CALL).replace(*BODY)
-        assert w.saved("a.py") == wanted
-
-
-def test_an_edit_that_vscode_shows_is_turned_down_with_escape(
-    native: Studio, tmp_path: Path
-) -> None:
-    script = {"answers": [{"ghost": "", "edits": [CALL]}]}
-    with window(native, tmp_path, "native-rejected", {"a.py": CODE}, script) as w:
-        change_signature(w)
-        w.until(f"{MARK} === '13'")
-        w.press("Escape")
-        w.await_outcome("was rejected")
-        w.until(f"{MARK} === ''")
-        w.go_to(5, 1)
-        w.press("End")
-        w.type("  # area")
-        w.await_status("rejected before")
-        assert (w.evaluate(MARK), w.hints()) == ("", "")
 
 
 # --- the server, and being left alone ------------------------------------------------------------
