@@ -140,6 +140,7 @@ def _write(
             min_tokens=request.min_tokens,
             max_lines=request.max_lines if infill else None,
             line_above=plan.line_above if infill else 0.0,
+            whole_lines=_above_a_line(request),
             stop=request.stop if infill else (),
             forced=prompt.forced,
         ),
@@ -155,6 +156,12 @@ def _write(
     if request.candidates == 1:
         return denoise(sequence, last, brief, rng, on_step, cancelled)
     return denoise_packed(sequence, last, brief, rng, request.candidates, on_step, cancelled)
+
+
+def _above_a_line(request: EditRequest) -> bool:
+    """Whether what is written comes before a line that begins at the cursor."""
+    starts = request.text[: request.cursor].endswith("\n") or request.cursor == 0
+    return starts and request.text[request.cursor : request.cursor + 1] not in ("", "\n", "\r")
 
 
 def _looks_around(request: EditRequest, plan: Plan) -> bool:

@@ -261,7 +261,7 @@ class Answer:
         written = self._bytes(tokens)
         cut, why = self._cut(written)
         # The break before an unlikely line is not held against the lines above it.
-        used = self._tokens_up_to(tokens, cut - 1 if cut and why == "unsure" else cut)
+        used = self._tokens_up_to(tokens, (self._sure or 1) - 1 if why == "unsure" else cut)
         return Draft(
             text=decode(written if cut is None else written[:cut]),
             token_ids=tuple(tokens[:used]),
@@ -556,7 +556,7 @@ class Answer:
         limits, skip = self.brief.limits, len(self._forced)
         cuts: list[tuple[int, Finish]] = []
         if self._sure is not None:
-            cuts.append((self._sure, "unsure"))
+            cuts.append((self._sure + limits.whole_lines, "unsure"))
         for stop in limits.stop:
             found = written.find(stop.encode("utf-8", "replace"), skip)
             if stop and found >= 0:

@@ -674,6 +674,12 @@ def test_a_line_too_unlikely_is_left_out_and_not_finished() -> None:
     assert len(sequence.log) == 3 + 6  # the rest of the line was never written
 
 
+def test_above_a_line_the_last_line_keeps_its_break() -> None:
+    limits = Limits(max_tokens=60, line_above=0.3, whole_lines=True)
+    draft, _, _ = judged(Script(ids("?")), Judge("abc\n" + "d" * 40, p=0.8), AUTOREGRESSIVE, limits)
+    assert (draft.text, draft.token_ids) == ("abc\n", tuple(ids("abc")))
+
+
 def test_likely_lines_stay_and_the_unlikely_one_ends_the_answer_on_canvases_too() -> None:
     limits = Limits(max_tokens=60, line_above=0.3)
     draft, _, states = write(
