@@ -117,6 +117,21 @@ class Held(Script):
 # --- one answer -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("def f():\n|    return a\n", "    a = 1\n"), ("def f():\n|\n", "    a = 1")],
+)
+def test_lines_above_a_line_end_with_a_break_where_the_next_was_too_unlikely(
+    text: str, written: str
+) -> None:
+    cursor = text.index("|")
+    request = dataclasses.replace(REQUEST, text=text.replace("|", ""), cursor=cursor)
+    lines = "    a = 1\n    b = 2222222222\n"
+    unsure = Script(ids(lines), lambda position, window: 0.95 if position < 9 else 0.4)
+    (candidate,) = predicted(unsure, request).candidates
+    assert (candidate.text, candidate.finish) == (written, "unsure")
+
+
 def test_an_infill_is_inserted_at_the_cursor_without_what_was_held_back() -> None:
     prediction = predicted(Script(ids(ANSWER)))
     (candidate,) = prediction.candidates
