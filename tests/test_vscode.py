@@ -2,14 +2,13 @@
 language server.
 
 Skipped where they are missing; ``editor-clients/vscode/e2e/install.sh DIR`` installs them and
-``REDRAFT_VSCODE_DIR=DIR`` says where. Screenshots and measurements go to the folder named by
-``REDRAFT_VSCODE_PICTURES``, else to pytest's own of the session.
+``REDRAFT_VSCODE_DIR=DIR`` says where. Screenshots and measurements go to the folder of pytest's
+``--pictures``, else to one that the run names at its end.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import statistics
 import sys
@@ -35,10 +34,8 @@ Open = Callable[..., AbstractContextManager[Window]]
 
 
 @pytest.fixture(scope="module")
-def vscode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    folder = tmp_path_factory.mktemp("vscode")
-    kept = os.environ.get("REDRAFT_VSCODE_PICTURES")
-    with studio(folder, Path(kept) if kept else folder / "pictures") as opened:
+def vscode(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Studio]:
+    with studio(tmp_path_factory.mktemp("vscode"), pictures) as opened:
         yield opened
 
 

@@ -6,7 +6,6 @@ Skipped where ``test_vscode.py`` is.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,10 +20,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    folder = tmp_path_factory.mktemp("native")
-    kept = os.environ.get("REDRAFT_VSCODE_PICTURES")
-    with studio(folder, Path(kept) if kept else folder / "pictures", native=True) as opened:
+def native(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Studio]:
+    with studio(tmp_path_factory.mktemp("native"), pictures, native=True) as opened:
         yield opened
 
 
