@@ -117,7 +117,7 @@ def test_a_session_in_a_real_project(tmp_path: Path, pictures: Path) -> None:
         assert "ERROR" not in page
 
 
-def test_in_ten_thousand_lines_no_key_waits_and_edits_far_away_are_reached(
+def test_in_ten_thousand_lines_only_changes_are_sent_and_far_edits_are_reached(
     tmp_path: Path, pictures: Path
 ) -> None:
     lines = [f"value_{i} = compute({i}, 'some text', value_{i - 1})" for i in range(10_000)]
