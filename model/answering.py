@@ -31,7 +31,7 @@ from .denoise import (
     plan_for,
 )
 from .editing import write_edits
-from .prompt import InvalidAnswer, Prompt, ValidRange, read_answer, render
+from .prompt import InvalidAnswer, Prompt, ValidRange, is_above_a_line, read_answer, render
 from .records import Candidate, EditRequest, Prediction, Source, Stats, StepCallback
 from .repeats import find_repeats
 from .tokens import Tokenizer
@@ -139,8 +139,9 @@ def _write(
             max_tokens=request.max_tokens,
             min_tokens=request.min_tokens,
             max_lines=request.max_lines if infill else None,
-            line_above=plan.line_above if infill else 0.0,
-            whole_lines=_above_a_line(request),
+            # Of what is drawn at random every line is unlikely.
+            line_above=plan.line_above if infill and plan.temperature == 0 else 0.0,
+            whole_lines=infill and is_above_a_line(request),
             stop=request.stop if infill else (),
             forced=prompt.forced,
         ),
@@ -156,12 +157,6 @@ def _write(
     if request.candidates == 1:
         return denoise(sequence, last, brief, rng, on_step, cancelled)
     return denoise_packed(sequence, last, brief, rng, request.candidates, on_step, cancelled)
-
-
-def _above_a_line(request: EditRequest) -> bool:
-    """Whether what is written comes before a line that begins at the cursor."""
-    starts = request.text[: request.cursor].endswith("\n") or request.cursor == 0
-    return starts and request.text[request.cursor : request.cursor + 1] not in ("", "\n", "\r")
 
 
 def _looks_around(request: EditRequest, plan: Plan) -> bool:

@@ -260,8 +260,12 @@ class Answer:
         probabilities = self._probabilities(tokens)
         written = self._bytes(tokens)
         cut, why = self._cut(written)
-        # The break before an unlikely line is not held against the lines above it.
-        used = self._tokens_up_to(tokens, (self._sure or 1) - 1 if why == "unsure" else cut)
+        # The break before an unlikely line is not held against the lines above it; the one behind
+        # the last line asked for says that it ends there.
+        end = (self._sure or 1) - 1 if why == "unsure" else cut
+        if why == "length" and cut is not None:
+            end = cut - self.brief.limits.whole_lines
+        used = self._tokens_up_to(tokens, end)
         return Draft(
             text=decode(written if cut is None else written[:cut]),
             token_ids=tuple(tokens[:used]),
@@ -530,6 +534,7 @@ class Answer:
             self._probabilities(written),
             len(self._forced),
             self.brief.limits.line_above,
+            self.brief.limits.min_tokens,
         )
         _, reason = self._cut(self._bytes(written))
         if reason is not None:
@@ -568,7 +573,7 @@ class Answer:
                 if newline < 0:
                     break
             else:
-                cuts.append((newline, "length"))
+                cuts.append((newline + limits.whole_lines, "length"))
         return min(cuts, default=(None, None), key=lambda cut: cut[0])
 
     def _tokens_up_to(self, tokens: Seq[int], cut: int | None) -> int:

@@ -78,26 +78,34 @@ def pieces(tokens: Seq[bytes | None], skip: int, cut: int | None) -> list[str | 
     return pieces
 
 
-def sure_part(tokens: Seq[bytes], probabilities: Seq[float], skip: int, least: float) -> int | None:
+def sure_part(
+    tokens: Seq[bytes], probabilities: Seq[float], skip: int, least: float, min_tokens: int = 0
+) -> int | None:
     """Where the lines end that are likely enough, in bytes: before the first line break that,
-    with the line it begins, is less likely than ``least``. None: all are.
+    with the line it begins and END behind it, is less likely than ``least``. None: all are.
 
     A line that is still being written counts with what there is of it: it only gets less likely.
-    The first line that is not blank always stays; the bytes before ``skip`` are not the model's.
+    The first line that is not blank always stays, and so do ``min_tokens``; blank lines go with the
+    line behind them. The bytes before ``skip`` are not the model's.
     """
     if least <= 0:
         return None
-    at, text = 0, b""
+    text = b""
     broken: int | None = None  # where the line break stands that began the line
     chance = 1.0
-    for data, probability in zip(tokens, probabilities, strict=True):
-        if b"\n" in data and text[skip:].strip():
-            broken, chance = at + data.index(b"\n"), 1.0
-        chance *= probability
+    for count, (data, probability) in enumerate(zip(tokens, probabilities, strict=True)):
+        line, newline, _ = data.partition(b"\n")
+        before = text + line
+        if newline and before[skip:].strip() and count >= min_tokens:
+            if broken is None or before[broken:].strip():
+                broken = len(before)
+            # A token that ends the line's text with its break says nothing of the next line alone.
+            chance = 1.0 if line.strip() else probability
+        else:
+            chance *= probability
         if broken is not None and chance < least:
             return broken
         text += data
-        at += len(data)
     return None
 
 

@@ -118,7 +118,7 @@ def _goes_round(completion: str, text: str) -> bool:
 
 def undoes(edit: Replacement, just_done: Iterable[Span]) -> bool:
     """Does it take back what the user did, as a whole or a part of what they typed or deleted?"""
-    least, result = edit.least(), edit.result
+    least, result = _ended(edit).least(), edit.result + "\n"
     text, gone, back = least.text, least.text[least.start : least.end], least.new.strip()
     for span in just_done:
         at, before, after = _characters(span, text)
@@ -136,6 +136,13 @@ def undoes(edit: Replacement, just_done: Iterable[Span]) -> bool:
     return False
 
 
+def _ended(edit: Replacement) -> Replacement:
+    """The same in a text whose last line has its newline, as the lines of a span have theirs."""
+    last = edit.end == len(edit.text)
+    new = edit.new + "\n" if last else edit.new
+    return Replacement(edit.text + "\n", edit.start, edit.end + last, new)
+
+
 def _slides_into(least: Replacement, low: int, high: int) -> bool:
     """Is what is deleted within ``text[low:high]``? In "a, a" either "a" may be the one that goes:
     ``least`` names the last."""
@@ -150,6 +157,9 @@ def _characters(span: Span, text: str) -> tuple[int, str, str]:
     start = 0
     for _ in range(span.first):
         start = text.find("\n", start) + 1
+        if not start:  # the text has fewer lines
+            start = len(text)
+            break
     old = "".join(f"{line}\n" for line in span.old)
     new = "".join(f"{line}\n" for line in span.new)
     head = common_head(old, new)

@@ -53,7 +53,7 @@ class Limits:
     min_tokens: int = 0
     max_lines: int | None = None
     line_above: float = 0.0  # a line after the first has to be this likely; 0: any
-    whole_lines: bool = False  # of an answer cut there the last line keeps its break
+    whole_lines: bool = False  # an answer cut behind a line keeps that line's break
     stop: tuple[str, ...] = ()
     forced: str = ""  # what the answer begins with that is not part of the shown text
 

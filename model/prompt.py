@@ -349,9 +349,8 @@ def read_answer(
                 f"The answer {answer[:40]!r} does not continue the unfinished {prompt.forced!r}."
             )
         text = answer[len(prompt.forced) :]
-        before, after = request.text[: request.cursor], request.text[request.cursor :]
-        at_line_start = before[-1:] in ("", "\n") and after[:1] not in ("", "\n")
-        return request.cursor, request.cursor, cut_overlap(text, after, at_line_start)
+        after = request.text[request.cursor :]
+        return request.cursor, request.cursor, cut_overlap(text, after, is_above_a_line(request))
     if prompt.revealed is None:
         if not answer:
             return None
@@ -370,6 +369,13 @@ def read_answer(
     if body and not body.endswith("\n"):
         body += "\n"
     return replace_lines(request.text, prompt.region[0] + first - 1, prompt.region[0] + last, body)
+
+
+def is_above_a_line(request: EditRequest) -> bool:
+    """Whether the cursor stands before a line that is not empty, at its very start: what is written
+    there are lines of their own."""
+    before, after = request.text[: request.cursor], request.text[request.cursor :]
+    return before[-1:] in ("", "\n") and after[:1] not in ("", "\n", "\r")
 
 
 def cut_overlap(text: str, after: str, at_line_start: bool = False) -> str:

@@ -699,6 +699,7 @@ def test_likely_lines_stay_and_the_unlikely_one_ends_the_answer_on_canvases_too(
         ("ab\n", [0.9, 0.9, 0.2], 2),
         ("ab\ncd", [0.9, 0.9, 0.9, 0.9, 0.9], None),
         ("ab\ncd\ne", [0.9, 0.9, 0.9, 0.9, 0.9, 0.2, 0.9], 5),
+        ("ab\n\nc", [0.9, 0.9, 0.9, 0.9, 0.1], 2),  # a blank line goes with the one behind it
     ],
 )
 def test_the_sure_part_ends_before_the_first_unlikely_line(
@@ -707,6 +708,27 @@ def test_the_sure_part_ends_before_the_first_unlikely_line(
     tokens = [char.encode() for char in text]
     assert sure_part(tokens, sure, 0, 0.3) == cut
     assert sure_part(tokens, sure, 0, 0.0) is None
+
+
+def test_a_break_in_one_token_with_the_text_before_it_ends_a_line_too() -> None:
+    fused = [b"a", b");\n", b"x", b"y"]
+    assert sure_part(fused, [0.9, 0.9, 0.1, 0.1], 0, 0.3) == 3
+    assert sure_part(fused, [0.9, 0.2, 0.9, 0.9], 0, 0.3) is None  # the first line's own doubt
+
+
+def test_an_unlikely_line_stays_while_the_answer_would_be_too_short() -> None:
+    judge = Judge("abc\n" + "d" * 8, p=0.7)
+    limits = Limits(max_tokens=60, min_tokens=6, line_above=0.3)
+    draft, _, _ = judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)
+    assert (draft.text, draft.finish) == ("abc\ndddddddd", "end")
+
+
+def test_the_line_limit_keeps_the_break_above_a_line() -> None:
+    limits = Limits(max_tokens=60, max_lines=1, whole_lines=True)
+    draft, _, states = write(Script(ids("ab\ncd")), limits=limits)
+    assert (draft.text, draft.finish) == ("ab\n", "length")
+    assert draft.token_ids == tuple(ids("ab\n"))
+    assert states[-1].show() == "ab\n"
 
 
 def test_the_forced_beginning_is_no_line_of_the_models() -> None:

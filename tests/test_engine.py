@@ -130,6 +130,11 @@ def test_lines_above_a_line_end_with_a_break_where_the_next_was_too_unlikely(
     unsure = Script(ids(lines), lambda position, window: 0.95 if position < 9 else 0.4)
     (candidate,) = predicted(unsure, request).candidates
     assert (candidate.text, candidate.finish) == (written, "unsure")
+    asked = dataclasses.replace(request, max_lines=1)
+    (candidate,) = predicted(Script(ids(lines)), asked).candidates
+    assert (candidate.text, candidate.finish) == (written, "length")
+    (candidate,) = predicted(unsure, dataclasses.replace(request, temperature=1.0)).candidates
+    assert candidate.finish != "unsure"
 
 
 def test_an_infill_is_inserted_at_the_cursor_without_what_was_held_back() -> None:
