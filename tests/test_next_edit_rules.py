@@ -115,6 +115,23 @@ def test_a_line_just_typed_is_not_deleted_where_its_neighbour_begins_alike() -> 
     assert undoes(edit(text, "log(b)\nlog(c)", "log(c)").edit, [typed])
 
 
+@pytest.mark.parametrize(
+    ("text", "done", "old", "new", "expected"),
+    [
+        ("a()\nb()", Span(1, (), ("b()",)), "\nb()", "", True),
+        ("a()\nb()\nc()", Span(1, (), ("b()", "c()")), "\nc()", "", True),
+        ("a()", Span(1, ("b()",), ()), "a()", "a()\nb()", True),
+        ("a()", Span(1, ("bcd()", "c()"), ()), "a()", "a()\nbcd()", True),
+        ("a()\nb()", Span(1, (), ("b()",)), "b()", "b(1)", False),
+        ("a()\nb()", Span(9, (), ("a()",)), "a()\n", "", False),  # of a text that was longer
+    ],
+)
+def test_the_last_line_needs_no_newline_to_be_what_was_just_done(
+    text: str, done: Span, old: str, new: str, expected: bool
+) -> None:
+    assert undoes(edit(text, old, new).edit, [done]) is expected
+
+
 def test_a_bracket_too_many_may_be_removed() -> None:
     typed = Span(0, (), ("print(x))",))
     assert not undoes(edit("print(x))\n", "x))", "x)").edit, [typed])
