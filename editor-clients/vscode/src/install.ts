@@ -158,7 +158,7 @@ function complain(text: string, answers: Record<string, () => unknown> = {}): vo
 async function usable({ commands, check }: Installer): Promise<string | undefined> {
   for (const name of commands) {
     const file = await onPath(name);
-    if (file && (!check || (await finished(file, check).then(() => true, () => false)))) return file;
+    if (file && (!check || (await endsWell([file, ...check])))) return file;
   }
   return undefined;
 }
@@ -171,7 +171,10 @@ async function run(installer: Installer & { file: string }, log: vscode.LogOutpu
   };
   try {
     await vscode.window.withProgress(options, async (progress, token) => {
-      for (const [command, ...args] of installer.steps) {
+      for (const { line, unless } of installer.steps) {
+        if (unless && (await endsWell(unless))) continue;
+        if (token.isCancellationRequested) throw new vscode.CancellationError();
+        const [command, ...args] = line;
         const file = command || installer.file;
         log.info(`$ ${[file, ...args].join(' ')}`);
         const heard = (line: string): void => {
@@ -189,6 +192,9 @@ async function run(installer: Installer & { file: string }, log: vscode.LogOutpu
     return false;
   }
 }
+
+const endsWell = ([command = '', ...args]: readonly string[]): Promise<boolean> =>
+  finished(command, args).then(() => true, () => false);
 
 /**
  * Once a command has ended well.

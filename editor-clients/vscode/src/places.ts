@@ -38,14 +38,21 @@ export function candidates(machine: Machine): string[] {
 
 // --- installing -----------------------------------------------------------------------------------
 
+export interface Step {
+  /** A command line; '' stands for the command that was found. */
+  readonly line: readonly string[];
+  /** Where this command line ends well, the step is not needed. */
+  readonly unless?: readonly string[];
+}
+
 export interface Installer {
   readonly label: string;
   readonly description: string;
   /** The first of these that is on the PATH, and ends well with the arguments `check`, is used. */
   readonly commands: readonly string[];
   readonly check?: readonly string[];
-  /** Command lines, one after the other; '' stands for the command that was found. */
-  readonly steps: readonly (readonly string[])[];
+  /** One after the other. */
+  readonly steps: readonly Step[];
 }
 
 /** The oldest Python that the server runs on. */
@@ -54,6 +61,12 @@ const OLDEST = PYTHON.join('.');
 
 /** Ends well where the Python that runs it is not too old. */
 const CHECK = `import sys; sys.exit(sys.version_info < (${PYTHON.join(', ')}))`;
+
+/** Ends well in an environment that pip can install into. */
+const USABLE = `import pip; ${CHECK}`;
+
+/** For pip: also over the same version, as two builds may have one. */
+const ANEW = ['--upgrade', '--force-reinstall'];
 
 /** What is installed along with the server where nobody says otherwise. */
 const EXTRAS = '[cpu]';
@@ -90,22 +103,28 @@ export function installers(wanted: string, own: string, platform: NodeJS.Platfor
       label: 'uv tool',
       description: 'in an environment that uv keeps',
       commands: ['uv'],
-      steps: [['', 'tool', 'install', '--python', `>=${OLDEST}`, '--force', '--reinstall-package', 'redraft', wanted]],
+      steps: [
+        {
+          line: ['', 'tool', 'install', '--python', `>=${OLDEST}`, '--force', '--reinstall-package', 'redraft', wanted],
+        },
+      ],
     },
     {
       label: 'pipx',
       description: 'in an environment that pipx keeps',
       commands: ['pipx'],
-      steps: [['', 'install', '--force', wanted]],
+      steps: [{ line: ['', 'install', '--force', wanted] }],
     },
     {
       label: 'pip',
       description: `in an environment of its own, ${own}`,
       commands: ['python3', 'python', ...versions],
       check: ['-c', CHECK],
+      // An environment that works is not cleared: pip replaces nothing before it has everything, so that
+      // the server there outlives an install without a network.
       steps: [
-        ['', '-m', 'venv', '--clear', own],
-        [python, '-m', 'pip', 'install', '--disable-pip-version-check', wanted],
+        { line: ['', '-m', 'venv', '--clear', own], unless: [python, '-c', USABLE] },
+        { line: [python, '-m', 'pip', 'install', '--disable-pip-version-check', ...ANEW, wanted] },
       ],
     },
   ];

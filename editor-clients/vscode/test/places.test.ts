@@ -47,11 +47,20 @@ test('no name is looked up on a registry unless the user says so', () => {
 test('what is wanted goes to each tool as one argument, and an older server gives way', () => {
   const spec = 'redraft[cpu] @ file:///a%20b';
   const [uv, pipx, pip] = installers(spec, '/data/server', 'linux');
-  for (const { steps } of [uv!, pipx!, pip!]) assert.equal(steps.at(-1)!.at(-1), spec);
-  assert.ok(uv!.steps[0]!.includes('--force') && uv!.steps[0]!.includes('--reinstall-package'));
-  assert.ok(pipx!.steps[0]!.includes('--force'));
-  assert.deepEqual(pip!.steps[0], ['', '-m', 'venv', '--clear', '/data/server']);
-  assert.equal(pip!.steps[1]![0], '/data/server/bin/python');
+  for (const { steps } of [uv!, pipx!, pip!]) assert.equal(steps.at(-1)!.line.at(-1), spec);
+  assert.ok(uv!.steps[0]!.line.includes('--force') && uv!.steps[0]!.line.includes('--reinstall-package'));
+  assert.ok(pipx!.steps[0]!.line.includes('--force'));
+  assert.ok(pip!.steps[1]!.line.includes('--force-reinstall'));
+});
+
+test('pip clears an environment only where that cannot be installed into', () => {
+  const python = '/data/server/bin/python';
+  const [make, fill] = installers('x', '/data/server', 'linux').at(-1)!.steps;
+  assert.deepEqual(make!.line, ['', '-m', 'venv', '--clear', '/data/server']);
+  assert.equal(make!.unless![0], python);
+  assert.match(make!.unless!.at(-1)!, /import pip.*version_info < \(3, 11\)/);
+  assert.equal(fill!.line[0], python);
+  assert.equal(fill!.unless, undefined);
 });
 
 test('only a Python that is new enough counts', () => {
