@@ -1,8 +1,9 @@
 """Whether git has just put other files in place: a checkout, a merge, a rebase, a reset, a stash.
 
-All of these move ``HEAD``, and its log says so. A commit does as well and leaves the files alone.
-The index says less: whoever only looks at what changed rewrites it. Runs no git; knows nothing of
-documents.
+All of these are in the log of ``HEAD``. So are a commit and a branch that begins where the last one
+stands, which leave the files alone. Not seen: ``stash pop`` and ``checkout -- file``, which the log
+does not tell of. The index says less: whoever only looks at what changed rewrites it. Runs no git;
+knows nothing of documents.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _LONGEST = 4_096  # characters of such a file, bytes of the log's last line
 
 
 def has_moved(file: Path, now_s: float) -> bool:
-    """Did ``HEAD`` of the repository that a file lies in move just now, but for a commit?
+    """Does the log of ``HEAD`` of the repository that a file lies in tell of other files just now?
 
     Args:
         now_s: seconds since 1970.
@@ -33,8 +34,8 @@ def has_moved(file: Path, now_s: float) -> bool:
         moved_s = (log if told else folder / "HEAD").stat().st_mtime
         if abs(now_s - moved_s) > RECENT_S:
             return False
-        return not (told and _last_reason(log).startswith(b"commit"))
-    except OSError:
+        return not told or _puts_files(_last_line(log))
+    except (OSError, ValueError):  # ValueError: a pointer that is no path
         return False
 
 
@@ -50,9 +51,16 @@ def _git_folder(file: Path) -> Path | None:
     return None
 
 
-def _last_reason(log: Path) -> bytes:
-    """What the newest line says, such as "checkout: moving from main to other"."""
+def _puts_files(line: bytes) -> bool:
+    """Does a line of the log, such as "OLD NEW WHO WHEN\\tcheckout: moving from main to other",
+    tell of files that changed? A stash is a reset to the same commit."""
+    told, _, reason = line.partition(b"\t")
+    old, _, rest = told.partition(b" ")
+    stays = old == rest.partition(b" ")[0]
+    return not (reason.startswith(b"commit") or (reason.startswith(b"checkout") and stays))
+
+
+def _last_line(log: Path) -> bytes:
     with log.open("rb") as lines:
         lines.seek(max(0, os.fstat(lines.fileno()).st_size - _LONGEST))
-        newest = lines.read().rstrip(b"\n").rpartition(b"\n")[2]
-    return newest.partition(b"\t")[2]
+        return lines.read().rstrip(b"\n").rpartition(b"\n")[2]

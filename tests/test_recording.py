@@ -14,6 +14,7 @@ from redraft.evals.streams import read_stream, typed_spans
 from redraft.lsp.documents import Change, Document
 from redraft.lsp.recording_file import RecordingFile
 from redraft.lsp.recording_folder import Limits, Recordings
+from redraft.lsp.repository import has_moved
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.translate import Position, Range, units
 
@@ -98,13 +99,13 @@ def test_what_happens_while_the_editor_is_left_is_no_paste(tmp_path: Path) -> No
 OTHERS = "\n".join(f"line_{n} = {n}" for n in range(20))  # put in by a checkout
 
 
-def at_work(tmp_path: Path, reason: str, moved_s: float = 1.0) -> tuple[Scene, str]:
+def at_work(tmp_path: Path, reason: str, moved_s: float = 1.0, to: str = "c1") -> tuple[Scene, str]:
     """A file of a repository whose ``HEAD`` moved some seconds before the next change."""
     scene = Scene(tmp_path / "recordings")
     log = tmp_path / "repository" / ".git" / "logs" / "HEAD"
     log.parent.mkdir(parents=True)
     log.write_text(
-        f"00 c0 A <a@b> 1 +0000\tcommit (initial): all\nc0 c1 A <a@b> 2 +0000\t{reason}\n"
+        f"00 c0 A <a@b> 1 +0000\tcommit (initial): all\nc0 {to} A <a@b> 2 +0000\t{reason}\n"
     )
     at_s = scene.now_ms / 1000 + 0.2 - moved_s  # the clock goes on by that with the change
     os.utime(log, (at_s, at_s))
@@ -129,6 +130,27 @@ def test_a_bulk_change_right_after_head_moved_is_gits(
     scene.change(insertion(OTHERS, 1, 0), uri=uri)
     [file] = scene.files()
     assert [change.source for change in changes_in(file)] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("checkout: moving from main to new", "paste"),  # checkout -b
+        ("reset: moving to HEAD", "git"),  # a stash
+    ],
+)
+def test_a_branch_that_begins_at_the_same_commit_leaves_the_files_alone(
+    tmp_path: Path, reason: str, expected: str
+) -> None:
+    scene, uri = at_work(tmp_path, reason, to="c0")
+    scene.change(insertion(OTHERS, 1, 0), uri=uri)
+    [file] = scene.files()
+    assert [change.source for change in changes_in(file)] == [expected]
+
+
+def test_a_git_file_that_names_no_path_is_no_repository(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_bytes(b"gitdir: a\0b\n")
+    assert not has_moved(tmp_path / "a.py", 0.0)
 
 
 def test_after_a_checkout_typing_is_still_the_users(tmp_path: Path) -> None:
