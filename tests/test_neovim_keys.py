@@ -173,6 +173,15 @@ def test_keys_that_are_set_otherwise_give_the_old_ones_back(desk: Desk) -> None:
     assert editor.lua(described, "<Tab>").startswith("Redraft")
 
 
+def test_a_mapping_of_the_users_that_is_described_as_ours_stays(desk: Desk) -> None:
+    editor = desk.open("total = 0\n", ghost(""))
+    editor.lua("require('redraft').setup({ keys = { accept = '<F5>' } })")
+    editor.lua("vim.keymap.set('i', '<F5>', 'mine', { desc = 'Redraft accept' })")
+    editor.lua("require('redraft').setup({ keys = { accept = '<F6>' } })")
+    editor.keys("o<F5><Esc>")
+    editor.has("total = 0", "mine")
+
+
 def test_a_mapping_of_one_buffer_is_not_run_in_others(desk: Desk) -> None:
     editor = desk.open("total = 0\n", ghost(""))
     editor.lua(

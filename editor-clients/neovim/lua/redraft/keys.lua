@@ -44,7 +44,8 @@ end
 
 -- --- falling through ------------------------------------------------------------------------
 
---- The keys that are ours: { mode, key, was }, `was` the mapping that was there, as `maparg()` tells.
+--- The keys that are ours: { mode, key, was, ours }, `was` the mapping that was there, as `maparg()`
+--- tells, `ours` the function of the one that we set.
 local mapped = {}
 local run = nil -- what a mapping without an expression does, until `run()` does it
 --- Counts how often keys were set: what an older setting mapped, and another plugin kept, gives way.
@@ -100,8 +101,8 @@ end
 --- Give keys back that are still ours, the last one first.
 local function give_back()
   for i = #mapped, 1, -1 do
-    local mode, key, was = unpack(mapped[i])
-    if (mapping_of(mode, key).desc or ""):find("^Redraft") then
+    local mode, key, was, ours = unpack(mapped[i])
+    if mapping_of(mode, key).callback == ours then -- a description may be anybody's
       vim.keymap.del(mode, key)
       if not vim.tbl_isempty(was) then
         vim.fn.mapset(mode, false, was)
@@ -117,13 +118,15 @@ local function map(mode, key, action, wanted, description)
     return
   end
   local was, mine = mapping_of(mode, key), set_times
-  mapped[#mapped + 1] = { mode, key, was }
-  vim.keymap.set(mode, key, function()
+  local function ours()
     if mine == set_times and wanted() then
       return vim.keycode(("<Cmd>lua require('redraft').%s<CR>"):format(action))
     end
     return keys_of(was, key)
-  end, { expr = true, replace_keycodes = false, desc = "Redraft: " .. description })
+  end
+  mapped[#mapped + 1] = { mode, key, was, ours }
+  local options = { expr = true, replace_keycodes = false, desc = "Redraft: " .. description }
+  vim.keymap.set(mode, key, ours, options)
 end
 
 --- Set all keys of the configuration, in place of those that were set before.
