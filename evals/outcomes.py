@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -183,9 +183,16 @@ def _candidate_of(
     for answer in sorted(answers, key=lambda one: one["shown"] != data["shown"]):
         for candidate in answer["candidates"]:
             same = (answer["task"], candidate["showProbability"]) == wanted
-            if same and data["edit"][2] in candidate["edit"][2]:
+            if same and _is_part(data["edit"], candidate["edit"]):
                 return answer, candidate
     return None, None
+
+
+def _is_part(edit: Sequence[Any], whole: Sequence[Any]) -> bool:
+    """Does an edit write some of what another does, or delete some of it?"""
+    if edit[2]:
+        return edit[2] in whole[2]
+    return _place(whole[0]) <= _place(edit[0]) and _place(edit[1]) <= _place(whole[1])
 
 
 def _parts(told: Mapping[str, Any]) -> Confidence:

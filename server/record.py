@@ -249,14 +249,14 @@ def _chosen(
 def _outcome_table(found: list[Tally]) -> Table:
     from rich.table import Table
 
-    counted = ("accepted", "rejected", "ignored", "replaced")
+    counted = ("accepted", "rejected", "ignored", "replaced", "cancelled")
     table = Table(box=None, padding=(0, 3, 0, 0))
     table.add_column("task")
     for heading in ("shown", *counted, "open", "median s", "median s, accepted"):
         table.add_column(heading, justify="right")
     for one in found:
         counts = [one.outcomes.get(name, 0) for name in counted]
-        open_ = one.shown - sum(counts)
+        open_ = one.outcomes.get("", 0)
         times = ["–" if s is None else f"{s:.1f}" for s in (one.median_s, one.accepted_median_s)]
         table.add_row(one.task, *(f"{n:,}" for n in (one.shown, *counts, open_)), *times)
     return table

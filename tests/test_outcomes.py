@@ -138,6 +138,22 @@ def test_what_was_computed_ahead_finds_its_answer(tmp_path: Path) -> None:
     assert (shown.outcome, shown.seconds) == ("", None)
 
 
+def test_a_deletion_is_of_the_candidate_that_replaces_what_it_deletes(tmp_path: Path) -> None:
+    session = Session()
+    query = Query("file:///w/src/a.py", "src/a.py", "python", TEXT, AT, 1)
+    ask = Ask(query, EditRequest("next_edit", "src/a.py", TEXT, AT), 0.0, "nothing known")
+    elsewhere = Candidate(4, 8, "size", Confidence(0.91, 0.1, 0.1), 3, 1, "end")
+    deletes = Candidate(AT - 7, AT, "", PARTS, 5, 2, "end")
+    prediction = Prediction("fake fp32", "w", (elsewhere, deletes))
+    start, end = AT - 7, AT
+    gone = Suggestion("redraft-1", query.uri, "next_edit", TEXT, AT, start, end, "", 0.91, "fake")
+    show = Show(gone, "", "from the model")
+    session.note(answers.answer(1, ask, prediction, show, 90.0, LspSettings(), 400.0))
+    session.note(answers.decision(show))
+    [shown] = read(tmp_path, session.lines)
+    assert shown.parts == PARTS
+
+
 def test_a_session_goes_on_from_file_to_file_in_any_order(tmp_path: Path) -> None:
     session = Session()
     session.suggest("redraft-1")
@@ -167,20 +183,23 @@ def test_an_event_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         read(tmp_path, session.lines)
 
 
+OUTCOMES: tuple[Outcome, ...] = ("accepted", "accepted", "rejected", "ignored", "cancelled")
+
+
 def counted(tmp_path: Path) -> list[Path]:
     session = Session()
-    for number, outcome in enumerate(("accepted", "accepted", "rejected", "ignored")):
+    for number, outcome in enumerate(OUTCOMES):
         session.suggest(f"redraft-{number}")
-        session.settle(f"redraft-{number}", outcome, after_ms=1_000 * (number + 1))  # type: ignore[arg-type]
+        session.settle(f"redraft-{number}", outcome, after_ms=1_000 * (number + 1))
     session.suggest("redraft-9", task="next_edit")
     return written(tmp_path, session.lines)
 
 
 def test_outcomes_are_counted_by_task(tmp_path: Path) -> None:
     infill, edit = tallies(read_outcomes(counted(tmp_path)))
-    assert (infill.task, infill.shown) == ("infill", 4)
-    assert infill.outcomes == {"accepted": 2, "rejected": 1, "ignored": 1}
-    assert (infill.median_s, infill.accepted_median_s) == (2.5, 1.5)
+    assert (infill.task, infill.shown) == ("infill", 5)
+    assert infill.outcomes == {"accepted": 2, "rejected": 1, "ignored": 1, "cancelled": 1}
+    assert (infill.median_s, infill.accepted_median_s) == (3.0, 1.5)
     assert (edit.task, edit.shown, edit.outcomes, edit.median_s) == ("next_edit", 1, {"": 1}, None)
 
 
@@ -197,9 +216,9 @@ def test_the_command_shows_a_table_or_everything(
         return result.output
 
     rows = [line.split() for line in said(str(path)).splitlines()]
-    assert rows[1] == ["infill", "4", "2", "1", "1", "0", "0", "2.5", "1.5"]
-    assert rows[2] == ["next_edit", "1", "0", "0", "0", "0", "1", "–", "–"]
+    assert rows[1] == ["infill", "5", "2", "1", "1", "0", "1", "0", "3.0", "1.5"]
+    assert rows[2] == ["next_edit", "1", "0", "0", "0", "0", "0", "1", "–", "–"]
     told = json.loads(said(str(path), "--json"))
-    assert [task["shown"] for task in told["tasks"]] == [4, 1]
+    assert [task["shown"] for task in told["tasks"]] == [5, 1]
     assert told["suggestions"][0]["parts"]["place"] == -0.1
     assert "No suggestion was shown in 0 recordings" in said()
