@@ -178,6 +178,13 @@ def test_edits_are_found_wherever_the_excerpt_begins() -> None:
     assert there == [Span(9, ("h",), ("H", "I")), Span(3, ("b",), ("B",))]
 
 
+@pytest.mark.parametrize("path", ["src/a.py", r"src\a.py", r"C:\w\src\a.py", "C:/w/src/a.py"])
+@pytest.mark.parametrize("edited", ["src/a.py", r"src\a.py"])
+def test_a_file_is_the_same_by_either_separator(path: str, edited: str) -> None:
+    edit = recent_edit(edited, STATES[0], 1, 2, ("B",))
+    assert asked(STATES[1], edit, path=path) == [Span(1, ("b",), ("B",))]
+
+
 def test_an_older_edit_moves_with_the_newer_ones() -> None:
     above = recent_edit("a.py", STATES[2], 0, 0, ("new", "lines"))
     text = ["new", "lines", *STATES[2]]

@@ -68,7 +68,8 @@ def just_done(request: EditRequest) -> list[Span]:
 
 def _same_file(one: str, other: str) -> bool:
     """Clients name a file by its whole path or from one folder on; some not at all."""
-    shorter, longer = sorted((one, other), key=len)
+    plain = (path.replace("\\", "/") for path in (one, other))  # on Windows they mix
+    shorter, longer = sorted(plain, key=len)
     return not shorter or longer == shorter or longer.endswith(f"/{shorter}")
 
 
