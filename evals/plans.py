@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from redraft.model.config import ModelConfig
 from redraft.model.denoise import AUTOREGRESSIVE, LEFTMOST_FIRST, Plan, plan_for
@@ -34,23 +34,31 @@ def plan_named(name: str, threshold: float | None = None, changes: Sequence[str]
         plan = replace(plan, threshold=threshold)
     for change in changes:
         field, _, value = change.partition("=")
-        plan = replace(plan, **{field: _read(plan, field, value)})
+        plan = replace(plan, **{field: _read(field, value)})
     return plan
 
 
-def _read(plan: Plan, field: str, value: str) -> Any:
+def _read(field: str, value: str) -> Any:
     """``value`` as the plan's field holds it: a number, or yes or no."""
     known = [f.name for f in fields(Plan)]
     if field not in known:
         raise SettingsError(f"A plan has no field {field!r}; it has {', '.join(known)}.")
-    if isinstance(getattr(plan, field), bool):
+    kinds = _kinds(field)
+    if bool in kinds:
         if value not in ("yes", "no"):
             raise SettingsError(f"{field} is yes or no, not {value!r}.")
         return value == "yes"
     try:
-        return int(value) if isinstance(getattr(plan, field), int) else float(value)
+        return float(value) if float in kinds else int(value)
     except ValueError as error:
-        raise SettingsError(f"{field} is a number, not {value!r}.") from error
+        what = "a number" if float in kinds else "a whole number"
+        raise SettingsError(f"{field} is {what}, not {value!r}.") from error
+
+
+def _kinds(field: str) -> set[Any]:
+    """The types that a field of a plan may have: its value may be None."""
+    hint = get_type_hints(Plan)[field]
+    return set(get_args(hint)) or {hint}
 
 
 def check_plan(plan: Plan, config: ModelConfig) -> None:
