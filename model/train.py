@@ -116,6 +116,13 @@ class TrainConfig:
         return Laying(**own)
 
     @property
+    def stretching(self) -> tuple[int, ...]:
+        """The tokens ``expand`` and ``delete``, where canvases are stretched."""
+        used = [noise for noise in (self.noise, self.late_noise) if noise.stretched]
+        tokens = {token for noise in used for token in (noise.expand_token, noise.delete_token)}
+        return tuple(sorted(token for token in tokens if token >= 0))
+
+    @property
     def extent(self) -> Extent:
         return Extent(
             self.evaluate_rows,
@@ -279,7 +286,7 @@ def _step(
     network.train()
     counts = torch.zeros(3, dtype=torch.float64)  # loss, positions, tokens
     for batch in group:
-        loss = batch_loss(network, batch, config.causal_weight, world.device)
+        loss = batch_loss(network, batch, config.causal_weight, world.device, config.stretching)
         (loss / len(group)).backward()  # type: ignore[no-untyped-call]
         supervised = int((batch.weights > 0).sum() + (batch.causal > 0).sum())
         counts += torch.tensor(
@@ -301,8 +308,18 @@ def _step(
     return float(counts[0]) / world.size
 
 
-def batch_loss(network: Network, batch: Batch, causal_weight: float, device: str) -> Tensor:
-    """Mean cross-entropy of the hidden positions, plus the causal loss on the answers."""
+def batch_loss(
+    network: Network,
+    batch: Batch,
+    causal_weight: float,
+    device: str,
+    stretching: tuple[int, ...] = (),
+) -> Tensor:
+    """Mean cross-entropy of the hidden positions, plus the causal loss on the answers.
+
+    Args:
+        stretching: special tokens that canvases may be asked for: ``expand`` and ``delete``.
+    """
     tokens = batch.tokens.to(device, non_blocking=True)
     trains_context = network.config.adapter == "all"
     with torch.set_grad_enabled(trains_context and torch.is_grad_enabled()):
@@ -310,7 +327,9 @@ def batch_loss(network: Network, batch: Batch, causal_weight: float, device: str
     loss = torch.zeros((), device=device)
     if batch.windows.shape[1]:
         canvas = network.canvas(batch.windows.to(device), batch.starts.to(device), past)
-        loss = _weighted_loss(network, canvas, batch.targets, batch.weights, batch.sharpen)
+        loss = _weighted_loss(
+            network, canvas, batch.targets, batch.weights, batch.sharpen, stretching
+        )
     if causal_weight and trains_context:
         causal = _weighted_loss(network, hidden[:, :-1], tokens[:, 1:], batch.causal[:, 1:])
         loss = loss + causal_weight * causal
@@ -318,7 +337,12 @@ def batch_loss(network: Network, batch: Batch, causal_weight: float, device: str
 
 
 def _weighted_loss(
-    network: Network, hidden: Tensor, targets: Tensor, weights: Tensor, sharpen: float = 0.0
+    network: Network,
+    hidden: Tensor,
+    targets: Tensor,
+    weights: Tensor,
+    sharpen: float = 0.0,
+    stretching: tuple[int, ...] = (),
 ) -> Tensor:
     """Mean cross-entropy per unit of weight; logits are computed only where there is weight.
 
@@ -329,7 +353,7 @@ def _weighted_loss(
     """
     counted = weights.to(hidden.device) > 0
     weights, targets = weights.to(hidden.device)[counted], targets.to(hidden.device)[counted]
-    logits = network.logits(hidden[counted])  # [n, vocab]
+    logits = network.logits(hidden[counted], stretching)  # [n, vocab]
     loss = F.cross_entropy(logits, targets, reduction="none")  # [n]
     if sharpen:
         log_p = logits.log_softmax(-1)
