@@ -62,17 +62,22 @@ def _nothing_is_recorded(
     monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path_factory.getbasetemp() / "none"))
 
 
-@pytest.fixture
-def packed(tmp_path: Path) -> Path:
+def write_sources(folder: Path, copies: int) -> tuple[Path, Path]:
+    """Training data: a commit and a file, each so many times."""
     before, after = "\n".join(OLD), "\n".join(NEW)
     files = [{"path": "a.py", "language": "python", "before": before, "after": after}]
     commit = {"repo": "r", "commit": "c", "time": 0, "files": files}
-    commits = write_lines(tmp_path / "x-commits.jsonl.zst", [commit] * 30)
-    source = {"repo": "r", "path": "b.py", "language": "python", "text": after}
-    plain = write_lines(tmp_path / "x-files.jsonl.zst", [source] * 30)
+    plain = {"repo": "r", "path": "b.py", "language": "python", "text": after}
+    commits = write_lines(folder / "x-commits.jsonl.zst", [commit] * copies)
+    return commits, write_lines(folder / "x-files.jsonl.zst", [plain] * copies)
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    sources = write_sources(tmp_path, 30)
     tokenizer = tmp_path / "tokenizer.json"
     tiny_tokenizer().save(tokenizer)
-    pack([commits, plain], tmp_path / "shards", tokenizer, tiny_config(), rows=60, jobs=1)
+    pack([*sources], tmp_path / "shards", tokenizer, tiny_config(), rows=60, jobs=1)
     return tmp_path / "shards"
 
 

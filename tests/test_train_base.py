@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="training needs the 'train' extra (torch)")
 pytest.importorskip("transformers", reason="the tiny base is written with transformers")
 
-from conftest import NEW, OLD, write_lines
+from conftest import NEW, OLD, write_lines, write_sources
 from redraft.model.importing import import_model
 from redraft.server.cli import app
 from tiny_hf import LAYOUTS, write_hf
@@ -49,17 +49,12 @@ def test_the_share_of_next_edits_is_as_asked(
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
     base = tmp_path / "hf"
     write_hf(base, LAYOUTS["Qwen3"])
-    before, after = "\n".join(OLD), "\n".join(NEW)
-    files = [{"path": "a.py", "language": "python", "before": before, "after": after}]
-    commit = {"repo": "r", "commit": "c", "time": 0, "files": files}
-    commits = write_lines(tmp_path / "x-commits.jsonl.zst", [commit] * 40)
-    plain = {"repo": "r", "path": "b.py", "language": "python", "text": after}
-    texts = write_lines(tmp_path / "x-files.jsonl.zst", [plain] * 40)
+    sources = write_sources(tmp_path, 40)
     shares = []
     for asked in ("0.1", "0.9"):
         out = tmp_path / asked
         options = ["--rows", "60", "--jobs", "1", "--base", str(base), "--edits", asked]
-        _redraft("train", "pack", str(commits), str(texts), "--out", str(out), *options)
+        _redraft("train", "pack", *map(str, sources), "--out", str(out), *options)
         facts = json.loads((out / "manifest.json").read_text())
         edits = sum(facts["kinds"].get(kind, 0) for kind in ("edit", "none", "typing", "repeat"))
         shares.append(edits / facts["rows"])
