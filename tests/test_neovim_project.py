@@ -151,7 +151,7 @@ def test_in_ten_thousand_lines_only_changes_are_sent_and_far_edits_are_reached(
         editor.picture("ghost")
         report = f"key to screen in 10,000 lines: median {statistics.median(times_ms):.1f} ms\n"
         (pictures / "neovim-key-to-screen.txt").write_text(report, encoding="utf-8")
-        # What changed, of several keys together where they came quickly; the file has 450,000 bytes.
+        # What changed, of several keys together where they came quickly: the file has 450,000.
         assert 0 < max(editor.lua("return _G.sent")) < 10_000
         editor.keys("<C-u><Esc>ggf)i, more<Esc>")
         editor.sees("→ edit at line 9001 · Tab")
