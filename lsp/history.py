@@ -23,6 +23,7 @@ from typing import Literal
 
 from unidiff.patch import Hunk, PatchedFile
 
+from ..model.edit_rules import JUST_DONE
 from ..model.records import RecentEdit
 from ..model.spans import NO_CHANGE, Span, key_of, on_top
 from .documents import Extent, Splice
@@ -229,7 +230,7 @@ class History:
         document = self._documents.get(uri)
         return document is not None and self._is_bulk(document, self._clock())
 
-    def just_done(self, uri: str, within_s: float = 60.0, most: int = 3) -> list[Span]:
+    def just_done(self, uri: str, within_s: float = 60.0, most: int = JUST_DONE) -> list[Span]:
         """What was last done in the document, newest first. The ``new`` lines of each are at its
         ``first`` line in the document as it is now."""
         document = self._documents.get(uri)

@@ -192,25 +192,22 @@ class Answer:
         tokens are written without."""
         return self.brief.plan.drafts and self._canvas_pace.due
 
-    def copy_draft(self, most: int | None = None) -> bool:
-        """Draft what followed the same tokens elsewhere in the prompt; whether there was enough of
-        it to be worth more than a canvas.
-
-        Args:
-            most: tokens at most, however short the match and whatever became of earlier copies.
-        """
+    def copy(self) -> list[int]:
+        """What followed the same tokens elsewhere in the prompt; [] where nothing did."""
         if not self.brief.plan.copies or self._guarded:
-            return False
-        if most is None and not self._copy_pace.due:
-            return False
+            return []
         whole = np.concatenate([self.brief.source, np.asarray(self._settled, np.int64)])
-        draft = continuation(whole, whole, self.brief.config.special_tokens)[: self._room()]
-        if most is None and len(draft) <= FREE:
-            return False
-        for position, token in enumerate(draft[:most]):
+        return continuation(whole, whole, self.brief.config.special_tokens)[: self._room()]
+
+    def worth_copying(self, copy: Seq[int]) -> bool:
+        """Whether there is enough of a copy to be worth more than a canvas, and such were right."""
+        return len(copy) > FREE and self._copy_pace.due
+
+    def draft_copy(self, copy: Seq[int]) -> None:
+        """Place a copy for the causal pass to judge."""
+        for position, token in enumerate(copy):
             self._set(position, token, 0.0)
-        self._copied = most is None
-        return True
+        self._copied = len(copy) > FREE
 
     def _pace(self, kept: int) -> None:
         for used, pace in ((self._tried, self._canvas_pace), (self._copied, self._copy_pace)):

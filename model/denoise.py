@@ -175,13 +175,15 @@ class Run:
     def draft_and_review(self, answer: Answer) -> None:
         """One canvas: a draft where one is worth its pass, then what the causal pass makes of it,
         appended to the cache."""
-        if not answer.copy_draft():
-            if answer.worth_drafting():
-                (out,) = self.step([answer])
-                answer.draft_from(out)
-                self.show(answer)
-            else:
-                answer.copy_draft(FREE)
+        copy = answer.copy()
+        if answer.worth_copying(copy):
+            answer.draft_copy(copy)
+        elif answer.worth_drafting():
+            (out,) = self.step([answer])
+            answer.draft_from(out)
+            self.show(answer)
+        else:
+            answer.draft_copy(copy[:FREE])
         base = len(self.sequence.tokens)
         tokens = [answer.last_token, *answer.prefix()]
         kept = answer.review(self.verify(tokens, answer.wants_causal_logits()))

@@ -19,6 +19,9 @@ FAR_LINES = 40
 #: Lines from the cursor beyond which an edit of nothing but imports is a nuisance.
 FAR_IMPORTS = 12
 
+#: Of the user's last edits, how many an edit must not take back.
+JUST_DONE = 3
+
 _SHORTEST_BACK = 4  # characters put back that are no accident, such as a bracket would be
 
 _IMPORT = re.compile(

@@ -15,8 +15,6 @@ from redraft.model.records import Candidate, EditRequest, RecentEdit
 from redraft.model.replacement import Replacement
 from redraft.model.spans import Span, on_top
 
-#: Of the user's last edits, how many an edit must not take back; the language server counts alike.
-JUST_DONE = 3
 #: Newest hunks that are looked for, and places where one may stand alike.
 _HUNKS = 8
 _PLACES = 32
@@ -63,7 +61,7 @@ def just_done(request: EditRequest) -> list[Span]:
     for span in reversed(made):
         spans = on_top(span, spans)
     trimmed = (span.trimmed() for span in spans)
-    return [span for span in trimmed if span.old or span.new][:JUST_DONE]
+    return [span for span in trimmed if span.old or span.new][: edit_rules.JUST_DONE]
 
 
 def _same_file(one: str, other: str) -> bool:
