@@ -1,7 +1,8 @@
 """Which part of a file an infill row removes: what a person would be about to write there.
 
-Line tails, whole lines, a few lines, syntax nodes (brackets' contents where the language has no
-grammar), and a few random spans. Pure given a ``random.Random``; knows nothing of tokens or
+Line tails, whole lines, a few lines, the rest of a block, syntax nodes (brackets' contents where the
+language has no grammar), what ends before text that stands in the same line already, the rest of a
+word, and a few random spans. Pure given a ``random.Random``; knows nothing of tokens or
 prompts.
 """
 
@@ -15,20 +16,26 @@ from typing import Literal
 
 from .syntax import Syntax, language_of, parse, pieces
 
-MiddleKind = Literal["tail", "line", "lines", "node", "span"]
+MiddleKind = Literal["tail", "line", "lines", "block", "node", "inside", "word", "span"]
 
-#: How often each kind is drawn. Most end where a line ends: that is where people stop.
+#: How often each kind is drawn. Most end where a line ends: that is where people stop. "inside" and
+#: "word" end before text of the same line, which an answer must not write again.
 MIX: dict[MiddleKind, float] = {
-    "tail": 0.35,
-    "line": 0.25,
-    "lines": 0.15,
-    "node": 0.20,
-    "span": 0.05,
+    "tail": 0.28,
+    "line": 0.20,
+    "lines": 0.13,
+    "block": 0.07,
+    "node": 0.14,
+    "inside": 0.10,
+    "word": 0.05,
+    "span": 0.03,
 }
 LONGEST = 400  # characters of a middle; few longer ones fit an answer
 _TRIES = 6
 
 _PAUSE = re.compile(r"[,;:(\[{=.]\s?|\s|\w\b")
+_STOP = re.compile(r"[)\]},;:\"']")  # what an editor or a person has put behind the cursor
+_WORD = re.compile(r"[^\W\d]\w+")
 _BRACKET = re.compile(r"[(\[{\"']([^()\[\]{}\"'\n]+)[)\]}\"']")
 
 
@@ -106,8 +113,14 @@ def _span(
         return _whole_lines(source, line, line + 1, rng)
     if kind == "lines":
         return _whole_lines(source, line, line + rng.randint(2, 5), rng)
+    if kind == "block":
+        return _whole_lines(source, line, _block_end(source, line), rng)
     if kind == "node":
         return _node(source, line, rng)
+    if kind == "inside":
+        return _inside(source, indent, end, rng)
+    if kind == "word":
+        return _rest_of_word(source, indent, end, rng)
     low = rng.randrange(indent, end)
     return low, min(len(source.text), low + rng.randint(4, 60))
 
@@ -123,6 +136,40 @@ def _whole_lines(source: Source, first: int, last: int, rng: random.Random) -> t
     if draw < 0.85 or first == 0:
         return source.starts[first], min(end + 1, len(source.text))
     return source.starts[first] - 1, end
+
+
+def _block_end(source: Source, line: int) -> int:
+    """The line behind the last that is indented at least as deep as ``line``, blank ones between."""
+    depth = source.indent(line) - source.starts[line]
+    last = line + 1
+    for other in range(line + 1, len(source.starts)):
+        if source.starts[other] - source.starts[line] > LONGEST:
+            break
+        indent = source.indent(other)
+        if indent == source.line_end(other):
+            continue
+        if indent - source.starts[other] < depth:
+            break
+        last = other + 1
+    return last
+
+
+def _inside(source: Source, indent: int, end: int, rng: random.Random) -> tuple[int, int] | None:
+    """From a pause within a line to before a bracket, quote, comma, … that stands further right."""
+    start = cut_in_line(source.text, indent, end, rng)
+    stops = [m.start() for m in _STOP.finditer(source.text, start + 1, end)]
+    return (start, rng.choice(stops[:4])) if stops else None
+
+
+def _rest_of_word(
+    source: Source, indent: int, end: int, rng: random.Random
+) -> tuple[int, int] | None:
+    """An identifier, or what is left of it after its first letters."""
+    words = [m.span() for m in _WORD.finditer(source.text, indent, end)]
+    if not words:
+        return None
+    start, stop = rng.choice(words)
+    return start + rng.randrange(0, min(4, stop - start)), stop
 
 
 def cut_in_line(text: str, indent: int, end: int, rng: random.Random) -> int:

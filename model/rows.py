@@ -60,10 +60,18 @@ class Recipe:
 
 
 RECIPE = Recipe()
-#: By the length of their prompts: for two CPU cores, for serving's default budgets, for a GPU.
+#: By the length of their prompts: for two CPU cores (short, mixed), for serving's default budgets,
+#: for a GPU.
 RECIPES = {
     "short": Recipe(budgets=(160, 256, 384), budget_weights=(35, 40, 25), edit_budget=320),
     "medium": RECIPE,
+    # Three rows in ten with related files, history and far parts in front, as they are served.
+    "mixed": Recipe(
+        budgets=(192, 288, 416, 896),
+        budget_weights=(20, 28, 22, 30),
+        edit_budget=320,
+        related=0.5,
+    ),
     "long": Recipe(budgets=(768, 1_024, 1_536), budget_weights=(1, 1, 1), edit_budget=768),
 }
 

@@ -57,8 +57,8 @@ def pack(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
     lengths: Annotated[
-        Literal["short", "medium", "long"],
-        typer.Option(help="Of prompts: short for two CPU cores, long for a GPU."),
+        Literal["short", "mixed", "medium", "long"],
+        typer.Option(help="Of prompts: short or mixed for two CPU cores, long for a GPU."),
     ] = "medium",
     edits: Annotated[
         float | None,

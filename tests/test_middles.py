@@ -32,6 +32,13 @@ def test_middles_are_what_their_kind_says(kind: MiddleKind) -> None:
         assert any(text.startswith("def bar(y):\n    return") for text in texts)
     elif kind == "node":
         assert {"x + 1", "y, 'größe'", "größe"} <= texts
+    elif kind == "block":
+        assert any(text.strip() == "return x + 1" for text in texts)
+        assert any(text.strip().startswith("def bar") and "größe" in text for text in texts)
+    elif kind == "inside":
+        assert ends <= set(")]},;:\"'") and not any("\n" in text for text in texts)
+    elif kind == "word":
+        assert {"foo", "oo", "turn"} <= texts and all(text.isidentifier() for text in texts)
 
 
 def test_without_a_grammar_what_stands_in_brackets_is_a_node() -> None:
