@@ -1,8 +1,8 @@
 """Which part of a file an infill row removes: what a person would be about to write there.
 
-Line tails, whole lines, a few lines, the rest of a block, syntax nodes (brackets' contents where the
-language has no grammar), what ends before text that stands in the same line already, the rest of a
-word, and a few random spans. Pure given a ``random.Random``; knows nothing of tokens or
+Line tails, whole lines, a few lines, the rest of a block, syntax nodes (brackets' contents where
+the language has no grammar), what ends before text that stands in the same line already, the rest
+of a word, and a few random spans. Pure given a ``random.Random``; knows nothing of tokens or
 prompts.
 """
 
@@ -139,7 +139,7 @@ def _whole_lines(source: Source, first: int, last: int, rng: random.Random) -> t
 
 
 def _block_end(source: Source, line: int) -> int:
-    """The line behind the last that is indented at least as deep as ``line``, blank ones between."""
+    """The line behind the last of those that are indented at least as deep as ``line``."""
     depth = source.indent(line) - source.starts[line]
     last = line + 1
     for other in range(line + 1, len(source.starts)):
