@@ -15,9 +15,9 @@ that a keystroke changes only the tail and the prefix cache keeps the rest::
 Which tokens the marks are is the vocabulary's (``tokens.py``). In "redraft-1" PREFIX opens both
 prefixes. In "redraft-2" a mark of its own opens the far prefix, in an infill even where there is
 none: with <|fim_prefix|>, <|fim_suffix|> and <|fim_middle|> for FAR_PREFIX, SUFFIX and PREFIX an
-infill reads as its model was pretrained, but that the near prefix stands where the middle begins, so
-that a keystroke stays cheap. Untrained, Qwen2.5-Coder-0.5B wrote 29 of 50 single lines in this order
-and 15 in the documented one.
+infill reads as its model was pretrained, but that the near prefix stands where the middle begins,
+so that a keystroke stays cheap. Untrained, Qwen2.5-Coder-0.5B wrote 29 of 50 single lines in this
+order and 15 in the documented one.
 
 The window around the cursor moves in steps of :data:`STEP` lines, counted from the top for what is
 above and from the bottom for what is below: neither typing nor pressing Enter moves it. In an
