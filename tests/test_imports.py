@@ -22,7 +22,14 @@ COMMAND = {
     "cli.py", "context.py", "training.py", "bench.py", "evaluate.py", "figures.py", "report.py",
     "infilling.py", "judging.py", "record.py", "replay.py",
 }  # fmt: skip
-USES_TORCH = {"appraisal.py", "batches.py", "network.py", "torch_backend.py", "train.py"}
+USES_TORCH = {
+    "appraisal.py",
+    "batches.py",
+    "mask_drafts.py",
+    "network.py",
+    "torch_backend.py",
+    "train.py",
+}
 
 
 def imported(path: Path) -> set[str]:
