@@ -200,7 +200,7 @@ def cell(context: int, way: str, stats: Sequence[Stats]) -> Cell:
 
 def type_into(model: Model, context: int, quality: Quality) -> Typing:
     """Type the text that was cut out of a real file back into it, asking at every character."""
-    text = _sample_text(SAMPLES[0])
+    text = sample_text(SAMPLES[0])
     start = text.index("def parse_known_args")
     begin, typed, rest = text[:start], text[start : start + TYPED], text[start + TYPED :]
     stats, same = [], []
@@ -250,7 +250,7 @@ def places(context: int, quality: Quality, count: int) -> list[EditRequest]:
     found: list[EditRequest] = []
     while len(found) < count:
         module = SAMPLES[len(found) % len(SAMPLES)]
-        text = _sample_text(module)
+        text = sample_text(module)
         cuts = [m.end() for m in re.finditer(r"\n[ ]+\S[^\n]{8,}?[(=,.]\s?(?=[^\n]{4,40}\n)", text)]
         at = rng.choice(cuts)
         end = text.index("\n", at)
@@ -285,7 +285,7 @@ def emptied(model: Model) -> Iterator[Model]:
         cache.clear()
 
 
-def _sample_text(module: ModuleType) -> str:
+def sample_text(module: ModuleType) -> str:
     assert module.__file__ is not None
     return Path(module.__file__).read_text(encoding="utf-8")
 

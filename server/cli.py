@@ -327,6 +327,13 @@ def bench(
             "stands for 5,000 of its files.",
         ),
     ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Only compare with the llama.cpp-style server there: the same lines in turns.",
+        ),
+    ] = None,
     model: Model = None,
     variant: Variant = None,
     provider: Provider = None,
@@ -337,9 +344,13 @@ def bench(
         from .context import measure_workspace
 
         return measure_workspace(workspace, json_file)
+    settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
+    if beside is not None:
+        from .bench import measure_beside
+
+        return measure_beside(settings, beside, context[0] if context else 1_024, runs, json_file)
     from .bench import measure
 
-    settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
     measure(settings, quality, context, runs, json_file)
 
 
