@@ -2,7 +2,8 @@
 
 ``strace`` sees every system call of every thread, so nothing escapes it. Where it is missing or
 may not trace, two others look together: a hook inside Python (``sitecustomize``), and a look at
-the sockets of the processes every few milliseconds for what native libraries do.
+the sockets of the processes every few milliseconds for what native libraries do, which may miss
+a short exchange. Tests therefore ask as well whether a library has stored what it would send.
 """
 
 from __future__ import annotations
@@ -139,6 +140,13 @@ class Guard:
             return tried(notes)
         pairs = [line.rsplit(" ", 1) for line in notes.splitlines()]
         return [*self._peers, *(f"{h} {p}" for h, p in pairs if outside(h, int(p)))]
+
+    def wait_for_all(self) -> None:
+        """Until every process has ended, those that outlive who started them included."""
+        for process in self._started:
+            process.wait(END_S)
+        gone, still = psutil.wait_procs(self._family.values(), timeout=END_S)
+        assert not still, f"{still} did not end as {gone} did"
 
     def close(self) -> None:
         """End whatever still runs."""
