@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from redraft.lsp import pieces
+from redraft.lsp import pieces, rules
+from redraft.lsp.settings import LspSettings
 from redraft.model import edit_rules, prompt
 from redraft.model.memo import Memo
 from redraft.model.tokens import Tokenizer
@@ -127,3 +128,9 @@ def test_trees_are_bounded_in_bytes() -> None:
     known = len(edit_rules._TREES)
     assert edit_rules._parsed("x = 99\n" * 100_000, "python") is not None
     assert len(edit_rules._TREES) == known
+
+
+def test_paths_are_bounded_in_bytes() -> None:
+    for number in range(200):
+        rules.refuse_file(f"{number}/".rjust(100_000, "x"), LspSettings())
+    assert rules._REFUSALS.bytes_held <= 4 << 20
