@@ -3,7 +3,7 @@
 Off until the user turns it on, with ``redraft record on`` or from an editor; a running server sees
 that at its next message. Recorded are the open documents, every change of them with its source,
 where the cursor is when a suggestion is wanted, every candidate and what became of it. Never
-recorded: files that the setting ``secretGlobs`` names, files too large or binary.
+recorded: files that the setting ``secretGlobs`` names, private keys, files too large or binary.
 
 Nothing here may disturb the editor: what cannot be written ends the recording, with one line in the
 log. A keystroke costs 25 µs more while recording, and 3 µs while not, in a file of 100 lines as in
@@ -34,6 +34,7 @@ from .recording_file import RecordingFile
 from .recording_folder import SUFFIX, Recordings
 from .repository import has_moved
 from .rules import refuse_file
+from .secret_texts import secret_in
 from .settings import LspSettings
 from .sources import source_of
 from .translate import Range
@@ -277,10 +278,12 @@ class Recorder:
         return tracked
 
     def _is_excluded(self, document: Document) -> bool:
-        settings = self._workplace.settings()
-        if refuse_file(self._workplace.path(document), settings):
+        settings, path = self._workplace.settings(), self._workplace.path(document)
+        if refuse_file(path, settings, document.uri):
             return True
-        return len(document.text) > settings.max_file_chars or "\0" in document.text
+        text = document.text
+        too_large = len(text) > settings.max_file_chars
+        return too_large or "\0" in text or bool(secret_in(text, path))
 
     def _focus(self, uri: str) -> None:
         tracked = self._tracked.get(uri)

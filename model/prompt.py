@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from .config import ModelConfig
 from .errors import RedraftError
+from .memo import Memo
 from .plan import Constraint
 from .ranges import next_chars
 from .records import EditRequest, RecentEdit, RelatedFile
@@ -55,6 +56,7 @@ from .tokens import (
 
 STEP = 16  # lines by which the window moves
 MARGIN = 12  # lines it keeps at least above and below the cursor
+_SHORT_LINE = 200  # characters
 QUANTUM = 128  # tokens to which the window's cost is rounded, so that typing moves no other cut
 
 
@@ -327,15 +329,37 @@ def _short(path: str) -> str:
     return path.replace("\n", " ").replace("\r", " ")[-200:]
 
 
-@lru_cache(maxsize=64)
 def _encode(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     """Sections recur from keystroke to keystroke: encode each once."""
+    return _ENCODED.get((tokenizer, text), _encode_anew)
+
+
+def _encode_anew(asked: tuple[Tokenizer, str]) -> tuple[int, ...]:
+    tokenizer, text = asked
     return tuple(tokenizer.encode(text))
 
 
-@lru_cache(maxsize=32_768)
+_ENCODED: Memo[tuple[Tokenizer, str], tuple[int, ...]] = Memo(16 << 20, lambda ids: 32 * len(ids))
+
+
 def _cost(tokenizer: Tokenizer, line: str) -> int:
+    if len(line) <= _SHORT_LINE:
+        return _cost_of_short(tokenizer, line)
+    return _COSTS.get((tokenizer, line), _cost_anew)
+
+
+@lru_cache(maxsize=32_768)
+def _cost_of_short(tokenizer: Tokenizer, line: str) -> int:
+    """A tenth of what a :class:`Memo` takes, for hundreds of lines a keystroke; 36 MB at most."""
+    return _cost_anew((tokenizer, line))
+
+
+def _cost_anew(asked: tuple[Tokenizer, str]) -> int:
+    tokenizer, line = asked
     return len(tokenizer.encode(line)) + 1 if len(line) < 20_000 else len(line) // 2
+
+
+_COSTS: Memo[tuple[Tokenizer, str], int] = Memo(4 << 20)
 
 
 # --- answers ----------------------------------------------------------------------------------

@@ -260,10 +260,11 @@ def _left_out(gathered: Gathered) -> Table:
 def _view(place: Place, path: str, budget: int) -> View:
     text = read_text(place.file)
     cursor = cursor_at(text, place)
-    objection = _refuse(path) or refuse_text(text, cursor, LspSettings())
+    settings, uri = LspSettings(), place.file.resolve().as_uri()
+    objection = refuse_file(path, settings, uri) or refuse_text(text, cursor, settings, path)
     if objection:
         raise InvalidRequest(f"The language server would show nothing of {place.file}: {objection}")
-    return View(place.file.resolve().as_uri(), path, "", text, cursor, budget=budget)
+    return View(uri, path, "", text, cursor, budget=budget)
 
 
 def _refuse(path: str) -> str:
