@@ -14,6 +14,9 @@ from pydantic.alias_generators import to_camel
 from ..model.gate import Eagerness, threshold
 from ..model.records import MAX_CONTEXT_TOKENS, Quality
 
+#: Comes with the settings of a client over TCP, and is none: :mod:`.door` has looked at it.
+TOKEN = "token"
+
 #: Files whose text must never reach a model, whatever the user set elsewhere, and lock files, where
 #: a suggestion is never wanted. Matched against the name and the path, in lower case.
 SECRET_GLOBS = (
@@ -114,7 +117,7 @@ def updated(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, .
     problems = [
         f"unknown setting {name!r}: ignored. Known are {', '.join(LspSettings.model_fields)}"
         for name in sent
-        if name not in names
+        if name not in names and name != TOKEN
     ]
     for name, value in sent.items():
         if name not in names:
