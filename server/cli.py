@@ -414,7 +414,7 @@ def lsp(
     if token_file is not None and tcp is None:
         raise typer.BadParameter("only --tcp asks for a token", param_hint="--token-file")
     address = _host_and_port(tcp) if tcp is not None else None
-    given = given_token(os.environ, token_file)
+    given = given_token(os.environ, token_file) if address is not None else None
     _log_to_stderr()
     settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
     predictor = _remote(settings, server) if server is not None else EngineClient(settings)

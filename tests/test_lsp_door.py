@@ -60,6 +60,7 @@ class Client:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
+        self.methods: list[str] = []  # of what came besides answers
 
     @classmethod
     async def to(cls, port: int) -> Client:
@@ -74,7 +75,7 @@ class Client:
     async def ask(self, method: str, params: Any, head: str = "") -> dict[str, Any]:
         self.writer.write(framed(method, params, head))
         while "method" in (told := await self.answer()):
-            pass
+            self.methods.append(told["method"])
         return told
 
     async def has_ended(self) -> bool:
@@ -117,6 +118,7 @@ def test_a_client_with_the_token_is_served(
         assert "result" in await client.ask("initialize", params, head)
         told = await client.ask("workspace/executeCommand", RECORD)  # and needs it no more
         assert told["result"]["on"] is True
+        assert "window/logMessage" not in client.methods, "a token is no unknown setting"
         client.writer.close()
 
     caplog.set_level(logging.DEBUG)
