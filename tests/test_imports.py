@@ -20,7 +20,7 @@ MAY_IMPORT = {
 #: The command is the one place of ``server`` that may reach into the language server and the bench.
 COMMAND = {
     "cli.py", "context.py", "training.py", "bench.py", "evaluate.py", "figures.py", "report.py",
-    "infilling.py", "judging.py", "record.py", "replay.py",
+    "infilling.py", "judging.py", "lsp_token.py", "record.py", "replay.py",
 }  # fmt: skip
 USES_TORCH = {
     "appraisal.py",
