@@ -168,14 +168,14 @@ def lay_batch(
 
     if laying.masks:
         start = torch.from_numpy(np.stack([groups.start for groups in drawn]))
-        weight = torch.from_numpy(np.stack([groups.weight for groups in drawn]))
+        weights = torch.from_numpy(np.stack([groups.weight for groups in drawn]))
         nothing = torch.zeros(len(texts), 0, 0, dtype=torch.int64)
         return Batch(
             torch.from_numpy(tokens_out),
             nothing,
             start,
             nothing,
-            weight,
+            weights,
             torch.from_numpy(np.zeros_like(causal_out)),
         )
     return Batch(
