@@ -14,7 +14,7 @@ from pathlib import Path
 from redraft.model.answering import answer
 from redraft.model.checks import check_request
 from redraft.model.errors import RedraftError, SettingsError
-from redraft.model.models import DEFAULT_MODEL
+from redraft.model.models import TINY_MODEL
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.remote import RemotePredictor
 
@@ -27,7 +27,7 @@ from .subject import SHIPPED, Report, Subject, find_subject, load
 class Who:
     """Of a model, the same that other benchmarks say."""
 
-    model: str = DEFAULT_MODEL  # of the registry, or a policy
+    model: str = TINY_MODEL  # of the registry, or a policy
     adapter: str = SHIPPED
     weights: Path | None = None
     variant: str | None = None

@@ -20,7 +20,7 @@ from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.fetch import Progress
 from redraft.model.files import sha256_of
 from redraft.model.loading import KV_BYTES
-from redraft.model.models import DEFAULT_MODEL, ModelInfo, cache_dir, info
+from redraft.model.models import TINY_MODEL, ModelInfo, cache_dir, info
 from redraft.model.tokens import Tokenizer
 from redraft.model.weights import base_path, ensure, recipe_of
 
@@ -48,7 +48,7 @@ def find_subject(
     provider: str | None,
     keep: Path | None,
     report: Report,
-    model: str = DEFAULT_MODEL,
+    model: str = TINY_MODEL,
 ) -> Subject:
     """The folder of what is to be judged, made where it is not there yet.
 

@@ -62,6 +62,10 @@ class WeightsError(RedraftError):
     code = "weights_error"
 
 
+class FetchFailed(WeightsError):
+    """One source of weights could not deliver; another may."""
+
+
 class InstallError(RedraftError):
     """The installation lacks something, or holds two things that exclude each other."""
 

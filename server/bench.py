@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from redraft.model.default_model import resolve
 from redraft.model.errors import SettingsError
 from redraft.model.records import Quality
 from rich.table import Table
@@ -43,7 +44,7 @@ def measure(
         raise SettingsError(f"The folder of {json_file} does not exist. Make it first.")
     with bar() as show:
         report = run(
-            settings.model,
+            resolve(settings.model).name,
             settings.variant,
             settings.provider,
             settings.threads,

@@ -18,6 +18,7 @@ from redraft.lsp.indexer import Indexer, fill
 from redraft.lsp.rules import refuse_file, refuse_text
 from redraft.lsp.settings import LspSettings
 from redraft.model.config import ModelConfig
+from redraft.model.default_model import resolve
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.prompt import render
 from redraft.model.records import EditRequest, Task
@@ -267,14 +268,15 @@ def _refuse(path: str) -> str:
 
 def _kit(settings: Settings, must: bool) -> _Kit | None:
     """Tokenizer and configuration of the configured model, where it is here already."""
-    ready = ready_variants(info(settings.model))
+    name = resolve(settings.model).name
+    ready = ready_variants(info(name))
     if not ready:
         if must:
             raise WeightsError(
-                f"The prompt needs the tokenizer of {settings.model}, which is not here yet. Run "
+                f"The prompt needs the tokenizer of {name}, which is not here yet. Run "
                 "'redraft model pull' first, or leave out --prompt."
             )
         return None
-    folder = ensure(settings.model, ready[0])
+    folder = ensure(name, ready[0])
     config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text("utf-8")))
     return _Kit(Tokenizer.from_file(folder / "tokenizer.json"), config)

@@ -13,12 +13,15 @@ def open_engine(settings: Settings) -> Predictor:
     Whatever goes wrong there, an unknown model or a missing onnxruntime included, is what its
     status says.
     """
+    from redraft.model.default_model import resolve
     from redraft.model.engine import Engine
 
+    choice = resolve(settings.model)
     return Engine.start(
-        model=settings.model,
+        model=choice.name,
         variant=settings.variant,
         provider=settings.provider,
         threads=settings.threads,
         queue_length=settings.queue_length,
+        fallback=choice.fallback,
     )

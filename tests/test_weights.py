@@ -473,7 +473,7 @@ def test_the_real_combine_step_makes_graphs_that_load(
 
 def test_the_built_in_model_is_described_truly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    model = models.info(models.DEFAULT_MODEL)
+    model = models.info(models.TINY_MODEL)
     assert model.folder is None and model.adapter is not None
     assert sha(model.adapter) == model.adapter_sha256
     assert model.base.wheel_sha256 == (
@@ -488,10 +488,10 @@ def test_an_unknown_model_is_refused_with_the_known_ones(world: World) -> None:
 
 
 def test_a_folder_of_the_user_hides_the_built_in_model(world: World) -> None:
-    world.describe(name=models.DEFAULT_MODEL)
-    assert weights.info(models.DEFAULT_MODEL).folder == world.folder
+    world.describe(name=models.TINY_MODEL)
+    assert weights.info(models.TINY_MODEL).folder == world.folder
     names = [model.name for model in weights.list_models()]
-    assert names.count(models.DEFAULT_MODEL) == 1
+    assert names.count(models.TINY_MODEL) == 1
 
 
 def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -518,7 +518,7 @@ def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyP
 )
 def test_a_broken_description_hides_no_other_model(world: World, changes: dict[str, Any]) -> None:
     world.describe(**changes)
-    assert [m.name for m in weights.list_models()] == [models.DEFAULT_MODEL]
+    assert [m.name for m in weights.list_models()] == [models.TINY_MODEL]
     with pytest.raises(WeightsError, match=r"model\.json"):
         weights.info("tiny")
 
