@@ -274,7 +274,7 @@ def _kit(settings: Settings, must: bool) -> _Kit | None:
         if must:
             raise WeightsError(
                 f"The prompt needs the tokenizer of {name}, which is not here yet. Run "
-                "'redraft model pull' first, or leave out --prompt."
+                f"'redraft model pull {name}' first, or leave out --prompt."
             )
         return None
     folder = ensure(name, ready[0])
