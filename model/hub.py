@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from .errors import FetchFailed
+from .errors import FetchFailed, SourceSilent
 from .files import BytesCallback, explaining
 
 PUBLIC_HUB = "https://huggingface.co"
@@ -21,10 +21,6 @@ PUBLIC_HUB = "https://huggingface.co"
 #: Seconds a hub gets to open the connection, and to answer at all: looking up its name has no
 #: limit of its own.
 _CONNECT_S, _ANSWER_S = 3.0, 6.0
-
-
-class HubSilent(FetchFailed):
-    """Nothing answers there, and nothing will for a while: not worth asking again at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ def download(source: HubFile, sha256: str, size: int, part: Path, progress: Byte
         sha256: of the whole file: a hub that says it has another is not asked for it.
 
     Raises:
-        HubSilent: nothing answers.
+        SourceSilent: nothing answers.
         FetchFailed: the hub does not deliver this file; ``part`` stays for a later attempt.
         WeightsError: the disk does not take it.
     """
@@ -123,7 +119,7 @@ def _within(seconds: float, source: HubFile, ask: Any) -> Any:
     thread.start()
     thread.join(seconds)
     if not outcome:
-        raise HubSilent(f"{endpoint()} does not answer within {seconds:.0f} s")
+        raise SourceSilent(f"{endpoint()} does not answer within {seconds:.0f} s")
     if isinstance(outcome[0], Exception):
         raise _failure(source, outcome[0]) from outcome[0]
     return outcome[0]
@@ -143,7 +139,7 @@ def _failure(source: HubFile, error: Exception) -> Exception:
     if not module.startswith(("httpx", "httpcore", "huggingface_hub", "requests", "builtins")):
         return error
     what = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-    return HubSilent(f"{endpoint()} does not answer ({what})")
+    return SourceSilent(f"{endpoint()} does not answer ({what})")
 
 
 def _of_status(source: HubFile, status: int) -> FetchFailed:

