@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from redraft.model.default_model import AUTO, choose_default, resolve
+from redraft.model.weights.default_model import AUTO, choose_default, resolve
 from redraft.server.settings import Settings
 
 GB = 1_000_000_000

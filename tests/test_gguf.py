@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.errors import WeightsError
-from redraft.model.gguf import (
+from redraft.model.weights.gguf import (
     GGUFFile,
     chat_template,
     read_checkpoint,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from redraft.model.errors import WeightsError
-from redraft.model.models import BEST_MODEL, info
-from redraft.model.tokens import Tokenizer
-from redraft.model.weights import pull
+from redraft.model.prompt.tokens import Tokenizer
+from redraft.model.weights.provide import pull
+from redraft.model.weights.registry import BEST_MODEL, info
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("REDRAFT_TEST_PULL") != "1", reason="REDRAFT_TEST_PULL=1 pulls 491 MB"

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redraft.model.adapter import load_adapter
 from redraft.model.errors import SettingsError
-from redraft.server.training import app
+from redraft.model.weights.adapter import load_adapter
+from redraft.server.commands.train import app
 from safetensors.numpy import save_file
 from tiny_gguf import random
 from typer.testing import CliRunner

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.model.packages import Wheel
+from redraft.model.weights.packages import Wheel
 
 
 def sha(data: bytes) -> str:

@@ -12,19 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .answering import Model, warm_up
+from ..errors import WeightsError
+from ..prompt.tokens import Tokenizer
+from ..runtime.device import Device, pick_device
+from ..runtime.prefix_cache import PrefixCache
+from ..weights.fetch import Progress, ProgressCallback
+from ..weights.provide import ensure
+from ..weights.registry import cache_dir, info
+from .answer import Model, warm_up
 from .budget import CHOICES, best_known, pick_budget
-from .cache import PrefixCache
-from .device import Device, pick_device
 from .engine import Loader, LoadProgress
-from .errors import WeightsError
-from .fetch import Progress, ProgressCallback
-from .models import cache_dir, info
-from .tokens import Tokenizer
-from .weights import ensure
 
 if TYPE_CHECKING:
-    from .runtime import OnnxBackend
+    from ..runtime.onnx_backend import OnnxBackend
 
 _log = logging.getLogger(__name__)
 
@@ -39,14 +39,15 @@ def onnx_loader(
     threads: int | None,
     fallback: str | None = None,
 ) -> Loader:
-    """A loader for :class:`~redraft.model.engine.Engine`; see ``Engine.start`` for the arguments.
+    """A loader for :class:`~redraft.model.engine.engine.Engine`; see ``Engine.start`` for the
+    arguments.
 
     Raises (from the loader):
         UnknownModel, SettingsError, WeightsError, InstallError: each says what to do.
     """
 
     def load(report: LoadProgress) -> Model:
-        from .whole import open_backend
+        from ..runtime.block_backend import open_backend
 
         def fetching(progress: Progress) -> None:
             fetches = progress.stage in ("wait", "download")

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, deserialize
 
-from .config import LINEARS, ModelConfig
-from .errors import WeightsError
+from ..config import LINEARS, ModelConfig
+from ..errors import WeightsError
 from .files import explaining, write_atomically
 from .gguf import tensor_shapes
-from .tensorfile import bf16_to_float32
+from .safetensors_file import bf16_to_float32
 
 FloatArray = NDArray[np.float32]
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from .models import BEST_MODEL, TINY_MODEL
+from .registry import BEST_MODEL, TINY_MODEL
 
 #: The name that stands for "choose for me" in settings.
 AUTO = "auto"
@@ -56,7 +56,7 @@ def resolve(model: str) -> Choice:
         return Choice(model, "as configured")
     import psutil
 
-    from .weights import info, ready_variants
+    from .provide import info, ready_variants
 
     there = [name for name in (BEST_MODEL, TINY_MODEL) if ready_variants(info(name))]
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1

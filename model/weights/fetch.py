@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+from ..errors import FetchFailed, SourceSilent, WeightsError
 from . import hub, packages
-from .errors import FetchFailed, SourceSilent, WeightsError
 from .files import (
     atomic_file,
     explaining,

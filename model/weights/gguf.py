@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .config import LINEARS
-from .errors import WeightsError
+from ..config import LINEARS
+from ..errors import WeightsError
 
 if TYPE_CHECKING:
     from gguf import GGUFReader

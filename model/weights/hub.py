@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from .errors import FetchFailed, SourceSilent
+from ..errors import FetchFailed, SourceSilent
 from .files import BytesCallback, explaining
 
 PUBLIC_HUB = "https://huggingface.co"

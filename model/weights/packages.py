@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import FetchFailed, SourceSilent
+from ..errors import FetchFailed, SourceSilent
 from .files import BytesCallback, explaining, make_folder
 
 _POLL_S = 0.2

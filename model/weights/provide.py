@@ -29,8 +29,9 @@ from pathlib import Path
 
 import filelock
 
+from ..errors import SettingsError, WeightsError
+from ..network.quantize import VARIANTS
 from .combine import STAMPS, combine, expected_bytes, problem_of, read_json
-from .errors import SettingsError, WeightsError
 from .fetch import Base, Progress, ProgressCallback, bytes_to_fetch, fetch_base, take_base
 from .files import (
     explaining,
@@ -40,8 +41,7 @@ from .files import (
     sync_files,
     write_atomically,
 )
-from .models import DESCRIPTION, ModelInfo, cache_dir, info, list_models
-from .quantize import VARIANTS
+from .registry import DESCRIPTION, ModelInfo, cache_dir, info, list_models
 
 __all__ = [
     "ModelInfo", "Progress", "base_path", "bytes_to_pull", "cache_dir", "check_known", "ensure",
@@ -50,7 +50,13 @@ __all__ = [
 
 #: The modules that decide what a ready folder holds: when one changes, it is made anew. Hashing
 #: them replaces a version number that somebody would forget to raise.
-_MAKERS = ("adapter.py", "gguf.py", "graph.py", "materialise.py", "quantize.py")
+_MAKERS = (
+    "weights/adapter.py",
+    "weights/gguf.py",
+    "network/onnx_graph.py",
+    "network/onnx_files.py",
+    "network/quantize.py",
+)
 _log = logging.getLogger(__name__)
 
 _LOCK_PATIENCE_S = 1_800.0
@@ -186,7 +192,7 @@ def _place(model: ModelInfo, variant: str) -> tuple[Path, str | None]:
 def recipe_of(model: ModelInfo, variant: str) -> str:
     """A SHA-256 over everything a ready folder depends on."""
     parts = {
-        "makers": {name: sha256_of(Path(__file__).with_name(name)) for name in _MAKERS},
+        "makers": {name: sha256_of(Path(__file__).parents[1] / name) for name in _MAKERS},
         "base": model.base.gguf_sha256,
         "adapter": model.adapter_sha256,
         "config": model.config.to_dict(),

@@ -16,12 +16,12 @@ from typing import Any
 
 import platformdirs
 
-from .config import ModelConfig
-from .errors import SettingsError, UnknownModel, WeightsError
+from ..config import ModelConfig
+from ..errors import SettingsError, UnknownModel, WeightsError
+from ..network.quantize import VARIANTS
 from .fetch import Base
 from .hub import HubFile
 from .packages import Wheel
-from .quantize import VARIANTS
 
 #: The model for machines that can run it in time, and the one for all others; see
 #: ``default_model.py``.
@@ -29,7 +29,7 @@ BEST_MODEL, TINY_MODEL = "redraft-0.5b", "redraft-135m"
 #: Name of the file that makes a folder a model.
 DESCRIPTION = "model.json"
 
-_BUILT_IN = Path(__file__).parent / "shipped"
+_BUILT_IN = Path(__file__).parents[1] / "shipped"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _REPO = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")

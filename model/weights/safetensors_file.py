@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import WeightsError
+from ..errors import WeightsError
 from .files import explaining
 
 FloatArray = NDArray[np.float32]
