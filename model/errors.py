@@ -62,6 +62,14 @@ class WeightsError(RedraftError):
     code = "weights_error"
 
 
+class FetchFailed(WeightsError):
+    """One source of weights could not deliver; another may."""
+
+
+class SourceSilent(FetchFailed):
+    """Nothing answers there, and nothing will for a while: not worth asking again at once."""
+
+
 class InstallError(RedraftError):
     """The installation lacks something, or holds two things that exclude each other."""
 

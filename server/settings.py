@@ -97,9 +97,12 @@ class Settings(BaseModel):
 
     # --- the engine ---
     model: str = Field(
-        "redraft-135m",
+        "auto",
         min_length=1,
-        description="weights to run; 'redraft model list' shows the names",
+        description=(
+            "weights to run; 'redraft model list' shows the names; auto: the best that this "
+            "machine can run in time"
+        ),
     )
     variant: str | None = Field(
         None,

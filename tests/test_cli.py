@@ -370,7 +370,7 @@ def test_a_read_only_cache_is_explained(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         for folder in (tmp_path, tmp_path / "new"):
-            [finding] = cache_findings(folder, ready=False)
+            [finding] = cache_findings(folder, ready=False, needed=1_000_000_000)
             assert finding.verdict == "problem"
             assert "REDRAFT_CACHE_DIR" in finding.advice
     finally:
@@ -379,7 +379,7 @@ def test_a_read_only_cache_is_explained(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_the_cache_is_explained(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
-    [finding] = cache_findings(tmp_path / "cache", ready=False)
+    [finding] = cache_findings(tmp_path / "cache", ready=False, needed=1_000_000_000)
     assert finding.verdict == "problem"
 
 

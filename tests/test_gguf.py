@@ -8,14 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from redraft.model.config import ModelConfig
 from redraft.model.errors import WeightsError
-from redraft.model.weights.gguf import GGUFFile, read_checkpoint, tensor_shapes, tokenizer_data
+from redraft.model.weights.gguf import (
+    GGUFFile,
+    chat_template,
+    read_checkpoint,
+    tensor_shapes,
+    tokenizer_data,
+)
 from tiny_gguf import HEADS, HIDDEN, KV_HEADS, VOCAB, gguf, interleave, random, write_llama
 
-QUANTS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0"]
+QUANTS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q8_0"]
 
 
 @pytest.fixture
@@ -31,10 +35,10 @@ def test_dequantises_like_the_official_package(tmp_path: Path, quant: str) -> No
     names = write_llama(path, quant)
     ours = GGUFFile(path)
     reader = gguf.GGUFReader(path)
-    assert set(ours.tensors) == set(names)
+    assert set(ours.shapes) == set(names)
     for tensor in reader.tensors:
         expected = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
-        np.testing.assert_allclose(ours.read(tensor.name), expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_array_equal(ours.read(tensor.name), expected)
 
 
 def test_checkpoint_has_our_names_shapes_and_architecture(file: Path) -> None:
@@ -44,7 +48,6 @@ def test_checkpoint_has_our_names_shapes_and_architecture(file: Path) -> None:
     assert (config.rope_base, config.norm_eps, config.max_positions) == (5e4, 1e-5, 128)
     assert config.tied
     assert {name: value.shape for name, value in weights.items()} == tensor_shapes(fields)
-    assert all(weights.shape(name) == value.shape for name, value in weights.items())
 
 
 def test_query_and_key_rows_are_put_back_in_halves(tmp_path: Path) -> None:
@@ -82,6 +85,29 @@ def test_an_untied_head_is_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(weights["head.weight"], head)
 
 
+def test_a_tied_matrix_is_taken_from_the_copy_of_more_bits(tmp_path: Path) -> None:
+    head, small = random(VOCAB, HIDDEN, seed=3), gguf.GGMLQuantizationType.Q5_0
+    for quants, best in (
+        ({"token_embd.weight": small}, "output"),
+        ({"output.weight": small}, "token_embd"),
+    ):
+        path = tmp_path / f"{best}.gguf"
+        write_llama(path, "Q8_0", extra={"output.weight": head}, quants=quants)
+        fields, weights = read_checkpoint(path, tied=True)
+        assert fields["tied"] and "head.weight" not in weights
+        np.testing.assert_array_equal(
+            weights["embed.weight"], GGUFFile(path).read(f"{best}.weight")
+        )
+
+
+def test_unused_tokens_at_the_end_are_left_out(tmp_path: Path) -> None:
+    write_llama(tmp_path / "a.gguf", pre="qwen2", types=[3] * 16 + [4] + [1] * 45 + [5] * 2)
+    fields, weights = read_checkpoint(tmp_path / "a.gguf")
+    data = tokenizer_data(weights.file)
+    assert fields["vocab"] == len(weights["embed.weight"]) == len(data["tokens"]) == 62
+    assert 16 in data["special"]
+
+
 def test_arrays_can_be_changed_without_harm(file: Path) -> None:
     _, weights = read_checkpoint(file)
     before = weights["norm.weight"].copy()
@@ -90,18 +116,19 @@ def test_arrays_can_be_changed_without_harm(file: Path) -> None:
 
 
 def test_tokenizer_data_is_complete(file: Path) -> None:
-    data = tokenizer_data(file)
+    data = tokenizer_data(GGUFFile(file))
     assert data["tokens"][16:18] == ["<empty_output>", "a"]
     assert data["merges"] == ["a b"]
-    assert data["token_type"][16:18] == [3, 1]
-    assert (data["pre"], data["eos"], data["bos"]) == ("smollm", 0, None)
+    assert data["special"] == dict(enumerate(data["tokens"][:17]))
+    assert data["pre"] == "smollm"
+    assert chat_template(GGUFFile(file)) == ""
 
 
 @pytest.mark.parametrize("rule", ["a", "a b c", "a z é", " a", "b a"])
 def test_a_merge_of_unknown_tokens_is_refused(tmp_path: Path, rule: str) -> None:
     write_llama(tmp_path / "a.gguf", merges=[rule])
     with pytest.raises(WeightsError, match="merges"):
-        tokenizer_data(tmp_path / "a.gguf")
+        tokenizer_data(GGUFFile(tmp_path / "a.gguf"))
 
 
 @pytest.mark.parametrize(
@@ -129,60 +156,26 @@ def test_what_the_network_cannot_run_is_refused(
 def test_a_file_cut_anywhere_is_refused(file: Path, tmp_path: Path) -> None:
     whole = file.read_bytes()
     cut = tmp_path / "cut.gguf"
-    for length in [*range(64), *range(64, len(whole) - 1, 997), len(whole) - 1]:
+    for length in [0, 3, 20, *range(64, len(whole) - 1, 9_973), len(whole) - 1]:
         cut.write_bytes(whole[:length])
-        with pytest.raises(WeightsError):
+        with pytest.raises(WeightsError, match=r"cut\.gguf is not a GGUF file"):
             GGUFFile(cut)
 
 
 @pytest.mark.parametrize(
-    ("head", "said"),
+    "head",
     [
-        (b"PK\x03\x04" + bytes(60), "does not begin"),
-        (b"GGUF" + struct.pack("<I", 2) + bytes(60), "version is 2"),
-        (b"GGUF" + struct.pack(">I", 3) + bytes(60), "version is 50331648"),
-        (b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 0), "claims"),
-        (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1 << 62), "in the middle"),
-        (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 0, 1 << 62), "items"),
-        (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 4, 1 << 21), "in the middle"),
-        (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 9, 1), "nests arrays"),
-        (b"GGUF" + struct.pack("<IQQQ1sI", 3, 0, 1, 1, b"k", 77), "unknown type 77"),
-        (b"GGUF" + struct.pack("<IQQQ2s", 3, 0, 1, 2, b"\xff\xfe"), "not UTF-8"),
-        (b"GGUF" + struct.pack("<IQQQ1sI", 3, 1, 0, 1, b"t", 9), "9 dimensions"),
-        (
-            b"GGUF" + struct.pack("<IQQQ1sIQQIQ", 3, 1, 0, 1, b"t", 2, 1 << 40, 1 << 40, 0, 0),
-            "beyond the end",
-        ),
-        (b"GGUF" + struct.pack("<IQQQ1sIQIQ", 3, 1, 0, 1, b"t", 1, 32, 14, 0), "storage type 14"),
-        (b"GGUF" + struct.pack("<IQQQ1sIQIQ", 3, 1, 0, 1, b"t", 1, 33, 3, 0), "shape [33]"),
+        b"PK\x03\x04" + bytes(60),
+        b"GGUF" + struct.pack("<I", 77) + bytes(60),
+        b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1 << 62),
+        b"GGUF" + struct.pack("<IQQQ1sI", 3, 0, 1, 1, b"k", 77),
     ],
 )
-def test_a_hostile_head_is_refused(tmp_path: Path, head: bytes, said: str) -> None:
+def test_what_is_no_gguf_file_is_refused(tmp_path: Path, head: bytes) -> None:
     path = tmp_path / "bad.gguf"
     path.write_bytes(head)
-    with pytest.raises(WeightsError) as caught:
+    with pytest.raises(WeightsError, match=r"bad\.gguf is not a GGUF file"):
         GGUFFile(path)
-    assert said in str(caught.value)
-
-
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(at=st.integers(0, 4_000), value=st.integers(0, 255))
-def test_a_changed_byte_is_read_or_refused_but_never_crashes(
-    file: Path, tmp_path: Path, at: int, value: int
-) -> None:
-    raw = bytearray(file.read_bytes())
-    raw[at] = value
-    bad = tmp_path / "bad.gguf"
-    bad.write_bytes(raw)
-    try:
-        _, weights = read_checkpoint(bad)
-        for name in weights:
-            weights[name]
-        tokenizer_data(bad)
-    except WeightsError:
-        pass
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -135,6 +135,35 @@ def test_weights_without_the_shift_are_refused(
         load.onnx_loader("redraft-135m", "fp32", "CPU", 1)(ignore)
 
 
+def test_where_the_default_cannot_be_had_the_tiny_model_is_used_and_it_is_said(
+    folder: Path, wired: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ensure(name: str, variant: str | None, progress: LoadProgress) -> Path:
+        if name == "redraft-0.5b":
+            raise WeightsError("Could not get it: no network.")
+        return folder
+
+    monkeypatch.setattr(load, "ensure", ensure)
+    with pytest.raises(WeightsError, match="no network"):
+        load.onnx_loader("redraft-0.5b", "fp32", "CPU", 1)(ignore)
+    loaded = load.onnx_loader("redraft-0.5b", "fp32", "CPU", 1, "redraft-135m")(ignore)
+    loaded.backend.close()
+    assert loaded.name == "redraft-135m"
+    for said in (loaded.notice, caplog.text):
+        assert "redraft-135m is used instead: Could not get it: no network." in said
+
+
+def test_where_neither_can_be_had_both_reasons_are_said(
+    wired: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ensure(name: str, variant: str | None, progress: LoadProgress) -> Path:
+        raise WeightsError(f"No {name}.")
+
+    monkeypatch.setattr(load, "ensure", ensure)
+    with pytest.raises(WeightsError, match=r"No redraft-0\.5b.*No redraft-135m"):
+        load.onnx_loader("redraft-0.5b", "fp32", "CPU", 1, "redraft-135m")(ignore)
+
+
 def test_unknown_models_and_providers_are_refused() -> None:
     with pytest.raises(UnknownModel, match="nonesuch"):
         load.onnx_loader("nonesuch", None, "CPU", 1)(ignore)

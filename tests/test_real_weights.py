@@ -24,7 +24,7 @@ GAP = TEXT.index("return \n") + len("return ")
 def model() -> Iterator[Model]:
     described = info(NAME)
     if described.default_variant not in ready_variants(described):
-        pytest.skip(f"the weights of {NAME} are not here; 'redraft model pull' fetches them")
+        pytest.skip(f"the weights of {NAME} are not here; 'redraft model pull {NAME}' fetches them")
     loaded = onnx_loader(NAME, described.default_variant, "CPU", None)(lambda *_: None)
     yield loaded
     loaded.backend.close()

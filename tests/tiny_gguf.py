@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
-import pytest
-
-gguf = pytest.importorskip("gguf", reason="the official gguf package comes with 'redraft[dev]'")
 
 HIDDEN, HEADS, KV_HEADS, INTERMEDIATE, VOCAB = 64, 4, 2, 96, 64
 
@@ -19,7 +17,7 @@ TOKENS = [
     *("<jupyter_start>", "<jupyter_text>", "<jupyter_code>", "<jupyter_output>"),
     *("<jupyter_script>", "<empty_output>"),
     *"abcdefghijklmnopqrstuvwxyz0123456789Ċ(),.:=_",
-    *("Ġ", "Ġa", "ab"),
+    *("ab", "Ġ", "Ġa"),
 ]
 
 
@@ -44,6 +42,9 @@ def write_llama(
     extra: dict[str, Any] | None = None,
     strings: dict[str, str] | None = None,
     merges: list[str] | None = None,
+    pre: str = "smollm",
+    types: list[int] | None = None,
+    quants: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A complete two-layer file by the official writer; returns its tensors by GGUF name."""
     writer = gguf.GGUFWriter(path, arch)
@@ -58,9 +59,9 @@ def write_llama(
     for key, value in (strings or {}).items():
         writer.add_string(key, value)
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")
+    writer.add_tokenizer_pre(pre)
     writer.add_token_list(TOKENS)
-    writer.add_token_types([3] * 17 + [1] * (VOCAB - 17))
+    writer.add_token_types(types or [3] * 17 + [1] * (VOCAB - 17))
     writer.add_token_merges(merges or ["a b"])
     writer.add_eos_token_id(0)
     kv = HIDDEN // HEADS * KV_HEADS
@@ -85,7 +86,8 @@ def write_llama(
     kind = gguf.GGMLQuantizationType[quant]
     for name, values in tensors.items():
         if values.ndim == 2:
-            writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)
+            own = (quants or {}).get(name, kind)
+            writer.add_tensor(name, gguf.quants.quantize(values, own), raw_dtype=own)
         else:
             writer.add_tensor(name, values)
     writer.write_header_to_file()

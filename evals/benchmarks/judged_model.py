@@ -22,7 +22,7 @@ from redraft.model.weights.combine import MANIFEST, combine, problem_of, read_js
 from redraft.model.weights.fetch import Progress
 from redraft.model.weights.files import sha256_of
 from redraft.model.weights.provide import base_path, ensure, recipe_of
-from redraft.model.weights.registry import DEFAULT_MODEL, ModelInfo, cache_dir, info
+from redraft.model.weights.registry import TINY_MODEL, ModelInfo, cache_dir, info
 
 Report = Callable[[Progress], None]
 
@@ -48,7 +48,7 @@ def find_subject(
     provider: str | None,
     keep: Path | None,
     report: Report,
-    model: str = DEFAULT_MODEL,
+    model: str = TINY_MODEL,
 ) -> Subject:
     """The folder of what is to be judged, made where it is not there yet.
 

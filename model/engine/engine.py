@@ -120,6 +120,7 @@ class Engine:
         provider: str | None = None,
         threads: int | None = None,
         queue_length: int = QUEUE_LENGTH,
+        fallback: str | None = None,
     ) -> Engine:
         """An engine over onnxruntime; fetches the weights first where they are missing.
 
@@ -127,11 +128,12 @@ class Engine:
             variant: precision of the weights; None: the best one for the provider.
             provider: "CPU" or "CUDA"; None: CUDA where it works, else CPU.
             threads: for the CPU; None: one per physical core.
+            fallback: the model to run where the weights of ``model`` cannot be had.
         """
         from .load import onnx_loader
 
         name = f"{model} {variant}" if variant else model
-        return cls(onnx_loader(model, variant, provider, threads), name, queue_length)
+        return cls(onnx_loader(model, variant, provider, threads, fallback), name, queue_length)
 
     # -- for the event loop -----------------------------------------------------------------
 

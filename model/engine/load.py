@@ -6,15 +6,17 @@ so that an engine can be made, and say what is wrong, where it is not installed.
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import WeightsError
 from ..prompt.tokens import Tokenizer
 from ..runtime.device import Device, pick_device
 from ..runtime.prefix_cache import PrefixCache
-from ..weights.fetch import Progress
+from ..weights.fetch import Progress, ProgressCallback
 from ..weights.provide import ensure
 from ..weights.registry import cache_dir, info
 from .answer import Model, warm_up
@@ -24,12 +26,18 @@ from .engine import Loader, LoadProgress
 if TYPE_CHECKING:
     from ..runtime.onnx_backend import OnnxBackend
 
+_log = logging.getLogger(__name__)
+
 #: Memory for the keys and values of cached prompts.
 KV_BYTES = 1 << 30
 
 
 def onnx_loader(
-    model: str, variant: str | None, provider: str | None, threads: int | None
+    model: str,
+    variant: str | None,
+    provider: str | None,
+    threads: int | None,
+    fallback: str | None = None,
 ) -> Loader:
     """A loader for :class:`~redraft.model.engine.engine.Engine`; see ``Engine.start`` for the
     arguments.
@@ -43,35 +51,70 @@ def onnx_loader(
 
         def fetching(progress: Progress) -> None:
             fetches = progress.stage in ("wait", "download")
-            report("downloading" if fetches else "loading", progress.fraction, progress.stage)
+            report("downloading" if fetches else "loading", progress.fraction, progress.label)
 
-        device, chosen = _choose(model, variant, provider)
-        folder = ensure(model, chosen, fetching)
+        found = _provide(model, variant, provider, fallback, fetching)
+        name, folder, device = found.name, found.folder, found.device
         report("loading", None, "")
         backend = open_backend(folder, device.provider, threads, KV_BYTES)
         try:
             if backend.config.attention == "canvas" and not backend.config.logit_shift:
                 raise WeightsError(
-                    f"The model {model} predicts without the shift by one position, which this "
+                    f"The model {name} predicts without the shift by one position, which this "
                     "Redraft does not run. Convert it with logit_shift, or choose another model."
                 )
             warm_up(backend)
-            budget = _budget(backend, model, threads)
+            budget = _budget(backend, name, threads)
             backend.prepare(budget + 1)
             return Model(
-                name=model,
+                name=name,
                 backend=backend,
                 tokenizer=Tokenizer.from_file(folder / "tokenizer.json"),
                 cache=PrefixCache(backend, KV_BYTES),
                 context_tokens=budget,
-                notice=device.notice,
-                version=info(model).version,
+                notice=found.notice,
+                version=info(name).version,
             )
         except BaseException:
             backend.close()
             raise
 
     return load
+
+
+class _Provided(NamedTuple):
+    name: str
+    folder: Path
+    device: Device
+    notice: str  # for people, to be said once
+
+
+def _provide(
+    model: str,
+    variant: str | None,
+    provider: str | None,
+    fallback: str | None,
+    fetching: ProgressCallback,
+) -> _Provided:
+    """The model ready to load, or the fallback where it cannot be had.
+
+    Raises:
+        WeightsError: neither can be had; says why.
+    """
+    device, chosen = _choose(model, variant, provider)
+    try:
+        return _Provided(model, ensure(model, chosen, fetching), device, device.notice)
+    except WeightsError as error:
+        if fallback is None:
+            raise
+        device, chosen = _choose(fallback, variant, provider)
+        try:
+            folder = ensure(fallback, chosen, fetching)
+        except WeightsError as second:
+            raise WeightsError(f"{error} {fallback} cannot be had either: {second}") from second
+        notice = f"{model} cannot be had, {fallback} is used instead: {error}"
+        _log.warning("%s", notice)
+        return _Provided(fallback, folder, device, notice)
 
 
 def _budget(backend: OnnxBackend, model: str, threads: int | None) -> int:

@@ -41,6 +41,9 @@ _FORMATS: dict[str, dict[Role, Format]] = {
 #: the accurate variant, int8 the fast one.
 _BLOCK = {"fp32": 32, "fp16": 32, "q8": 32, "int8": 64}
 
+#: Values quantised at once: a vocabulary of 0.5 GB would otherwise take several times as much.
+_AT_ONCE = 1 << 22
+
 
 def format_of(variant: str, role: Role) -> Format:
     """The format of a matrix in a variant.
@@ -154,12 +157,18 @@ def quantize_blocks(matrix: FloatArray, block: int) -> tuple[Array, FloatArray]:
     """
     outputs, inputs = matrix.shape
     count = -(-inputs // block)
-    if count * block != inputs:
-        matrix = np.pad(matrix, ((0, 0), (0, count * block - inputs)))
-    grouped = matrix.reshape(outputs, count, block)
-    scales = _scales(np.abs(grouped).max(axis=2))  # [outputs, blocks]
-    values = np.rint(grouped / scales[..., None]) + 128.0  # [outputs, blocks, block]
-    return values.astype(np.uint8), scales
+    values = np.empty((outputs, count, block), np.uint8)
+    scales = np.empty((outputs, count), np.float32)
+    step = max(1, _AT_ONCE // max(1, inputs))
+    for at in range(0, outputs, step):
+        part = matrix[at : at + step]
+        if count * block != inputs:
+            part = np.pad(part, ((0, 0), (0, count * block - inputs)))
+        grouped = part.reshape(-1, count, block)
+        scales[at : at + step] = _scales(np.abs(grouped).max(axis=2))  # [outputs, blocks]
+        # [outputs, blocks, block]
+        values[at : at + step] = np.rint(grouped / scales[at : at + step, :, None]) + 128.0
+    return values, scales
 
 
 def quantize_rows(matrix: FloatArray) -> tuple[Array, FloatArray]:

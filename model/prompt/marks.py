@@ -83,6 +83,16 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 def _from_vocabulary(folder: Path, vocab: dict[str, int]) -> Tokenizer:
+    lines = (folder / "merges.txt").read_text(encoding="utf-8").split("\n")
+    merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+    added = enumerate(_added_tokens(folder, len(vocab)), len(vocab))
+    return build_qwen2_bpe(vocab, merges, dict(added))
+
+
+def build_qwen2_bpe(
+    vocab: dict[str, int], merges: list[tuple[str, ...]], special: Mapping[int, str]
+) -> Tokenizer:
+    """Byte-level BPE as Qwen2 has it: its word pattern, single digits, NFC."""
     from tokenizers import (
         AddedToken,
         Regex,
@@ -93,8 +103,6 @@ def _from_vocabulary(folder: Path, vocab: dict[str, int]) -> Tokenizer:
         pre_tokenizers,
     )
 
-    lines = (folder / "merges.txt").read_text(encoding="utf-8").split("\n")
-    merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
     bpe = Tokenizer(models.BPE(vocab=vocab, merges=merges))  # type: ignore[arg-type]
     bpe.normalizer = normalizers.NFC()
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
@@ -104,8 +112,8 @@ def _from_vocabulary(folder: Path, vocab: dict[str, int]) -> Tokenizer:
         ]
     )
     bpe.decoder = decoders.ByteLevel()
-    added = _added_tokens(folder, len(vocab))
-    bpe.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in added])
+    names = [name for _, name in sorted(special.items())]
+    bpe.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in names])
     return bpe
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import WeightsError
-from .marks import FAR_PREFIXES, find_marks, read_tokenizer
+from .marks import FAR_PREFIXES, build_qwen2_bpe, find_marks, read_tokenizer
 
 if TYPE_CHECKING:  # 4 MB that the language server, which only knows the format, does without
     from tokenizers import Tokenizer as BpeTokenizer
@@ -71,12 +71,24 @@ class Tokenizer:
 
     @classmethod
     def from_gguf(cls, data: dict[str, Any]) -> Tokenizer:
-        """From a GGUF's ``tokenizer.ggml.*`` arrays: ``tokens``, ``merges``, ``token_type``."""
+        """From what :func:`~redraft.model.weights.gguf.tokenizer_data` found in a GGUF file.
+
+        Raises:
+            WeightsError: text is cut into words by a rule Redraft does not know.
+        """
         tokens: list[str] = data["tokens"]
         merges = [tuple(merge.split(" ")) for merge in data["merges"]]
-        special = {i: t for i, t in enumerate(tokens) if data["token_type"][i] == 3}
         vocab = {token: i for i, token in enumerate(tokens)}
-        return cls(build_bpe(vocab, [m for m in merges if len(m) == 2], special), special)
+        makers = {"smollm": build_bpe, "qwen2": build_qwen2_bpe}
+        make = makers.get(data["pre"])
+        if make is None:
+            raise WeightsError(
+                f"The tokenizer cuts text into words by the rule {data['pre']!r}; known are "
+                f"{', '.join(makers)}. Choose other weights."
+            )
+        return cls(
+            make(vocab, [m for m in merges if len(m) == 2], data["special"]), data["special"]
+        )
 
     @classmethod
     def from_file(cls, path: Path) -> Tokenizer:

@@ -1,6 +1,9 @@
 """Adapters: low-rank changes of the base weights, kept as safetensors, and how to merge them.
 
-Reads bfloat16 without torch. Knows nothing of where files come from or of ONNX; merging works
+A matrix is stored as float32, float16, bfloat16 (read without torch), or in 8 bits: int8 values
+[rows, columns] under its own name and, under its name and ``.scales``, a float16 for every 32
+columns of a row; value · scale is the number. That halves a file of bfloat16.
+ Knows nothing of where files come from or of ONNX; merging works
 tensor by tensor, so that two sets of weights never lie in memory side by side.
 
 Format: https://huggingface.co/docs/safetensors; LoRA: https://arxiv.org/abs/2106.09685
@@ -21,12 +24,15 @@ from safetensors import SafetensorError, deserialize
 
 from ..config import LINEARS, ModelConfig
 from ..errors import WeightsError
-from .files import explaining
-from .gguf import bf16_to_float32, tensor_shapes
+from .files import explaining, write_atomically
+from .gguf import tensor_shapes
+from .safetensors_file import bf16_to_float32
 
 FloatArray = NDArray[np.float32]
 
 _MASK_ROW = "mask_embedding"
+#: Suffix of the scales of a matrix stored in 8 bits, and how many columns share one.
+_SCALES, _GROUP = ".scales", 32
 #: Prefix of a low-rank change that is merged into the base before anything else.
 GROUND = "base."
 
@@ -61,6 +67,7 @@ def _decoder(dtype: str) -> Callable[[NDArray[np.uint8]], FloatArray]:
 _DTYPES: Mapping[str, Callable[[NDArray[np.uint8]], FloatArray]] = MappingProxyType(
     {"F32": _decoder("<f4"), "F16": _decoder("<f2"), "BF16": bf16_to_float32}
 )
+_EIGHT_BITS = "I8"
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FloatArray]]:
@@ -79,24 +86,88 @@ def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FloatArray]]
             f"{path} is not a whole safetensors file ({error}). If it came with Redraft, reinstall "
             "Redraft; if you made it, export it again."
         ) from error
-    tensors = {name: _tensor(path, name, entry) for name, entry in entries}
+    stored = dict(entries)
+    tensors = {n: _tensor(path, n, stored) for n in stored if not n.endswith(_SCALES)}
     return dict(head.get("__metadata__", {})), tensors
 
 
-def _tensor(path: Path, name: str, entry: Mapping[str, Any]) -> FloatArray:
-    decode = _DTYPES.get(entry["dtype"])
-    if decode is None:
+def _tensor(path: Path, name: str, stored: Mapping[str, Mapping[str, Any]]) -> FloatArray:
+    entry = stored[name]
+    if entry["dtype"] == _EIGHT_BITS:
+        values = _from_8_bits(path, name, entry, stored.get(name + _SCALES))
+    elif entry["dtype"] in _DTYPES:
+        raw = np.frombuffer(entry["data"], np.uint8)
+        values = _DTYPES[entry["dtype"]](raw).reshape(entry["shape"])
+    else:
         raise WeightsError(
-            f"{path} stores {name!r} as {entry['dtype']}; known are {', '.join(_DTYPES)}. "
-            "Export it in one of them."
+            f"{path} stores {name!r} as {entry['dtype']}; known are {', '.join(_DTYPES)} and "
+            f"{_EIGHT_BITS} with scales. Export it in one of them."
         )
-    values = decode(np.frombuffer(entry["data"], np.uint8)).reshape(entry["shape"])
     if not np.isfinite(values).all():
         raise WeightsError(
             f"{path} holds values in {name!r} that are not finite: its training diverged, or the "
             "file is damaged. Use an earlier checkpoint."
         )
     return values
+
+
+def _from_8_bits(
+    path: Path, name: str, entry: Mapping[str, Any], scales: Mapping[str, Any] | None
+) -> FloatArray:
+    shape = tuple(entry["shape"])
+    groups = (*shape[:-1], -(-shape[-1] // _GROUP)) if shape else ()
+    if scales is None or scales["dtype"] != "F16" or tuple(scales["shape"]) != groups:
+        raise WeightsError(
+            f"{path} stores {name!r} as {_EIGHT_BITS} of shape {list(shape)} without its scales, "
+            f"F16 of shape {list(groups)}. Export it again."
+        )
+    factors = np.frombuffer(scales["data"], "<f2").astype(np.float32).reshape(groups)
+    values = np.frombuffer(entry["data"], np.int8).astype(np.float32).reshape(shape)
+    values *= np.repeat(factors, _GROUP, axis=-1)[..., : shape[-1]]
+    return values
+
+
+def to_8_bits(values: FloatArray) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
+    """A matrix as it is stored in 8 bits; no value is off by more than half its group's scale.
+
+    Args:
+        values: [rows, columns].
+
+    Returns:
+        int8 [rows, columns] and float16 scales [rows, groups of 32 columns].
+    """
+    rows, columns = values.shape
+    padding = -columns % _GROUP
+    grouped = np.pad(values, ((0, 0), (0, padding))).reshape(rows, -1, _GROUP)
+    largest = np.abs(grouped).max(axis=2)  # [rows, groups]
+    wanted = largest / np.float32(127.0)
+    scales = wanted.astype(np.float16)
+    # Rounded up, so that the largest value is not cut off.
+    low = scales.astype(np.float32) < wanted
+    scales[low] = np.nextafter(scales[low], np.float16(np.inf))
+    factors = np.where(scales > 0, scales.astype(np.float32), np.float32(1.0))
+    whole = np.rint(grouped / factors[..., None]).astype(np.int8).reshape(rows, -1)
+    return np.ascontiguousarray(whole[:, :columns]), scales
+
+
+def save_in_8_bits(adapter: Adapter, path: Path, **metadata: str) -> None:
+    """Write an adapter with its low-rank matrices in 8 bits, the mask's embedding in float16.
+
+    Args:
+        metadata: in the place of what the adapter says of itself.
+
+    Raises:
+        WeightsError: the file cannot be written.
+    """
+    from safetensors.numpy import save
+
+    tensors: dict[str, NDArray[Any]] = {}
+    merged_first = {f"{GROUND}{name}": values for name, values in adapter.ground.items()}
+    for name, values in {**adapter.lora, **merged_first}.items():
+        tensors[name], tensors[name + _SCALES] = to_8_bits(values)
+    if adapter.mask_embedding is not None:
+        tensors[_MASK_ROW] = adapter.mask_embedding.astype(np.float16)
+    write_atomically(path, save(tensors, metadata={**adapter.metadata, **metadata}))
 
 
 def load_adapter(path: Path) -> Adapter:

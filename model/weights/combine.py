@@ -30,13 +30,16 @@ from .files import (
     sync_files,
     write_atomically,
 )
-from .gguf import read_checkpoint, tensor_shapes, tokenizer_data
+from .gguf import chat_template, read_checkpoint, tensor_shapes, tokenizer_data
 from .registry import ModelInfo
 
 #: In every ready folder: the SHA-256 of its files and of the recipe it was made by.
 MANIFEST = "manifest.json"
 #: Sizes and times of the files when they were last hashed.
 STAMPS = ".checked.json"
+
+#: In a ready folder whose base knows conversations: how they are written, in Jinja.
+CHAT_TEMPLATE = "chat_template.jinja"
 
 _BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "q8": 1.2, "int8": 1.2}
 
@@ -100,7 +103,7 @@ def _write_model(
     folder: Path,
     progress: ProgressCallback | None,
 ) -> None:
-    fields, tensors = read_checkpoint(base)
+    fields, tensors = read_checkpoint(base, tied=model.config.tied)
     _check_architecture(model.config, fields)
     adapter = None
     if model.adapter is not None:
@@ -113,7 +116,9 @@ def _write_model(
         adapter = load_adapter(model.adapter)
         check_adapter(adapter, model.config, model.base.gguf_sha256)
     context, canvas = merge(model.config, tensors, adapter)
-    Tokenizer.from_gguf(tokenizer_data(base)).save(folder / "tokenizer.json")
+    Tokenizer.from_gguf(tokenizer_data(tensors.file)).save(folder / "tokenizer.json")
+    if template := chat_template(tensors.file):
+        (folder / CHAT_TEMPLATE).write_text(template, "utf-8")
     _materialise(model.config, context, canvas, variant, folder, progress)
 
 

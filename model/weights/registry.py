@@ -1,4 +1,4 @@
-"""Finds and reads descriptions of models: the built-in one and folders of the user.
+"""Finds and reads descriptions of models: the built-in ones and folders of the user.
 
 Knows nothing of fetching or combining; reads small JSON files only.
 """
@@ -20,14 +20,18 @@ from ..config import ModelConfig
 from ..errors import SettingsError, UnknownModel, WeightsError
 from ..network.quantize import VARIANTS
 from .fetch import Base
+from .hub import HubFile
+from .packages import Wheel
 
-#: The model used when no other is named.
-DEFAULT_MODEL = "redraft-135m"
+#: The model for machines that can run it in time, and the one for all others; see
+#: ``default_model.py``.
+BEST_MODEL, TINY_MODEL = "redraft-0.5b", "redraft-135m"
 #: Name of the file that makes a folder a model.
 DESCRIPTION = "model.json"
 
 _BUILT_IN = Path(__file__).parents[1] / "shipped"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_REPO = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _log = logging.getLogger(__name__)
 
@@ -195,18 +199,40 @@ def _model(path: Path, data: Mapping[str, Any]) -> ModelInfo:
 
 
 def _base(data: Mapping[str, Any]) -> Base:
-    base = Base(**data)
-    for field in ("wheel_sha256", "gguf_sha256"):
-        _matching(_SHA256, f"base.{field}", getattr(base, field))
-    for field in ("package", "version", "wheel"):
-        _matching(_NAME, f"base.{field}", getattr(base, field))
-    for field in ("wheel_size", "gguf_size"):
-        value = getattr(base, field)
-        if type(value) is not int or not 0 < value < 1 << 40:
-            raise ValueError(f"base.{field} is {value!r}, not a number of bytes")
-    if not isinstance(base.member, str):
-        raise ValueError(f"base.member is {base.member!r}, not a name")
+    hub = data["hub"]
+    base = Base(
+        gguf_sha256=_matching(_SHA256, "base.gguf_sha256", data["gguf_sha256"]),
+        gguf_size=_bytes("base.gguf_size", data["gguf_size"]),
+        hub=None if hub is None else HubFile(**hub),
+        wheels=tuple(_wheel(each) for each in data["wheels"]),
+    )
+    if base.hub is not None:
+        _matching(_REPO, "base.hub.repo", base.hub.repo)
+        _matching(_NAME, "base.hub.file", base.hub.file)
+    elif not base.wheels:
+        raise ValueError("base names neither a hub nor wheels")
+    if base.wheels and sum(wheel.part_size for wheel in base.wheels) != base.gguf_size:
+        raise ValueError("the parts in base.wheels do not add up to base.gguf_size")
     return base
+
+
+def _wheel(data: Mapping[str, Any]) -> Wheel:
+    wheel = Wheel(**data)
+    for field in ("sha256", "part_sha256"):
+        _matching(_SHA256, f"base.wheels.{field}", getattr(wheel, field))
+    for field in ("package", "version", "wheel"):
+        _matching(_NAME, f"base.wheels.{field}", getattr(wheel, field))
+    for field in ("size", "part_size"):
+        _bytes(f"base.wheels.{field}", getattr(wheel, field))
+    if not isinstance(wheel.member, str):
+        raise ValueError(f"base.wheels.member is {wheel.member!r}, not a name")
+    return wheel
+
+
+def _bytes(field: str, value: object) -> int:
+    if type(value) is not int or not 0 < value < 1 << 40:
+        raise ValueError(f"{field} is {value!r}, not a number of bytes")
+    return value
 
 
 def _variant(value: object) -> str:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from ..errors import WeightsError
 from .files import explaining
-from .gguf import bf16_to_float32
 
 FloatArray = NDArray[np.float32]
 
@@ -31,6 +30,11 @@ _LONGEST_HEADER = 100 << 20  # bytes; as the format's own library has it
 class _Kind(NamedTuple):
     size: int  # bytes of a value
     decode: Callable[[NDArray[np.uint8]], FloatArray]
+
+
+def bf16_to_float32(raw: NDArray[np.uint8]) -> FloatArray:
+    """bfloat16 bytes as float32: bfloat16 is the upper half of a float32."""
+    return (raw.view("<u2").astype(np.uint32) << 16).view(np.float32)
 
 
 def _plain(dtype: str) -> Callable[[NDArray[np.uint8]], FloatArray]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from redraft.model.errors import SettingsError
 from redraft.model.records import Quality
+from redraft.model.weights.default_model import resolve
 from rich.table import Table
 
 from ..settings import Settings
@@ -43,7 +44,7 @@ def measure(
     _check_folder(json_file)
     with bar() as show:
         report = run(
-            settings.model,
+            resolve(settings.model).name,
             settings.variant,
             settings.provider,
             settings.threads,

@@ -15,7 +15,14 @@ from redraft.model.errors import ModelNotReady, WeightsError
 from redraft.model.records import CanvasState, ModelStatus, Prediction, Predictor
 from rich.console import Console
 from rich.live import Live
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 out = Console(highlight=False, soft_wrap=True)
@@ -42,18 +49,25 @@ LOOK_S = 0.1
 
 @contextmanager
 def bar() -> Iterator[Callable[[str, float | None], None]]:
-    """A progress bar that vanishes when done; called with what is going on and 0 … 1."""
+    """A progress bar with the time left that vanishes when done; called with what is going on and
+    0 … 1."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
+        TimeRemainingColumn(),
     )
     quiet = not err.is_terminal  # a log needs no bar
     with Progress(*columns, console=err, transient=True, disable=quiet) as progress:
         task = progress.add_task("", total=None)
+        reached = 0.0
 
         def show(what: str, share: float | None) -> None:
+            nonlocal reached
+            if (share or 0.0) < reached:  # another stage: its speed is not the last one's
+                progress.reset(task)
+            reached = share or 0.0
             total = None if share is None else 1.0
             progress.update(task, description=what, total=total, completed=share or 0.0)
 

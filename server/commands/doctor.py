@@ -27,9 +27,6 @@ from ..settings import Settings, config_file, load_settings
 
 Verdict = Literal["ok", "note", "problem"]
 
-#: Bytes that fetching and combining the default weights needs at its peak.
-NEEDED_BYTES = 1_000_000_000
-
 #: Bytes of free memory below which the model and its prefix cache would make the machine swap.
 SCARCE_MEMORY_BYTES = 1_500_000_000
 
@@ -111,29 +108,33 @@ def _settings_found() -> Iterator[Finding]:
 
 def _model(settings: Settings) -> tuple[list[Finding], bool]:
     """Findings on weights and cache, and whether the model can be loaded at once."""
-    from redraft.model.weights.provide import cache_dir, info, ready_variants
+    from redraft.model.weights.default_model import resolve
+    from redraft.model.weights.provide import bytes_to_pull, cache_dir, info, ready_variants
 
-    findings, ready, variant = [], False, settings.variant
+    findings, ready, variant, needed = [], False, settings.variant, 0
     try:
-        model = info(settings.model)
+        choice = resolve(settings.model)
+        model = info(choice.name)
         variants = ready_variants(model)
         variant = settings.variant or model.default_variant
         ready = variant in variants
+        needed = 0 if ready else bytes_to_pull(model, variant)
         shown = ", ".join(variants) or "none"
-        what = f"{model.name} {variant} (ready: {shown})"
+        what = f"{model.name} {variant} (ready: {shown}): {choice.reason}"
         if ready:
             findings.append(Finding("ok", "model", what))
         else:
-            advice = "Run 'redraft model pull'; the first use does it as well."
+            advice = f"Run 'redraft model pull {model.name}'; the first use does it as well."
             findings.append(Finding("note", "model", what, advice))
     except RedraftError as error:
         advice = "Choose one that 'redraft model list' shows."
         findings.append(Finding("problem", "model", str(error), advice))
-    return [*findings, *cache_findings(cache_dir(), ready)], ready
+    return [*findings, *cache_findings(cache_dir(), ready, needed)], ready
 
 
-def cache_findings(folder: Path, ready: bool) -> Iterator[Finding]:
-    """Whether weights can be written to ``folder``; matters only until they are there."""
+def cache_findings(folder: Path, ready: bool, needed: int) -> Iterator[Finding]:
+    """Whether ``needed`` bytes of weights can be written to ``folder``; matters only until they
+    are there."""
     verdict: Verdict = "note" if ready else "problem"
     existing = folder
     while not existing.exists() and existing != existing.parent:
@@ -154,8 +155,9 @@ def cache_findings(folder: Path, ready: bool) -> Iterator[Finding]:
         )
         return
     what = f"{folder}, {free / 1e9:.1f} GB free"
-    if free < NEEDED_BYTES and not ready:
-        advice = "Free 1 GB, or set REDRAFT_CACHE_DIR to a folder on another disk."
+    if free < needed and not ready:
+        missing = f"{(needed - free) / 1e9:.1f} GB"
+        advice = f"Free {missing}, or set REDRAFT_CACHE_DIR to a folder on another disk."
         yield Finding("problem", "cache", what, advice)
     else:
         yield Finding("ok", "cache", what)

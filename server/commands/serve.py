@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from redraft.model.records import Predictor
+from redraft.model.weights.default_model import resolve
 from redraft.model.weights.provide import check_known
 
 from ..app import create_app
@@ -26,7 +27,7 @@ async def run_server(settings: Settings) -> None:
         UnknownModel: there is no such model.
     """
     settings.check_exposure()
-    check_known(settings.model, settings.variant)
+    check_known(resolve(settings.model).name, settings.variant)
     check_free(settings.host, settings.port)
     predictor = open_engine(settings)
     try:

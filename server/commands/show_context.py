@@ -22,6 +22,7 @@ from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.prompt.render import render
 from redraft.model.prompt.tokens import FAR_PREFIX, FILE, HISTORY, MARKS, PREFIX, SUFFIX, Tokenizer
 from redraft.model.records import EditRequest, Task
+from redraft.model.weights.default_model import resolve
 from redraft.model.weights.provide import ensure, info, ready_variants
 from rich.table import Table
 from rich.text import Text
@@ -273,14 +274,15 @@ def _refuse(path: str) -> str:
 
 def _kit(settings: Settings, must: bool) -> _Kit | None:
     """Tokenizer and configuration of the configured model, where it is here already."""
-    ready = ready_variants(info(settings.model))
+    name = resolve(settings.model).name
+    ready = ready_variants(info(name))
     if not ready:
         if must:
             raise WeightsError(
-                f"The prompt needs the tokenizer of {settings.model}, which is not here yet. Run "
-                "'redraft model pull' first, or leave out --prompt."
+                f"The prompt needs the tokenizer of {name}, which is not here yet. Run "
+                f"'redraft model pull {name}' first, or leave out --prompt."
             )
         return None
-    folder = ensure(settings.model, ready[0])
+    folder = ensure(name, ready[0])
     config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text("utf-8")))
     return _Kit(Tokenizer.from_file(folder / "tokenizer.json"), config)

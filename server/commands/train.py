@@ -237,16 +237,24 @@ def judge(
 def ship(
     adapter: Annotated[Path, typer.Argument(help="adapter.safetensors of a run.")],
     version: Annotated[str, typer.Option(help="Of the model, such as 0.2.0.")],
+    model: Annotated[str, typer.Option(help="The built-in model whose adapter it is.")] = MODEL,
+    bits: Annotated[int, typer.Option(help="16: as trained; 8: half as large.")] = 16,
+    base: Annotated[
+        Path | None,
+        typer.Option(help="The folder it was trained over, of the same weights; with --bits 8."),
+    ] = None,
     to: Annotated[Path, typer.Option(help="The checkout's folder of shipped weights.")] = Path(
         "model/shipped"
     ),
 ) -> None:
     """Replace the shipped adapter in a checkout, with its checksum and version."""
-    from redraft.model.weights.adapter import load_adapter
+    from redraft.model.weights.adapter import load_adapter, save_in_8_bits
 
     from .console import out as console
 
-    description = to / f"{MODEL}.json"
+    if bits not in (8, 16):
+        raise SettingsError(f"--bits is {bits}; choose 8 or 16.")
+    description = to / f"{model}.json"
     if not description.is_file():
         raise SettingsError(f"No {description}. Run this in a checkout, or give --to.")
     found = load_adapter(adapter)
@@ -254,7 +262,13 @@ def ship(
         raise SettingsError(f"{adapter} was trained without the shift: Redraft does not serve it.")
     facts = json.loads(description.read_text(encoding="utf-8"))
     target = to / facts["adapter"]["file"]
-    shutil.copyfile(adapter, target)
+    if base is not None:
+        found = found._replace(metadata=_moved_to(found.metadata, base, facts, bits))
+    _check_base(adapter, found.metadata, facts)
+    if bits == 8:
+        save_in_8_bits(found, target)
+    else:
+        shutil.copyfile(adapter, target)
     facts["version"] = version
     facts["adapter"]["sha256"] = hashlib.sha256(target.read_bytes()).hexdigest()
     width = found.metadata.get("canvas", facts["config"]["canvas_width"])
@@ -262,7 +276,33 @@ def ship(
     facts["config"]["adapter"] = found.metadata.get("adapter", facts["config"]["adapter"])
     facts["config"]["verifier"] = found.metadata.get("verifier", facts["config"]["verifier"])
     description.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    console.print(f"{target} is now {MODEL} {version}")
+    console.print(f"{target} is now {model} {version}")
+
+
+def _moved_to(
+    metadata: Mapping[str, str], base: Path, facts: Mapping[str, Any], bits: int
+) -> dict[str, str]:
+    """What an adapter says of itself once its base is the model's file instead of a folder."""
+    from redraft.model.weights.huggingface import checkpoint_sha256
+
+    if bits != 8:
+        raise SettingsError("--base rewrites what the adapter says: add --bits 8.")
+    if metadata.get("base_sha256") != checkpoint_sha256(base):
+        raise SettingsError(f"The adapter was not trained over {base}. Give the folder it was.")
+    return {**metadata, "base_sha256": facts["base"]["gguf_sha256"]}
+
+
+def _check_base(adapter: Path, metadata: Mapping[str, str], facts: Mapping[str, Any]) -> None:
+    """Raises:
+    SettingsError: it was trained for other weights than the model is made from.
+    """
+    wanted = facts["base"]["gguf_sha256"]
+    if metadata.get("base_sha256", wanted) != wanted:
+        raise SettingsError(
+            f"{adapter} was trained for weights of SHA-256 {metadata['base_sha256']}, "
+            f"{facts['name']} is made from {wanted}. Give --model, or --base with a folder of the "
+            "same weights."
+        )
 
 
 def _torch_side() -> ModuleType:
@@ -321,10 +361,10 @@ def _base(folder: Path | None) -> _Base:
 
     model = info(MODEL)
     facts = {
-        "base": f"{model.base.package}=={model.base.version}",
+        "base": model.base.name,
         "base_sha256": model.base.gguf_sha256,
     }
-    ours = read_checkpoint(base_path(MODEL))[1]
+    ours = read_checkpoint(base_path(MODEL), tied=model.config.tied)[1]
     return _Base(model.config, ours, ensure(MODEL) / "tokenizer.json", facts)
 
 

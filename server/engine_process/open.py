@@ -14,11 +14,14 @@ def open_engine(settings: Settings) -> Predictor:
     status says.
     """
     from redraft.model.engine.engine import Engine
+    from redraft.model.weights.default_model import resolve
 
+    choice = resolve(settings.model)
     return Engine.start(
-        model=settings.model,
+        model=choice.name,
         variant=settings.variant,
         provider=settings.provider,
         threads=settings.threads,
         queue_length=settings.queue_length,
+        fallback=choice.fallback,
     )
