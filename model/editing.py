@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .answer import Answer
 from .backend import CausalOutput, Sequence
 from .candidates import (
     DRAFT_TOKENS,
@@ -35,9 +36,9 @@ from .candidates import (
     text_of,
     usable,
 )
-from .canvas import Answer
 from .denoise import Denoised, Run
 from .drawing import confidence
+from .judging import Judging
 from .plan import Brief, Draft
 from .ranges import Opening
 from .records import LEAST_LOG, CanvasState, Source, StepCallback
@@ -204,13 +205,14 @@ class _Editor:
         answer.open_with(tokens, [math.exp(log) for log in logs], steps=1)
         if answer.finish is None:
             self._run.hold(self._base, [self._last_token, *tokens[:-1]])
+        judging = Judging(answer)
         on_step, self._run.on_step = self._run.on_step, self._run.on_step if first else None
         try:
             self._run.show(answer)
             while answer.finish is None:
                 if (self._drafts or not first) and self._is_hopeless(answer):
                     return
-                self._run.draft_and_review(answer)
+                self._run.judge_draft(judging)
         finally:
             self._run.on_step = on_step
         draft = priced(answer.draft(), opening, self._tree)

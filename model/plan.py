@@ -1,4 +1,4 @@
-"""How boldly to denoise, where to end, and what comes out: the records of ``canvas.py``.
+"""How boldly to denoise, where to end, and what comes out: the records of decoding.
 
 Knows nothing of how a plan is carried out.
 """
