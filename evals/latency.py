@@ -35,9 +35,10 @@ from redraft.model.budget import processor
 from redraft.model.cache import PrefixCache
 from redraft.model.denoise import LEFTMOST_FIRST, Plan
 from redraft.model.loading import KV_BYTES, onnx_loader
-from redraft.model.records import EditRequest, Prediction, Quality, Stats
+from redraft.model.records import DraftCount, EditRequest, Prediction, Quality, Stats
 
 from .bench_editing import Editing, type_and_ask
+from .drafts import together
 from .spread import Spread
 
 CONTEXTS = (256, 1_024, 2_048, 4_096)  # prompt budgets, tokens
@@ -62,6 +63,7 @@ class Cell:
     recomputed: float  # median prompt tokens not found in the cache
     steps: Spread  # denoise steps
     tokens_per_step: float  # over all runs
+    drafts: tuple[DraftCount, ...]  # what became of them, over all runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,7 @@ def cell(context: int, way: str, stats: Sequence[Stats]) -> Cell:
         recomputed=statistics.median(recomputed(s) for s in stats),
         steps=Spread.of([float(s.denoise_steps) for s in stats]),
         tokens_per_step=round(sum(s.canvas_tokens for s in stats) / max(steps, 1), 3),
+        drafts=together(stats),
     )
 
 

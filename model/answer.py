@@ -117,11 +117,7 @@ class Answer:
         """Begin with ``tokens`` that somebody else chose in ``steps`` passes; the next canvas comes
         behind them."""
         self.steps += steps
-        self.settled += tokens
-        self.settled_p += probabilities
-        self.last_token = tokens[-1]
-        self._clear()
-        self.see_end()
+        self._keep_each(tokens, probabilities)
 
     def settle(self, count: int) -> None:
         """Keep the first ``count`` tokens of the canvas for good and open a fresh canvas."""
@@ -131,6 +127,21 @@ class Answer:
         self.last_token = kept[-1]
         self._clear()
         self.see_end()
+
+    def settle_each(self, count: int) -> None:
+        """The same one by one, as far as the answer goes on: whether it ends does then not depend
+        on how many tokens a pass brought."""
+        self._keep_each(self.prefix()[:count], self.p[:count])
+
+    def _keep_each(self, tokens: Seq[int], probabilities: Seq[float]) -> None:
+        for token, probability in zip(tokens, probabilities, strict=True):
+            self.settled.append(token)
+            self.settled_p.append(probability)
+            self.last_token = token
+            self._clear()
+            self.see_end()
+            if self.finish is not None:
+                return
 
     def _probabilities(self, written: Seq[int]) -> list[float]:
         return [*self.settled_p, *self.p[: len(written) - len(self.settled)]]

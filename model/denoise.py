@@ -20,11 +20,11 @@ import numpy as np
 from .answer import Answer
 from .backend import CanvasOutput, CausalOutput, Sequence
 from .cache import common_prefix
-from .drafting import FREE
+from .drafting import FREE, Drafts, Tally
 from .filling import Filling
 from .judging import Judging
 from .plan import Brief, Constraint, Draft, Limits, Plan
-from .records import Quality, StepCallback
+from .records import DraftCount, Quality, StepCallback
 
 __all__ = [
     "AUTOREGRESSIVE",
@@ -66,6 +66,7 @@ class Denoised:
     drafts: tuple[Draft, ...]
     passes: int  # denoise and verifying passes run, a packed one counted once
     prefilled: int  # tokens run causally to commit or verify canvases
+    drafted: tuple[DraftCount, ...] = ()  # what became of drafts that the causal pass judged
 
 
 def plan_for(quality: Quality, temperature: float = 0.0, top_p: float = 1.0) -> Plan:
@@ -94,7 +95,7 @@ def denoise(
     answer = Answer(brief, last_token, rng)
     run = Run(sequence, cancelled, on_step)
     run.judge(Judging(answer)) if brief.judged else run.fill(Filling(answer))
-    return Denoised((answer.draft(),), run.passes, run.prefilled)
+    return Denoised((answer.draft(),), run.passes, run.prefilled, run.tally.counts())
 
 
 def denoise_packed(
@@ -132,7 +133,7 @@ def denoise_packed(
 def _ranked(answers: list[Answer], run: Run) -> Denoised:
     drafts = {each.draft().token_ids: each.draft() for each in reversed(answers)}
     ranked = sorted(drafts.values(), key=lambda draft: -draft.confidence.mean)
-    return Denoised(tuple(ranked), run.passes, run.prefilled)
+    return Denoised(tuple(ranked), run.passes, run.prefilled, run.tally.counts())
 
 
 class Run:
@@ -149,6 +150,7 @@ class Run:
         self.on_step = on_step
         self.passes = 0
         self.prefilled = 0
+        self.tally = Tally()  # of drafts that the causal pass judged
 
     # -- canvases -------------------------------------------------------------------------------
 
@@ -235,24 +237,24 @@ class Run:
         3. Keep what the pass stands by and its own next token, in the cache too.
         """
         answer = judging.answer
-        self._draft(judging)  # 1
+        judging.drafts = self._drafts(judging)  # 1
         base = len(self.sequence.tokens)
-        tokens = [answer.last_token, *judging.draft]
+        tokens = [answer.last_token, *(each.token for each in judging.drafts)]
         kept = judging.review(self.verify(tokens, judging.wants_logits()))  # 2
+        self.tally.note(judging.drafts, judging.right)
         self.sequence.truncate(base + kept)  # 3
         judging.settle(kept)
         self.show(answer)
 
-    def _draft(self, judging: Judging) -> None:
-        copy = judging.copy()
-        if judging.worth_copying(copy):
-            judging.draft_copy(copy)
-        elif canvas := judging.canvas():
-            (out,) = self.step([canvas])
-            judging.draft_from(canvas, out)
-            self.show(judging.answer)
-        else:
-            judging.draft_copy(copy[:FREE])
+    def _drafts(self, judging: Judging) -> Drafts:
+        drafts = judging.copy()
+        canvas = judging.canvas() if len(drafts) <= FREE else None
+        if canvas is None:
+            return drafts
+        (out,) = self.step([canvas])
+        drafts = judging.guesses(canvas, out)
+        self.show(judging.answer)
+        return drafts
 
     def verify(self, tokens: list[int], logits: bool) -> CausalOutput:
         if self.cancelled():

@@ -234,4 +234,5 @@ class _Editor:
         return answer.total < good_enough(self._drafts, self._effort.wanted)
 
     def _denoised(self, drafts: Seq[Draft]) -> Denoised:
-        return Denoised(tuple(drafts), self._run.passes, self._run.prefilled)
+        counts = self._run.tally.counts()
+        return Denoised(tuple(drafts), self._run.passes, self._run.prefilled, counts)

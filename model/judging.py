@@ -8,14 +8,14 @@ the causal pass alone would have written, in fewer passes. Pure; ``denoise.py`` 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence as Seq
 
 import numpy as np
 
 from .answer import Answer, Guess
 from .backend import CanvasOutput, CausalOutput
-from .drafting import CANVAS_PAUSE, CANVAS_WORTH, FREE, Pace, continuation
+from .drafting import CANVAS_PAUSE, CANVAS_WORTH, FREE, Drafts, Pace, continuation
 from .filling import Filling
+from .prices import PassPrices, worth, worth_a_canvas
 
 
 class Judging:
@@ -23,31 +23,34 @@ class Judging:
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
-        self.draft: list[int] = []  # for the next causal pass to judge
-        asked, usual = answer.brief.plan.draft_after, answer.brief.config.draft_after
-        self._canvas_pace = Pace(CANVAS_WORTH, CANVAS_PAUSE, usual if asked is None else asked)
+        self.drafts: Drafts = ()  # for the next causal pass to judge
+        self.right = 0  # how many of them were right when they were reviewed
+        brief = answer.brief
+        self._prices = brief.prices if brief.plan.priced else None
+        asked, usual = brief.plan.draft_after, brief.config.draft_after
+        self._canvas_pace = Pace(
+            CANVAS_WORTH
+            if self._prices is None
+            else worth_a_canvas(brief.config.canvas_width, FREE, self._prices),
+            CANVAS_PAUSE,
+            usual if asked is None else asked,
+        )
         self._copy_pace = Pace()
-        self._guessed = False  # the draft is a canvas's
-        self._copied = False  # it is a long copy
+        self._guessed = False  # the drafts are a canvas's
 
     # -- drafting -------------------------------------------------------------------------------
 
-    def copy(self) -> list[int]:
-        """What followed the same tokens elsewhere in the prompt; [] where nothing did."""
+    def copy(self) -> Drafts:
+        """What followed the same tokens elsewhere in the prompt, as far as it is worth judging."""
         answer, brief = self.answer, self.answer.brief
         if not brief.plan.copies or answer.guarded:
-            return []
+            return ()
         whole = np.concatenate([brief.source, np.asarray(answer.settled, np.int64)])
-        return continuation(whole, whole, brief.config.special_tokens)[: answer.room()]
-
-    def draft_copy(self, copy: Seq[int]) -> None:
-        """Have a copy judged."""
-        self.draft = list(copy)
-        self._copied = len(copy) > FREE
-
-    def worth_copying(self, copy: Seq[int]) -> bool:
-        """Whether there is enough of a copy to be worth more than a canvas, and such were right."""
-        return len(copy) > FREE and self._copy_pace.due
+        found = brief.odds.of_copy(continuation(whole, whole, brief.config.special_tokens))
+        found = found[: answer.room()]
+        if self._prices is not None:
+            return self._worth(found, self._prices)
+        return found if self._copy_pace.due else found[:FREE]
 
     def canvas(self) -> Filling | None:
         """A canvas to draft on, where its pass is likely to save causal ones: after canvases that
@@ -56,11 +59,18 @@ class Judging:
             return Filling(self.answer)
         return None
 
-    def draft_from(self, canvas: Filling, out: CanvasOutput) -> None:
-        """Have judged what one pass over ``canvas`` guesses."""
+    def guesses(self, canvas: Filling, out: CanvasOutput) -> Drafts:
+        """What one pass over ``canvas`` guesses, as far as it is worth judging."""
         canvas.draft(out)
-        self.draft = self.answer.prefix()
         self._guessed = True
+        tokens = self.answer.prefix()
+        found = self.answer.brief.odds.of_canvas(tokens, self.answer.p[: len(tokens)])
+        if self._prices is None or self.answer.brief.plan.accept_above < 1:
+            return found  # where guesses decide what is written, prices must not
+        return self._worth(found, self._prices)
+
+    def _worth(self, drafts: Drafts, prices: PassPrices) -> Drafts:
+        return drafts[: worth([each.chance for each in drafts], prices)]
 
     # -- judging --------------------------------------------------------------------------------
 
@@ -80,8 +90,8 @@ class Judging:
         answer.steps += 1
         answer.mask_again()
         kept = 0
-        for position in range(min(len(self.draft) + 1, answer.room())):
-            wanted = self.draft[position] if position < len(self.draft) else None
+        for position in range(min(len(self.drafts) + 1, answer.room())):
+            wanted = self.drafts[position].token if position < len(self.drafts) else None
             chosen = self._choice(position, wanted, out)
             answer.put(position, chosen.token, chosen.probability)
             if chosen.token != wanted:
@@ -90,17 +100,21 @@ class Judging:
             kept += 1
             if wanted == answer.brief.config.end_token:
                 break
-        self._note(kept)
+        self.right = kept
+        self._learn()
         return len(answer.prefix())
 
     def settle(self, count: int) -> None:
-        """Keep the first ``count`` tokens that were reviewed for good."""
-        self.answer.settle(count)
-        self.draft, self._guessed, self._copied = [], False, False
+        """Keep the first ``count`` tokens that were reviewed for good, or as far as the answer
+        goes."""
+        self.answer.settle_each(count)
+        self.drafts, self._guessed = (), False
 
-    def _note(self, kept: int) -> None:
-        for used, pace in ((self._guessed, self._canvas_pace), (self._copied, self._copy_pace)):
-            pace.note(kept) if used else pace.rest(kept + 1)
+    def _learn(self) -> None:
+        copied = len(self.drafts) > FREE and not self._guessed
+        for used, pace in ((self._guessed, self._canvas_pace), (copied, self._copy_pace)):
+            pace.note(self.right) if used else pace.rest(self.right + 1)
+        self.answer.brief.odds.note(self.drafts, self.right)
 
     def _choice(self, position: int, wanted: int | None, out: CausalOutput) -> Guess:
         """The causal pass's token at ``position``: its likeliest, or ``wanted`` where a canvas
