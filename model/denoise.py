@@ -13,15 +13,17 @@ up without END its tokens are run once causally, and its last token opens the ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .answer import Answer
-from .backend import CanvasOutput, CausalOutput, Sequence
+from .backend import CanvasOutput, CausalOutput, IntArray, Sequence
 from .cache import common_prefix
 from .drafting import FREE, Drafts, Tally
 from .filling import Filling
+from .judged_row import lay_out
 from .judging import Judging
 from .plan import Brief, Constraint, Draft, Limits, Plan
 from .records import DraftCount, Quality, StepCallback
@@ -239,8 +241,8 @@ class Run:
         answer = judging.answer
         judging.drafts = self._drafts(judging)  # 1
         base = len(self.sequence.tokens)
-        tokens = [answer.last_token, *(each.token for each in judging.drafts)]
-        kept = judging.review(self.verify(tokens, judging.wants_logits()))  # 2
+        row = lay_out(answer.last_token, judging.drafts)
+        kept = judging.review(self.verify(row.tokens, judging.wants_logits()))  # 2
         self.tally.note(judging.drafts, judging.right)
         self.sequence.truncate(base + kept)  # 3
         judging.settle(kept)
@@ -256,7 +258,7 @@ class Run:
         self.show(judging.answer)
         return drafts
 
-    def verify(self, tokens: list[int], logits: bool) -> CausalOutput:
+    def verify(self, tokens: Seq[int] | IntArray, logits: bool) -> CausalOutput:
         if self.cancelled():
             raise Cancelled
         self.passes += 1

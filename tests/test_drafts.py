@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fake_backend import (
     END,
+    MASK,
     SPECIAL,
     VOCAB,
     FakeBackend,
@@ -25,6 +26,7 @@ from redraft.model.backend import CanvasOutput
 from redraft.model.cache import PrefixCache
 from redraft.model.denoise import AUTOREGRESSIVE, Brief, Limits, Plan, denoise
 from redraft.model.drafting import MEMORY, Copy, Odds, Tally, continuation
+from redraft.model.judged_row import lay_out
 from redraft.model.judging import Judging
 from redraft.model.prices import PassPrices, worth, worth_a_canvas
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
@@ -288,3 +290,35 @@ def test_drafts_that_were_counted_survive_the_wire() -> None:
     assert prediction_from_json(sent).stats == stats
     del sent["prediction"]["stats"]["drafts"]  # from an engine that does not count them
     assert prediction_from_json(sent).stats == Stats()
+
+
+# --- the row of a pass --------------------------------------------------------------------------
+
+
+def test_a_row_without_masks_is_causal() -> None:
+    row = lay_out(7, Odds().of_copy(Copy((8, 9), 1)))
+    assert row.tokens.tolist() == [7, 8, 9]
+    assert row.positions.tolist() == [0, 1, 2]
+    assert row.sees.tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    assert row.judging == 3
+
+
+def test_masks_continue_their_token_see_what_is_before_it_and_each_other() -> None:
+    row = lay_out(7, Odds().of_copy(Copy((8,), 1)), MASK, group=2)
+    assert row.tokens.tolist() == [7, 8, MASK, MASK, MASK, MASK]
+    assert row.positions.tolist() == [0, 1, 1, 2, 2, 3]
+    assert row.sees.astype(int).tolist() == [
+        [1, 0, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0, 0],
+        [1, 0, 1, 1, 0, 0],
+        [1, 0, 1, 1, 0, 0],
+        [1, 1, 0, 0, 1, 1],
+        [1, 1, 0, 0, 1, 1],
+    ]
+    assert row.judging == 2
+
+
+@pytest.mark.parametrize("group", [1, 2, 3, 4])
+def test_as_many_drafts_as_masks_make_a_square(group: int) -> None:
+    drafts = Odds().of_copy(Copy(tuple(range(group)), 1))
+    assert len(lay_out(7, drafts, MASK, group).tokens) == (group + 1) ** 2
