@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backend import Backend, Sequence
+from .beyond import Beyond
 from .budget import CHUNK
 from .cache import PrefixCache
 from .candidates import Effort, Field, Proposal, effort_for
@@ -152,6 +153,12 @@ def _write(
         ),
         constraint=prompt.constraint,
         source=_source(model, prompt, request),
+        beyond=Beyond(
+            request.text,
+            request.cursor,
+            [each.text for each in request.related],
+            model.tokenizer.encode,
+        ),
         prices=model.prices,
         odds=model.odds,
     )

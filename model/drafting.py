@@ -47,7 +47,7 @@ class Drafted:
 
     token: int
     source: DraftSource
-    evidence: int  # copy: tokens alike before it; canvas: tenths of the guess's probability
+    evidence: int  # copies: tokens alike before it; canvas: tenths of the guess's probability
     chance: float  # that it is right where the drafts before it are, 0 … 1
 
 
@@ -61,6 +61,7 @@ class Copy:
 
     tokens: tuple[int, ...] = ()
     alike: int = 0  # tokens that agreed, at most MOST_EVIDENCE
+    source: DraftSource = "copy"
 
 
 def continuation(source: IntArray, written: IntArray, first_text: int) -> Copy:
@@ -122,7 +123,7 @@ class Odds:
         """A copy's tokens; each that is right makes what follows it one token more alike."""
         steps = (min(copy.alike + place, MOST_EVIDENCE) for place in range(len(copy.tokens)))
         return tuple(
-            Drafted(token, "copy", alike, self.chance("copy", alike))
+            Drafted(token, copy.source, alike, self.chance(copy.source, alike))
             for token, alike in zip(copy.tokens, steps, strict=True)
         )
 
@@ -137,7 +138,8 @@ class Odds:
 
 #: What is taken for granted before any draft of a source was judged.
 _PRIORS: dict[DraftSource, Callable[[int], float]] = {
-    "copy": lambda alike: COPIES_RIGHT[min(max(alike, 1), len(COPIES_RIGHT)) - 1],
+    "copy": lambda alike: COPIES_RIGHT[alike - 1],
+    "file": lambda alike: COPIES_RIGHT[alike - 1],
     "canvas": lambda tenths: (tenths + 0.5) / 10,
 }
 
