@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backend import Backend, Sequence
-from .beyond import Beyond
 from .budget import CHUNK
 from .cache import PrefixCache
 from .candidates import Effort, Field, Proposal, effort_for
@@ -153,12 +152,6 @@ def _write(
         ),
         constraint=prompt.constraint,
         source=_source(model, prompt, request),
-        beyond=Beyond(
-            request.text,
-            request.cursor,
-            [each.text for each in request.related],
-            model.tokenizer.encode,
-        ),
         prices=model.prices,
         odds=model.odds,
     )

@@ -34,7 +34,7 @@ CANVAS_WORTH, CANVAS_PAUSE = 3, 63
 #: A draft with more evidence than this is no surer.
 MOST_EVIDENCE = 12
 #: How often copied tokens were right by the tokens alike before them (1, 2, …), copied ones that
-#: were right included: 950 judged ones of 150 gaps of training commits, the 135M model, smoothed.
+#: were right included: 983 judged ones of 150 gaps of training commits, the 135M model, smoothed.
 COPIES_RIGHT = (0.33, 0.55, 0.58, 0.64, 0.66, 0.74, 0.8, 0.8, 0.82, 0.82, 0.84, 0.84)
 #: What is known beforehand weighs as much as so many drafts; and drafts are forgotten so that no
 #: more than so many count.
@@ -47,7 +47,7 @@ class Drafted:
 
     token: int
     source: DraftSource
-    evidence: int  # copies: tokens alike before it; canvas: tenths of the guess's probability
+    evidence: int  # copy: tokens alike before it; canvas: tenths of the guess's probability
     chance: float  # that it is right where the drafts before it are, 0 … 1
 
 
@@ -61,7 +61,6 @@ class Copy:
 
     tokens: tuple[int, ...] = ()
     alike: int = 0  # tokens that agreed, at most MOST_EVIDENCE
-    source: DraftSource = "copy"
 
 
 def continuation(source: IntArray, written: IntArray, first_text: int) -> Copy:
@@ -123,7 +122,7 @@ class Odds:
         """A copy's tokens; each that is right makes what follows it one token more alike."""
         steps = (min(copy.alike + place, MOST_EVIDENCE) for place in range(len(copy.tokens)))
         return tuple(
-            Drafted(token, copy.source, alike, self.chance(copy.source, alike))
+            Drafted(token, "copy", alike, self.chance("copy", alike))
             for token, alike in zip(copy.tokens, steps, strict=True)
         )
 
@@ -138,8 +137,7 @@ class Odds:
 
 #: What is taken for granted before any draft of a source was judged.
 _PRIORS: dict[DraftSource, Callable[[int], float]] = {
-    "copy": lambda alike: COPIES_RIGHT[alike - 1],
-    "file": lambda alike: COPIES_RIGHT[alike - 1],
+    "copy": lambda alike: COPIES_RIGHT[min(max(alike, 1), len(COPIES_RIGHT)) - 1],
     "canvas": lambda tenths: (tenths + 0.5) / 10,
 }
 

@@ -13,17 +13,7 @@ import numpy as np
 
 from .answer import Answer, Guess
 from .backend import CanvasOutput, CausalOutput
-from .beyond import LEAST_ALIKE
-from .drafting import (
-    CANVAS_PAUSE,
-    CANVAS_WORTH,
-    FREE,
-    MOST_EVIDENCE,
-    Copy,
-    Drafts,
-    Pace,
-    continuation,
-)
+from .drafting import CANVAS_PAUSE, CANVAS_WORTH, FREE, Drafts, Pace, continuation
 from .filling import Filling
 from .prices import PassPrices, worth, worth_a_canvas
 
@@ -51,25 +41,16 @@ class Judging:
     # -- drafting -------------------------------------------------------------------------------
 
     def copy(self) -> Drafts:
-        """What followed the same tokens elsewhere, as far as it is worth judging."""
+        """What followed the same tokens elsewhere in the prompt, as far as it is worth judging."""
         answer, brief = self.answer, self.answer.brief
         if not brief.plan.copies or answer.guarded:
             return ()
-        found = brief.odds.of_copy(self._elsewhere())[: answer.room()]
+        whole = np.concatenate([brief.source, np.asarray(answer.settled, np.int64)])
+        found = brief.odds.of_copy(continuation(whole, whole, brief.config.special_tokens))
+        found = found[: answer.room()]
         if self._prices is not None:
             return self._worth(found, self._prices)
         return found if self._copy_pace.due else found[:FREE]
-
-    def _elsewhere(self) -> Copy:
-        """In the prompt, or beyond it where few tokens are alike there."""
-        brief = self.answer.brief
-        whole = np.concatenate([brief.source, np.asarray(self.answer.settled, np.int64)])
-        copy = continuation(whole, whole, brief.config.special_tokens)
-        if brief.beyond is None or copy.alike >= LEAST_ALIKE:
-            return copy
-        written = [brief.vocab_bytes[token] for token in whole[-MOST_EVIDENCE:]]
-        further = brief.beyond.copy(written)
-        return further if further.tokens else copy
 
     def canvas(self) -> Filling | None:
         """A canvas to draft on, where its pass is likely to save causal ones: after canvases that

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backend import IntArray
-from .beyond import Beyond
 from .config import ModelConfig
 from .drafting import Odds
 from .prices import PassPrices
@@ -40,7 +39,7 @@ class Plan:
     verify: bool = True  # the causal pass judges and corrects drafts, where the weights can
     drafts: bool = True  # False, where the causal pass judges: canvases draft nothing
     draft_after: int | None = None  # tokens before the first canvas; None: as the weights have it
-    copies: bool = True  # False, there: nothing is copied from elsewhere
+    copies: bool = True  # False, there: nothing is copied from Brief.source
     priced: bool = True  # False, there: drafts are judged whatever Brief.prices says of passes
     draft_above: float = 0.3  # a guess this sure is worth judging, where the causal pass does
     accept_above: float = 1.0  # causal probability a guess needs, as a share of the likeliest's
@@ -73,7 +72,6 @@ class Brief:
     constraint: Constraint | None = None
     source: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # [n] tokens that
     # answers often repeat, the prompt's last; drafts are copied from them
-    beyond: Beyond | None = None  # texts to copy from that the prompt has no room for
     prices: PassPrices | None = None  # of causal passes; None: unknown, drafts only pace themselves
     odds: Odds = field(default_factory=Odds)  # how often drafts were right; learns while it writes
 

@@ -19,8 +19,8 @@ Finish = Literal["end", "length", "stop", "unsure"]
 Source = Literal["model", "repeat", "both"]
 
 #: Where a draft that the causal pass judges came from: a copy of what followed the same tokens
-#: elsewhere in the prompt, or in the file or an excerpt beyond it, or a canvas.
-DraftSource = Literal["copy", "file", "canvas"]
+#: elsewhere, or a canvas.
+DraftSource = Literal["copy", "canvas"]
 
 #: The largest context the engine accepts, in tokens.
 MAX_CONTEXT_TOKENS = 32_768

@@ -23,7 +23,6 @@ from redraft.evals.drafts import columns, fields_of, together, told
 from redraft.model.answer import Answer
 from redraft.model.answering import Model, answer
 from redraft.model.backend import CanvasOutput
-from redraft.model.beyond import Beyond
 from redraft.model.cache import PrefixCache
 from redraft.model.denoise import AUTOREGRESSIVE, Brief, Limits, Plan, denoise
 from redraft.model.drafting import MEMORY, Copy, Odds, Tally, continuation
@@ -129,57 +128,6 @@ def test_a_canvas_that_says_how_sure_it_is_is_believed_until_it_is_known_better(
     odds.note((sure, unsure), right=0)
     assert odds.chance("canvas", 9) < 0.95
     assert odds.chance("canvas", 3) == 0.35
-
-
-# --- copies from beyond the prompt --------------------------------------------------------------
-
-
-def beyond(text: str, *others: str) -> Beyond:
-    """The file with ``|`` where the answer goes."""
-    return Beyond(text.replace("|", ""), text.index("|"), others, ids)
-
-
-def letters(text: str) -> list[bytes]:
-    return [bytes([byte]) for byte in text.encode()]
-
-
-def text_of(copy: Copy) -> str:
-    return b"".join(VOCAB[token] for token in copy.tokens).decode()
-
-
-@pytest.mark.parametrize(
-    ("file", "written", "found", "alike"),
-    [
-        ("total = 1\ntotal = 2\n|x", "total", " = 2\n", 5),  # the nearest before
-        ("a\n|x\ntotal = 1\ntotal = 2", "total", " = 1\ntotal = ", 5),  # the nearest behind
-        ("total = 1\na total|\n", "total", " = 1\na total", 5),  # not where the answer goes
-        ("a\ntotal = 1\n|", "subtotal", " = 1\n", 5),
-        ("a\ntotal = 1\n|", "al", "", 0),  # two tokens alike are found anywhere
-        ("a\nnaïve\n|", "naï", "ve\n", 4),
-    ],
-)
-def test_the_file_beyond_the_prompt_is_copied_from(
-    file: str, written: str, found: str, alike: int
-) -> None:
-    copy = beyond(file).copy(letters(written))
-    assert (text_of(copy), copy.alike) == (found[:12], alike)
-
-
-def test_excerpts_are_looked_through_the_most_relevant_first() -> None:
-    texts = beyond("|", "size = 1", "size = 2")
-    assert texts.copy(letters("size")) == Copy(tuple(ids(" = 2")), 4, "file")
-
-
-def test_a_mark_ends_what_is_looked_for() -> None:
-    texts = beyond("def f(x):\n    pass\n|")
-    assert texts.copy([*letters("(x)"), b"", *letters(":")]) == Copy()
-    assert text_of(texts.copy([b"", *letters("(x)")])) == ":\n    pass\n"[:12]
-
-
-def test_a_copy_from_the_file_ends_with_a_whole_token() -> None:
-    """The bytes that are looked at may end within a word."""
-    words = Beyond("abc " + "x" * 200 + " |", 205, (), lambda text: [len(text)] * 3)
-    assert len(words.copy(letters("abc")).tokens) == 2
 
 
 # --- judged answers -----------------------------------------------------------------------------
@@ -332,9 +280,6 @@ def test_a_model_knows_prices_learns_from_drafts_and_tells_of_them() -> None:
     assert counts.drafted[0] >= counts.reached[0] >= counts.right[0] > 0
     learnt = [model.odds.chance("copy", alike) for alike in range(1, 13)]
     assert learnt != [Odds().chance("copy", alike) for alike in range(1, 13)]
-    far = replace(request, text=text + "#" * 3_000 + text[:3], cursor=len(text) + 3_003)
-    sources = {each.source for each in answer(model, far, lambda: 0.0, plan=plan).stats.drafts}
-    assert "file" in sources
     dear = replace(model, prices=PassPrices.measured({1: 1.0, 2: 100.0}))
     assert answer(dear, request, lambda: 0.0, plan=plan).stats.drafts == ()
 
