@@ -19,18 +19,18 @@ from fake_backend import (
     small_config,
 )
 from numpy.typing import NDArray
-from redraft.evals.drafts import columns, fields_of, together, told
-from redraft.model.answer import Answer
-from redraft.model.answering import Model, answer
-from redraft.model.backend import CanvasOutput
-from redraft.model.cache import PrefixCache
-from redraft.model.denoise import AUTOREGRESSIVE, Brief, Limits, Plan, denoise
-from redraft.model.drafting import MEMORY, Copy, Odds, Tally, continuation
-from redraft.model.judged_row import lay_out
-from redraft.model.judging import Judging
-from redraft.model.prices import PassPrices, worth, worth_a_canvas
+from redraft.evals.figures.drafts import columns, fields_of, together, told
+from redraft.model.decoding.answer import Answer
+from redraft.model.decoding.copies import MEMORY, Copy, Odds, Tally, continuation
+from redraft.model.decoding.denoise import AUTOREGRESSIVE, Brief, Limits, Plan, denoise
+from redraft.model.decoding.judged_row import lay_out
+from redraft.model.decoding.judging import Judging
+from redraft.model.decoding.prices import PassPrices, worth, worth_a_canvas
+from redraft.model.engine.answer import Model, answer
+from redraft.model.engine.record_json import parse_json, prediction_from_json, prediction_to_json
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
-from redraft.model.wire import parse_json, prediction_from_json, prediction_to_json
+from redraft.model.runtime.backend import CanvasOutput
+from redraft.model.runtime.prefix_cache import PrefixCache
 
 #: Measured on two quiet Zen 4 cores with 936 tokens cached: 0.5B in int8.
 INT8 = PassPrices.measured({1: 19.0, 2: 18.3, 4: 23.0, 9: 31.0, 16: 41.3})

@@ -19,10 +19,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import CanvasOutput, CausalOutput
-from .drawing import confidence, cut_of, decode, goes_round, pieces, sample, softmax, sure_part
+from ..records import CanvasState, Finish
+from ..runtime.backend import CanvasOutput, CausalOutput
 from .plan import Brief, Draft
-from .records import CanvasState, Finish
+from .probabilities import (
+    confidence,
+    cut_of,
+    decode,
+    goes_round,
+    pieces,
+    sample,
+    softmax,
+    sure_part,
+)
 
 
 @dataclass(frozen=True, slots=True)

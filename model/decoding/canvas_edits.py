@@ -7,8 +7,8 @@
 3. Each draft is priced in halves: every other token hidden while its neighbours show.
 4. What is the same is merged, the rest ranked.
 
-Knows nothing of prompts or documents. The twin of ``editing.py``, for weights that do not judge
-causally.
+Knows nothing of prompts or documents. The twin of ``judged_edits.py``, for weights that do not
+judge causally.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..records import CanvasState, StepCallback
+from ..runtime.backend import FloatArray, IntArray, Sequence
 from .answer import Answer
-from .backend import FloatArray, IntArray, Sequence
 from .candidates import (
     FAR_FETCHED,
     Effort,
@@ -38,11 +39,10 @@ from .candidates import (
     usable,
 )
 from .denoise import Cancelled, Denoised, Run
-from .drawing import confidence, softmax
 from .filling import Filling
 from .plan import Brief, Draft
+from .probabilities import confidence, softmax
 from .ranges import Opening, RangeTree
-from .records import CanvasState, StepCallback
 
 
 def write_canvas_edits(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .records import DraftCount, DraftSource
+from ..records import DraftCount, DraftSource
 
 IntArray = NDArray[np.int64]
 

@@ -2,7 +2,7 @@
 
 :meth:`Run.fill` fills canvas after canvas, for weights without a judge; :meth:`Run.judge` has the
 causal pass judge draft after draft, where the weights were trained to (``ModelConfig.verifier``).
-Both run passes over a :class:`~redraft.model.backend.Sequence` and let ``filling.py`` and
+Both run passes over a :class:`~redraft.model.runtime.backend.Sequence` and let ``filling.py`` and
 ``judging.py`` decide what they mean. Knows nothing of prompts, threads or onnxruntime.
 
 The shift: the sequence holds all prompt tokens but the last. A window is that last token followed
@@ -18,15 +18,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..records import DraftCount, Quality, StepCallback
+from ..runtime.backend import CanvasOutput, CausalOutput, IntArray, Sequence
+from ..runtime.prefix_cache import common_prefix
 from .answer import Answer
-from .backend import CanvasOutput, CausalOutput, IntArray, Sequence
-from .cache import common_prefix
-from .drafting import FREE, Drafts, Tally
+from .copies import FREE, Drafts, Tally
 from .filling import Filling
 from .judged_row import lay_out
 from .judging import Judging
 from .plan import Brief, Constraint, Draft, Limits, Plan
-from .records import DraftCount, Quality, StepCallback
 
 __all__ = [
     "AUTOREGRESSIVE",

@@ -12,9 +12,9 @@ from collections.abc import Sequence as Seq
 
 import numpy as np
 
+from ..runtime.backend import CanvasOutput, IntArray
 from .answer import Answer, Guess
-from .backend import CanvasOutput, IntArray
-from .drawing import sample
+from .probabilities import sample
 
 #: END is placed ahead of masked positions only when it is at least this sure: a wrong one squeezes
 #: the rest of the answer into the positions before it.

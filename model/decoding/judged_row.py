@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import IntArray
-from .drafting import Drafts
+from ..runtime.backend import IntArray
+from .copies import Drafts
 
 
 @dataclass(frozen=True, slots=True)

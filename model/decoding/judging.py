@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
+from ..runtime.backend import CanvasOutput, CausalOutput
 from .answer import Answer, Guess
-from .backend import CanvasOutput, CausalOutput
-from .drafting import CANVAS_PAUSE, CANVAS_WORTH, FREE, Drafts, Pace, continuation
+from .copies import CANVAS_PAUSE, CANVAS_WORTH, FREE, Drafts, Pace, continuation
 from .filling import Filling
 from .prices import PassPrices, worth, worth_a_canvas
 

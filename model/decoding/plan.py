@@ -12,11 +12,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import IntArray
-from .config import ModelConfig
-from .drafting import Odds
+from ..config import ModelConfig
+from ..records import Confidence, Finish, Source
+from ..runtime.backend import IntArray
+from .copies import Odds
 from .prices import PassPrices
-from .records import Confidence, Finish, Source
 
 
 class Constraint(Protocol):

@@ -9,8 +9,8 @@ from collections.abc import Sequence as Seq
 import numpy as np
 from numpy.typing import NDArray
 
+from ..records import LEAST_LOG, Confidence, Finish
 from .plan import Limits, Plan
-from .records import LEAST_LOG, Confidence, Finish
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Writes the graphs of a model with their weights: the numbers go to one file that they share.
 
 Tensors are encoded and written one by one, so memory holds one at a time. Knows nothing of where
-weights come from, of manifests (``combine.py`` makes a folder appear whole) or of running.
+weights come from, of manifests (``weights/combine.py`` makes a folder appear whole) or of running.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import BinaryIO
 import numpy as np
 from onnx import ModelProto
 
-from .config import ModelConfig
-from .errors import WeightsError
-from .graph import DATA_FILE, MASK_ROW, Form, Graph, build, forms_of
+from ..config import ModelConfig
+from ..errors import WeightsError
+from .onnx_graph import DATA_FILE, MASK_ROW, Form, Graph, build, forms_of
 from .quantize import Array, FloatArray, Stored
 
-#: Raise when the inputs or outputs of the graphs change: ``runtime.py`` refuses other layouts.
+#: Raise when the inputs or outputs of the graphs change: ``runtime/onnx_backend.py`` refuses other
+#: layouts.
 LAYOUT = 2
 
 _ALIGNMENT = 4096  # of tensors in the data file, so that it can be mapped page by page

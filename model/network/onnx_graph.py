@@ -7,7 +7,7 @@ part of a sequence and speaks of the rows it is asked about. No exporter, no tor
 git is involved.
 Attention is onnxruntime's GroupQueryAttention: it appends keys and values to preallocated buffers
 and rotates by tables that are inputs. Knows nothing of files, sessions or devices:
-``materialise.py`` places the weights.
+``onnx_files.py`` places the weights.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from .config import ModelConfig
-from .errors import WeightsError
+from ..config import ModelConfig
+from ..errors import WeightsError
 from .quantize import Stored, block_size, check_variant, float_type, format_of
 
 Form = Literal["prefill", "denoise", "packed"]

@@ -18,20 +18,21 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
+from ..config import ModelConfig
+from ..errors import InstallError, InvalidRequest, SettingsError, WeightsError
+from ..network.quantize import float_type
+from ..network.rope import rope_tables, stretch
+from ..weights.combine import MANIFEST, problem_of, read_json
 from .backend import CanvasOutput, CausalOutput, IntArray, Sequence
-from .combine import MANIFEST, problem_of, read_json
-from .config import ModelConfig
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
-from .errors import InstallError, InvalidRequest, SettingsError, WeightsError
-from .memory import Buffer, Pool, memory_on, size_class
-from .quantize import float_type
-from .rope import rope_tables, stretch
+from .kv_memory import Buffer, Pool, memory_on, size_class
 
 __all__ = ["OnnxBackend", "check_onnxruntime", "pick_device", "size_class"]
 
 Form = Literal["prefill", "denoise", "packed"]
 
-#: Of the graphs this module knows how to feed; as in ``materialise.py``, which brings onnx along.
+#: Of the graphs this module knows how to feed; as in ``network/onnx_files.py``, which brings onnx
+#: along.
 LAYOUT = 2
 
 #: Bytes of KV buffers kept for reuse after they were released.
