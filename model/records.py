@@ -18,6 +18,10 @@ Finish = Literal["end", "length", "stop", "unsure"]
 #: Who thought of a candidate: the model, a recent edit that is repeated, or both alike.
 Source = Literal["model", "repeat", "both"]
 
+#: Where a draft that the causal pass judges came from: a copy of what followed the same tokens
+#: elsewhere, or a canvas.
+DraftSource = Literal["copy", "canvas"]
+
 #: The largest context the engine accepts, in tokens.
 MAX_CONTEXT_TOKENS = 32_768
 #: Natural logarithm in place of that of a probability of 0: JSON knows no infinity.
@@ -96,6 +100,17 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftCount:
+    """What became of one source's drafts; entry j is of those that stood in place j (0-based)
+    behind the last token known to be right."""
+
+    source: DraftSource
+    drafted: tuple[int, ...]  # judged
+    reached: tuple[int, ...]  # of those, all before it were right
+    right: tuple[int, ...]  # of those, it was right too
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """What one prediction cost."""
 
@@ -111,6 +126,7 @@ class Stats:
     denoise_ms: float = 0.0  # committing canvases included
     total_ms: float = 0.0
     cut: str = ""  # what was left out of the context for length, for people; "" nothing
+    drafts: tuple[DraftCount, ...] = ()  # that the causal pass judged, by source
 
     @property
     def tokens_per_step(self) -> float:

@@ -23,7 +23,7 @@ from fake_backend import (
     word,
 )
 from numpy.typing import NDArray
-from redraft.model.decoding.copies import continuation
+from redraft.model.decoding.copies import Copy, continuation
 from redraft.model.decoding.denoise import (
     AUTOREGRESSIVE,
     LEFTMOST_FIRST,
@@ -620,9 +620,10 @@ def test_weights_say_when_their_first_canvas_is_worth_its_pass_and_a_plan_overru
 def test_a_copy_ends_at_a_mark_and_prefers_the_longest_and_latest_match() -> None:
     source = np.asarray([*ids("1abc2 9abc3"), MASK, *ids("xabc")])
     found = continuation(np.asarray([*source]), np.asarray(ids("xabc")), SPECIAL)
-    assert found == ids("3")
-    assert continuation(source, np.asarray(ids("1abc")), SPECIAL)[:2] == ids("2 ")
-    assert continuation(source, np.asarray(ids("q")), SPECIAL) == []
+    assert found == Copy(tuple(ids("3")), 3)
+    latest = continuation(source, np.asarray(ids("1abc")), SPECIAL)
+    assert (list(latest.tokens[:2]), latest.alike) == (ids("2 "), 4)
+    assert continuation(source, np.asarray(ids("q")), SPECIAL) == Copy()
 
 
 def test_a_draft_nearly_as_likely_stays_where_the_plan_allows_it() -> None:

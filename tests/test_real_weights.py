@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from redraft.model.decoding.denoise import Cancelled
+from redraft.evals.latency.latency import places
+from redraft.model.decoding.denoise import AUTOREGRESSIVE, Cancelled, plan_for
+from redraft.model.decoding.prices import PassPrices
 from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.load import onnx_loader
 from redraft.model.records import EditRequest
@@ -79,3 +81,19 @@ def test_the_same_seed_draws_the_same_answer(model: Model) -> None:
         for _ in range(2)
     }
     assert len(texts) == 1
+
+
+def test_drafts_change_no_token_of_what_the_causal_pass_writes_alone(model: Model) -> None:
+    """20 gaps in other people's code: alone, with all drafts, and with those that pay."""
+    eager = replace(plan_for("medium"), draft_after=0)
+    steep = PassPrices.measured({1: 19.0, 2: 18.3, 4: 23.0, 9: 31.0, 16: 41.3})
+    passes = [0, 0, 0]
+    for request in places(256, "medium", 20):
+        several_lines = replace(request, max_lines=None)
+        ways = ((model, AUTOREGRESSIVE), (model, eager), (replace(model, prices=steep), eager))
+        found = [answer(each, several_lines, time.perf_counter, plan=plan) for each, plan in ways]
+        assert len({tuple(one.text for one in each.candidates) for each in found}) == 1
+        assert len({each.stats.canvas_tokens for each in found}) == 1
+        for way, each in enumerate(found):
+            passes[way] += each.stats.denoise_steps
+    assert max(passes[1:]) < passes[0]

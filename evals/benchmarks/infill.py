@@ -19,6 +19,7 @@ from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.records import EditRequest, Prediction
 
 from ..figures.before_after import scene_of
+from ..figures.drafts import columns, fields_of
 from ..figures.metrics import errors_added
 from ..figures.runs import Episode, Progress, RunFile, said_of
 from ..figures.scoring import exact, first_line_exact, length_class, similarity
@@ -157,6 +158,7 @@ def episode(
         "shown": first is not None,
         "scene": scene_of(problem.path, problem.filled(""), found, true),
         **said_of(said),
+        **fields_of(said.stats),
     }
 
 
@@ -170,6 +172,7 @@ def tables(episodes: Sequence[Episode], seed: int) -> Iterator[Table]:
     """Overall, by kind of gap, by language and by length of the true answer."""
     tested = any(each["passed"] is not None for each in episodes)
     metrics = [metric for metric in METRICS if tested or metric.field != "passed"]
+    metrics += columns(episodes)
     yield overall("infill", metrics, episodes, seed)
     for title, label in PARTS:
         if len({label(each) for each in episodes}) > 1:

@@ -37,9 +37,10 @@ from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.budget import processor
 from redraft.model.engine.load import KV_BYTES, onnx_loader
 from redraft.model.errors import InstallError
-from redraft.model.records import EditRequest, Prediction, Quality, Stats
+from redraft.model.records import DraftCount, EditRequest, Prediction, Quality, Stats
 from redraft.model.runtime.prefix_cache import PrefixCache
 
+from ..figures.drafts import together
 from ..figures.spread import Spread
 from .bench_editing import Editing, type_and_ask
 
@@ -66,6 +67,7 @@ class Cell:
     recomputed: float  # median prompt tokens not found in the cache
     steps: Spread  # denoise steps
     tokens_per_step: float  # over all runs
+    drafts: tuple[DraftCount, ...]  # what became of them, over all runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,7 @@ def cell(context: int, way: str, stats: Sequence[Stats]) -> Cell:
         recomputed=statistics.median(recomputed(s) for s in stats),
         steps=Spread.of([float(s.denoise_steps) for s in stats]),
         tokens_per_step=round(sum(s.canvas_tokens for s in stats) / max(steps, 1), 3),
+        drafts=together(stats),
     )
 
 

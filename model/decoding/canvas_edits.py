@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..records import CanvasState, StepCallback
 from ..runtime.backend import FloatArray, IntArray, Sequence
+from .answer import Answer
 from .candidates import (
     FAR_FETCHED,
     Effort,
@@ -37,8 +38,8 @@ from .candidates import (
     text_of,
     usable,
 )
-from .canvas import Answer
 from .denoise import Cancelled, Denoised, Run
+from .filling import Filling
 from .plan import Brief, Draft
 from .probabilities import confidence, softmax
 from .ranges import Opening, RangeTree
@@ -162,21 +163,21 @@ class _Editor:
 
     def _write_texts(self, openings: Seq[Opening]) -> list[tuple[Opening, Draft]]:
         """The model's text for each range: side by side on one canvas each, then alone."""
-        rows = [Answer(self._brief, self._last_token, self._rng) for _ in openings]
+        rows = [Filling(Answer(self._brief, self._last_token, self._rng)) for _ in openings]
         for row, opening in zip(rows, openings, strict=True):
             sure = [math.exp(log) for log in opening.logs]
             row.begin_with(self._tree.tokens(opening.text), sure)
-        self._run.fill(rows)
+        self._run.fill_together(rows)
         written: list[tuple[Opening, Draft]] = []
         for row, opening in zip(rows, openings, strict=True):
             self._run.on_step = self._on_step if row is rows[0] else None
-            self._run.show(row)
-            if row.finish is None and written and self._run.passes >= self._effort.passes:
+            self._run.show(row.answer)
+            if row.answer.finish is None and written and self._run.passes >= self._effort.passes:
                 continue
             self._run.commit(row)
-            self._run.finish(row)
+            self._run.fill(row)
             self._run.sequence.truncate(self._base)
-            written.append((opening, priced(row.draft(), opening, self._tree)))
+            written.append((opening, priced(row.answer.draft(), opening, self._tree)))
         self._run.on_step = None
         return written
 

@@ -1,4 +1,4 @@
-"""Where drafts for the causal pass come from besides the canvas, and when drafting is worth it.
+"""Drafts for the causal pass: what they are, where copies come from, how often they are right.
 
 Code repeats itself: what followed the same few tokens elsewhere in the prompt is often what follows
 them here, and a replacement repeats most of what it replaces. Such a draft costs no pass of its own
@@ -8,10 +8,14 @@ of canvases or networks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..records import DraftCount, DraftSource
 
 IntArray = NDArray[np.int64]
 
@@ -27,7 +31,39 @@ FREE = 3
 CANVAS_WORTH, CANVAS_PAUSE = 3, 63
 
 
-def continuation(source: IntArray, written: IntArray, first_text: int) -> list[int]:
+#: A draft with more evidence than this is no surer.
+MOST_EVIDENCE = 12
+#: How often copied tokens were right by the tokens alike before them (1, 2, …), copied ones that
+#: were right included: 983 judged ones of 150 gaps of training commits, the 135M model, smoothed.
+COPIES_RIGHT = (0.33, 0.55, 0.58, 0.64, 0.66, 0.74, 0.8, 0.8, 0.82, 0.82, 0.84, 0.84)
+#: What is known beforehand weighs as much as so many drafts; and drafts are forgotten so that no
+#: more than so many count.
+PRIOR_WEIGHT, MEMORY = 8.0, 64.0
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """One token for the causal pass to judge."""
+
+    token: int
+    source: DraftSource
+    evidence: int  # copy: tokens alike before it; canvas: tenths of the guess's probability
+    chance: float  # that it is right where the drafts before it are, 0 … 1
+
+
+#: In the order in which they follow the last token known to be right.
+Drafts = tuple[Drafted, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What followed the same tokens elsewhere."""
+
+    tokens: tuple[int, ...] = ()
+    alike: int = 0  # tokens that agreed, at most MOST_EVIDENCE
+
+
+def continuation(source: IntArray, written: IntArray, first_text: int) -> Copy:
     """What followed the last place in ``source`` that reads like the end of ``written``.
 
     Args:
@@ -45,8 +81,87 @@ def continuation(source: IntArray, written: IntArray, first_text: int) -> list[i
             at = int(found[-1]) + length
             draft = source[at : at + copied]
             marks = np.flatnonzero(draft < first_text)
-            return [int(token) for token in (draft[: marks[0]] if len(marks) else draft)]
-    return []
+            text = draft[: marks[0]] if len(marks) else draft
+            return Copy(tuple(int(token) for token in text), _alike(source[:at], written))
+    return Copy()
+
+
+def _alike(one: IntArray, other: IntArray) -> int:
+    """How many tokens at their ends agree, at most MOST_EVIDENCE."""
+    count = min(len(one), len(other), MOST_EVIDENCE)
+    differing = np.flatnonzero(one[len(one) - count :] != other[len(other) - count :])
+    return count - int(differing[-1]) - 1 if len(differing) else count
+
+
+class Odds:
+    """How often drafts were right lately, by source and evidence.
+
+    Begins with what was measured beforehand and learns from every draft that is judged; one object
+    serves all answers of an engine, since what it learns is the model's and the user's.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[DraftSource, int], tuple[float, float]] = {}  # tried, right
+
+    def chance(self, source: DraftSource, evidence: int) -> float:
+        """That such a draft is right where those before it are, 0 … 1."""
+        tried, right = self._seen.get((source, evidence), (0.0, 0.0))
+        return (right + PRIOR_WEIGHT * _PRIORS[source](evidence)) / (tried + PRIOR_WEIGHT)
+
+    def note(self, drafts: Drafts, right: int) -> None:
+        """The first ``right`` of ``drafts`` were right and the next one was not; what lies behind
+        it says nothing."""
+        for place, each in enumerate(drafts[: right + 1]):
+            tried, before = self._seen.get((each.source, each.evidence), (0.0, 0.0))
+            kept = 1 - 1 / MEMORY
+            self._seen[each.source, each.evidence] = (
+                tried * kept + 1, before * kept + (place < right),
+            )  # fmt: skip
+
+    def of_copy(self, copy: Copy) -> Drafts:
+        """A copy's tokens; each that is right makes what follows it one token more alike."""
+        steps = (min(copy.alike + place, MOST_EVIDENCE) for place in range(len(copy.tokens)))
+        return tuple(
+            Drafted(token, "copy", alike, self.chance("copy", alike))
+            for token, alike in zip(copy.tokens, steps, strict=True)
+        )
+
+    def of_canvas(self, tokens: Seq[int], probabilities: Seq[float]) -> Drafts:
+        """A canvas's guesses with the probabilities it gave them."""
+        return tuple(
+            Drafted(token, "canvas", tenths, self.chance("canvas", tenths))
+            for token, p in zip(tokens, probabilities, strict=True)
+            for tenths in (min(int(p * 10), 9),)
+        )
+
+
+#: What is taken for granted before any draft of a source was judged.
+_PRIORS: dict[DraftSource, Callable[[int], float]] = {
+    "copy": lambda alike: COPIES_RIGHT[min(max(alike, 1), len(COPIES_RIGHT)) - 1],
+    "canvas": lambda tenths: (tenths + 0.5) / 10,
+}
+
+
+@dataclass
+class Tally:
+    """What became of the drafts of one prediction, by source and place in their row."""
+
+    _rows: dict[DraftSource, list[list[int]]] = field(default_factory=dict)
+
+    def note(self, drafts: Drafts, right: int) -> None:
+        """Of ``drafts``, judged in one pass, the first ``right`` were right."""
+        for place, each in enumerate(drafts):
+            rows = self._rows.setdefault(each.source, [])
+            rows += [[0, 0, 0] for _ in range(place + 1 - len(rows))]
+            for index, happened in enumerate((True, place <= right, place < right)):
+                rows[place][index] += happened
+
+    def counts(self) -> tuple[DraftCount, ...]:
+        found = []
+        for source, rows in sorted(self._rows.items()):
+            drafted, reached, right = zip(*rows, strict=True)
+            found.append(DraftCount(source, drafted, reached, right))
+        return tuple(found)
 
 
 @dataclass(slots=True)

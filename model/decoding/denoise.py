@@ -1,31 +1,31 @@
-"""The denoising loop: from a cached prompt to finished answers.
+"""The two loops of decoding: from a cached prompt to finished answers.
 
-Runs passes over a :class:`~redraft.model.runtime.backend.Sequence` and lets ``canvas.py`` decide
-what they mean. Knows nothing of prompts, threads or onnxruntime.
+:meth:`Run.fill` fills canvas after canvas, for weights without a judge; :meth:`Run.judge` has the
+causal pass judge draft after draft, where the weights were trained to (``ModelConfig.verifier``).
+Both run passes over a :class:`~redraft.model.runtime.backend.Sequence` and let ``filling.py`` and
+``judging.py`` decide what they mean. Knows nothing of prompts, threads or onnxruntime.
 
 The shift: the sequence holds all prompt tokens but the last. A window is that last token followed
 by the first B-1 positions of the canvas, and its entry i predicts position i. When a canvas fills
 up without END its tokens are run once causally, and its last token opens the next window.
-
-Decoding follows LLaDA2.1: a threshold, at least one position a step, token-to-token repair. Where
-the weights were trained to judge (``ModelConfig.verifier``), a canvas is a draft of one pass: the
-causal pass keeps what it stands by and corrects the first token it does not, as in TiDAR
-(2511.08923) and speculative decoding (2211.17192). The answer is then what the causal pass alone
-would have written, in fewer passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..records import Quality, StepCallback
-from ..runtime.backend import CanvasOutput, CausalOutput, Sequence
+from ..records import DraftCount, Quality, StepCallback
+from ..runtime.backend import CanvasOutput, CausalOutput, IntArray, Sequence
 from ..runtime.prefix_cache import common_prefix
-from .canvas import Answer
-from .copies import FREE
+from .answer import Answer
+from .copies import FREE, Drafts, Tally
+from .filling import Filling
+from .judged_row import lay_out
+from .judging import Judging
 from .plan import Brief, Constraint, Draft, Limits, Plan
 
 __all__ = [
@@ -68,6 +68,7 @@ class Denoised:
     drafts: tuple[Draft, ...]
     passes: int  # denoise and verifying passes run, a packed one counted once
     prefilled: int  # tokens run causally to commit or verify canvases
+    drafted: tuple[DraftCount, ...] = ()  # what became of drafts that the causal pass judged
 
 
 def plan_for(quality: Quality, temperature: float = 0.0, top_p: float = 1.0) -> Plan:
@@ -95,8 +96,8 @@ def denoise(
     """
     answer = Answer(brief, last_token, rng)
     run = Run(sequence, cancelled, on_step)
-    run.finish(answer)
-    return Denoised((answer.draft(),), run.passes, run.prefilled)
+    run.judge(Judging(answer)) if brief.judged else run.fill(Filling(answer))
+    return Denoised((answer.draft(),), run.passes, run.prefilled, run.tally.counts())
 
 
 def denoise_packed(
@@ -118,23 +119,23 @@ def denoise_packed(
     run = Run(sequence, cancelled, on_step)
     base = len(sequence.tokens)
     if brief.judged:
-        rows = run.write_rows(brief, last_token, rng, count)
+        answers = run.judge_rows(brief, last_token, rng, count)
         sequence.truncate(base)
-        return _ranked(rows, run)
+        return _ranked(answers, run)
     rows = run.open_rows(brief, last_token, rng, count)
-    run.fill(rows)
+    run.fill_together(rows)
     for index, row in enumerate(rows):
         run.on_step = on_step if index == 0 else None
         run.commit(row)
-        run.finish(row)
+        run.fill(row)
         sequence.truncate(base)
-    return _ranked(rows, run)
+    return _ranked([row.answer for row in rows], run)
 
 
-def _ranked(rows: list[Answer], run: Run) -> Denoised:
-    drafts = {row.draft().token_ids: row.draft() for row in reversed(rows)}
+def _ranked(answers: list[Answer], run: Run) -> Denoised:
+    drafts = {each.draft().token_ids: each.draft() for each in reversed(answers)}
     ranked = sorted(drafts.values(), key=lambda draft: -draft.confidence.mean)
-    return Denoised(tuple(ranked), run.passes, run.prefilled)
+    return Denoised(tuple(ranked), run.passes, run.prefilled, run.tally.counts())
 
 
 class Run:
@@ -151,79 +152,148 @@ class Run:
         self.on_step = on_step
         self.passes = 0
         self.prefilled = 0
+        self.tally = Tally()  # of drafts that the causal pass judged
 
-    def finish(self, answer: Answer) -> None:
-        """Denoise canvas after canvas until the answer is finished."""
-        while answer.finish is None:
-            if answer.brief.judged:
-                self.draft_and_review(answer)
-                continue
-            (out,) = self.step([answer])
-            answer.advance(out)
-            self.show(answer)
-            if answer.closed:
-                self.commit(answer)
+    # -- canvases -------------------------------------------------------------------------------
 
-    def fill(self, rows: list[Answer]) -> None:
-        """Denoise the canvases of ``rows`` side by side until each is full."""
+    def fill(self, row: Filling) -> None:
+        """Fill canvas after canvas until the answer is finished.
+
+        1. One denoise step over the canvas.
+        2. Repair, place what is sure enough, see what is finished.
+        3. A canvas that is full is run once causally, all but its last token, which opens the next.
+        """
+        while row.answer.finish is None:
+            (out,) = self.step([row])  # 1
+            row.advance(out)  # 2
+            self.show(row.answer)
+            if row.closed:
+                self.commit(row)  # 3
+
+    def fill_together(self, rows: list[Filling]) -> None:
+        """Fill one canvas of each of ``rows``, side by side."""
         while open_rows := [row for row in rows if not row.closed]:
             for row, out in zip(open_rows, self.step(open_rows), strict=True):
                 row.advance(out)
             if rows[0] in open_rows:
-                self.show(rows[0])
+                self.show(rows[0].answer)
 
-    def draft_and_review(self, answer: Answer) -> None:
-        """One canvas: a draft where one is worth its pass, then what the causal pass makes of it,
-        appended to the cache."""
-        copy = answer.copy()
-        if answer.worth_copying(copy):
-            answer.draft_copy(copy)
-        elif answer.worth_drafting():
-            (out,) = self.step([answer])
-            answer.draft_from(out)
-            self.show(answer)
+    def open_rows(
+        self, brief: Brief, last_token: int, rng: np.random.Generator, count: int
+    ) -> list[Filling]:
+        """``count`` answers at most, each after its first step, out of one shared pass."""
+        first = Filling(Answer(brief, last_token, rng))
+        (out,) = self.step([first], logits=count > 1)
+        if brief.plan.temperature > 0:
+            children = rng.spawn(count - 1)
+            rows = [first, *(Filling(Answer(brief, last_token, child)) for child in children)]
+            for row in rows:
+                row.advance(out)
         else:
-            answer.draft_copy(copy[:FREE])
+            choices = first.answer.first_choices(out, count)[1:] if count > 1 else []
+            rows = [first]
+            first.advance(out)
+            for token, probability in choices:
+                if probability >= ALTERNATIVE_ABOVE:
+                    row = Filling(Answer(brief, last_token, rng))
+                    row.begin_with([token], [probability])
+                    rows.append(row)
+        self.show(first.answer)
+        return rows
+
+    def step(self, rows: list[Filling], logits: bool = False) -> list[CanvasOutput]:
+        """One denoise step for all ``rows``."""
+        if self.cancelled():
+            raise Cancelled
+        self.passes += 1
+        logits = logits or any(row.wants_logits() for row in rows)
+        if len(rows) == 1:
+            return [self.sequence.denoise(rows[0].window(), logits=logits)]
+        windows = np.stack([row.window() for row in rows])  # [K, B]
+        packed = self.sequence.denoise_packed(windows, logits=logits)
+        return [_row(packed, index) for index in range(len(rows))]
+
+    def commit(self, row: Filling) -> None:
+        """Append a closed canvas to the cache and open the next; a finished answer needs none."""
+        if row.answer.finish is not None:
+            return
+        if self.cancelled():
+            raise Cancelled
+        tokens = [row.answer.last_token, *row.answer.prefix()]
+        self.sequence.prefill(np.asarray(tokens[:-1], dtype=np.int64))
+        self.prefilled += len(tokens) - 1
+        row.settle(len(tokens) - 1)
+
+    # -- the judge ------------------------------------------------------------------------------
+
+    def judge(self, judging: Judging) -> None:
+        """Have the causal pass judge draft after draft until the answer is finished."""
+        while judging.answer.finish is None:
+            self.judge_draft(judging)
+
+    def judge_draft(self, judging: Judging) -> None:
+        """One pass of the judge.
+
+        1. Draft: a copy, or what a canvas guesses in a pass of its own where that may pay.
+        2. Run the last token and the draft causally.
+        3. Keep what the pass stands by and its own next token, in the cache too.
+        """
+        answer = judging.answer
+        judging.drafts = self._drafts(judging)  # 1
         base = len(self.sequence.tokens)
-        tokens = [answer.last_token, *answer.prefix()]
-        kept = answer.review(self.verify(tokens, answer.wants_causal_logits()))
-        self.sequence.truncate(base + kept)
-        answer.settle(kept)
+        row = lay_out(answer.last_token, judging.drafts)
+        kept = judging.review(self.verify(row.tokens, judging.wants_logits()))  # 2
+        self.tally.note(judging.drafts, judging.right)
+        self.sequence.truncate(base + kept)  # 3
+        judging.settle(kept)
         self.show(answer)
 
-    def verify(self, tokens: list[int], logits: bool) -> CausalOutput:
+    def _drafts(self, judging: Judging) -> Drafts:
+        drafts = judging.copy()
+        canvas = judging.canvas() if len(drafts) <= FREE else None
+        if canvas is None:
+            return drafts
+        (out,) = self.step([canvas])
+        drafts = judging.guesses(canvas, out)
+        self.show(judging.answer)
+        return drafts
+
+    def verify(self, tokens: Seq[int] | IntArray, logits: bool) -> CausalOutput:
         if self.cancelled():
             raise Cancelled
         self.passes += 1
         self.prefilled += len(tokens)
         return self.sequence.verify(np.asarray(tokens, dtype=np.int64), logits=logits)
 
-    def write_rows(
+    def judge_rows(
         self, brief: Brief, last_token: int, rng: np.random.Generator, count: int
     ) -> list[Answer]:
         """``count`` judged answers at most, one after another, out of one first causal pass."""
-        first = Answer(brief, last_token, rng)
-        out = self.verify([last_token], logits=count > 1 or first.wants_causal_logits())
+        first = Judging(Answer(brief, last_token, rng))
+        out = self.verify([last_token], logits=count > 1 or first.wants_logits())
         after = len(self.sequence.tokens)
-        choices = first.first_choices(out, count)[1:] if count > 1 else []
+        choices = first.answer.first_choices(out, count)[1:] if count > 1 else []
         first.settle(first.review(out))
-        self.finish(first)
-        rows, self.on_step = [first], None
+        self.judge(first)
+        self.on_step = None
+        rows = [first]
         if brief.plan.temperature > 0:
-            children = rng.spawn(count - 1)
-            alternatives = [Answer(brief, last_token, child) for child in children]
-            for row in alternatives:
-                row.review(out)
+            for child in rng.spawn(count - 1):
+                row = Judging(Answer(brief, last_token, child))
+                row.settle(row.review(out))
+                rows.append(row)
         else:
-            likely = [choice for choice in choices if choice[1] >= ALTERNATIVE_ABOVE]
-            alternatives = [Answer(brief, last_token, rng) for _ in likely]
-            for row, (token, probability) in zip(alternatives, likely, strict=True):
-                row.begin_with([token], [probability])
-        for row in alternatives:
+            for token, probability in choices:
+                if probability >= ALTERNATIVE_ABOVE:
+                    row = Judging(Answer(brief, last_token, rng))
+                    row.answer.open_with([token], [probability], steps=1)
+                    rows.append(row)
+        for row in rows[1:]:
             self.sequence.truncate(after)
-            row.settle(1)
-            self.finish(row)
-        return [*rows, *alternatives]
+            self.judge(row)
+        return [row.answer for row in rows]
+
+    # -- the cache ------------------------------------------------------------------------------
 
     def hold(self, base: int, tokens: list[int]) -> None:
         """Have the sequence hold ``tokens`` behind its first ``base``, computing no more than
@@ -237,54 +307,9 @@ class Run:
             self.sequence.prefill(np.asarray(tokens[common:], dtype=np.int64))
             self.prefilled += len(tokens) - common
 
-    def step(self, rows: list[Answer], logits: bool = False) -> list[CanvasOutput]:
-        """One denoise step for all ``rows``."""
-        if self.cancelled():
-            raise Cancelled
-        self.passes += 1
-        logits = logits or any(row.wants_logits() for row in rows)
-        if len(rows) == 1:
-            return [self.sequence.denoise(rows[0].window(), logits=logits)]
-        windows = np.stack([row.window() for row in rows])  # [K, B]
-        packed = self.sequence.denoise_packed(windows, logits=logits)
-        return [_row(packed, index) for index in range(len(rows))]
-
     def show(self, answer: Answer) -> None:
         if self.on_step is not None:
             self.on_step(answer.state())
-
-    def commit(self, answer: Answer) -> None:
-        """Append a closed canvas to the cache and open the next; a finished answer needs none."""
-        if answer.finish is not None:
-            return
-        if self.cancelled():
-            raise Cancelled
-        tokens = [answer.last_token, *answer.prefix()]
-        self.sequence.prefill(np.asarray(tokens[:-1], dtype=np.int64))
-        self.prefilled += len(tokens) - 1
-        answer.settle(len(tokens) - 1)
-
-    def open_rows(
-        self, brief: Brief, last_token: int, rng: np.random.Generator, count: int
-    ) -> list[Answer]:
-        """``count`` answers at most, each after its first step, out of one shared pass."""
-        first = Answer(brief, last_token, rng)
-        (out,) = self.step([first], logits=count > 1)
-        if brief.plan.temperature > 0:
-            rows = [first, *(Answer(brief, last_token, child) for child in rng.spawn(count - 1))]
-            for row in rows:
-                row.advance(out)
-        else:
-            choices = first.first_choices(out, count)[1:] if count > 1 else []
-            rows = [first]
-            first.advance(out)
-            for token, probability in choices:
-                if probability >= ALTERNATIVE_ABOVE:
-                    row = Answer(brief, last_token, rng)
-                    row.begin_with([token], [probability])
-                    rows.append(row)
-        self.show(first)
-        return rows
 
 
 def _row(packed: CanvasOutput, index: int) -> CanvasOutput:

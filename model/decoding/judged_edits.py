@@ -22,6 +22,7 @@ import numpy as np
 
 from ..records import LEAST_LOG, CanvasState, Source, StepCallback
 from ..runtime.backend import CausalOutput, Sequence
+from .answer import Answer
 from .candidates import (
     DRAFT_TOKENS,
     FAR_FETCHED,
@@ -38,8 +39,8 @@ from .candidates import (
     text_of,
     usable,
 )
-from .canvas import Answer
 from .denoise import Denoised, Run
+from .judging import Judging
 from .plan import Brief, Draft
 from .probabilities import confidence
 from .ranges import Opening
@@ -206,13 +207,14 @@ class _Editor:
         answer.open_with(tokens, [math.exp(log) for log in logs], steps=1)
         if answer.finish is None:
             self._run.hold(self._base, [self._last_token, *tokens[:-1]])
+        judging = Judging(answer)
         on_step, self._run.on_step = self._run.on_step, self._run.on_step if first else None
         try:
             self._run.show(answer)
             while answer.finish is None:
                 if (self._drafts or not first) and self._is_hopeless(answer):
                     return
-                self._run.draft_and_review(answer)
+                self._run.judge_draft(judging)
         finally:
             self._run.on_step = on_step
         draft = priced(answer.draft(), opening, self._tree)
@@ -234,4 +236,5 @@ class _Editor:
         return answer.total < good_enough(self._drafts, self._effort.wanted)
 
     def _denoised(self, drafts: Seq[Draft]) -> Denoised:
-        return Denoised(tuple(drafts), self._run.passes, self._run.prefilled)
+        counts = self._run.tally.counts()
+        return Denoised(tuple(drafts), self._run.passes, self._run.prefilled, counts)

@@ -1,4 +1,4 @@
-"""How boldly to denoise, where to end, and what comes out: the records of ``canvas.py``.
+"""How boldly to denoise, where to end, and what comes out: the records of decoding.
 
 Knows nothing of how a plan is carried out.
 """
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from ..config import ModelConfig
 from ..records import Confidence, Finish, Source
 from ..runtime.backend import IntArray
+from .copies import Odds
+from .prices import PassPrices
 
 
 class Constraint(Protocol):
@@ -38,6 +40,7 @@ class Plan:
     drafts: bool = True  # False, where the causal pass judges: canvases draft nothing
     draft_after: int | None = None  # tokens before the first canvas; None: as the weights have it
     copies: bool = True  # False, there: nothing is copied from Brief.source
+    priced: bool = True  # False, there: drafts are judged whatever Brief.prices says of passes
     draft_above: float = 0.3  # a guess this sure is worth judging, where the causal pass does
     accept_above: float = 1.0  # causal probability a guess needs, as a share of the likeliest's
     line_above: float = 0.3  # an infill's further lines end before the first less likely than this
@@ -69,6 +72,8 @@ class Brief:
     constraint: Constraint | None = None
     source: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # [n] tokens that
     # answers often repeat, the prompt's last; drafts are copied from them
+    prices: PassPrices | None = None  # of causal passes; None: unknown, drafts only pace themselves
+    odds: Odds = field(default_factory=Odds)  # how often drafts were right; learns while it writes
 
     @property
     def judged(self) -> bool:

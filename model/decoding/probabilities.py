@@ -1,4 +1,5 @@
-"""Small sums over probabilities and bytes that ``canvas.py`` needs: sampling, confidence, text."""
+"""Small sums over probabilities and bytes that answers need: sampling, confidence, text and
+where it is cut."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from collections.abc import Sequence as Seq
 import numpy as np
 from numpy.typing import NDArray
 
-from ..records import LEAST_LOG, Confidence
-from .plan import Plan
+from ..records import LEAST_LOG, Confidence, Finish
+from .plan import Limits, Plan
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,6 +108,33 @@ def sure_part(
             return broken
         text += data
     return None
+
+
+def cut_of(
+    written: bytes, skip: int, limits: Limits, sure: int | None
+) -> tuple[int | None, Finish | None]:
+    """Where a stop string, the line limit or the first unlikely line cuts ``written``, in bytes,
+    and which of them; None: nothing does.
+
+    Args:
+        skip: bytes that are not the model's. sure: what :func:`sure_part` says of ``written``.
+    """
+    cuts: list[tuple[int, Finish]] = []
+    if sure is not None:
+        cuts.append((sure + limits.whole_lines, "unsure"))
+    for stop in limits.stop:
+        found = written.find(stop.encode("utf-8", "replace"), skip)
+        if stop and found >= 0:
+            cuts.append((found, "stop"))
+    if limits.max_lines is not None:
+        newline = skip - 1
+        for _ in range(limits.max_lines):
+            newline = written.find(b"\n", newline + 1)
+            if newline < 0:
+                break
+        else:
+            cuts.append((newline + limits.whole_lines, "length"))
+    return min(cuts, default=(None, None), key=lambda cut: cut[0])
 
 
 #: The same tokens so often in a row, and so many of them: the model has lost its way and would go

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..config import ModelConfig
 from ..decoding.candidates import Effort, Field, Proposal, effort_for
 from ..decoding.canvas_edits import write_canvas_edits
+from ..decoding.copies import Odds
 from ..decoding.denoise import (
     Brief,
     Cancelled,
@@ -28,6 +29,7 @@ from ..decoding.denoise import (
     plan_for,
 )
 from ..decoding.judged_edits import write_edits
+from ..decoding.prices import PassPrices
 from ..edits.repeats import find_repeats
 from ..prompt.render import InvalidAnswer, Prompt, ValidRange, is_above_a_line, read_answer, render
 from ..prompt.tokens import Tokenizer
@@ -50,6 +52,8 @@ class Model:
     context_tokens: int  # the budget of requests that name none
     notice: str = ""  # for people, said once: why it runs where it runs
     version: str = ""  # of the weights
+    prices: PassPrices | None = None  # of causal passes on this machine; None: not measured
+    odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
 
     @property
     def label(self) -> str:
@@ -97,6 +101,7 @@ def answer(
         denoise_ms=(end - prefilled) * 1e3,
         total_ms=queue_ms + (clock() - begin) * 1e3,
         cut=prompt.cut,
+        drafts=written.drafted,
     )
     id_ = f"cmpl-{secrets.token_hex(12)}"
     return Prediction(id_, model.label, candidates, reason, stats, model.version)
@@ -147,6 +152,8 @@ def _write(
         ),
         constraint=prompt.constraint,
         source=_source(model, prompt, request),
+        prices=model.prices,
+        odds=model.odds,
     )
     last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
     if _looks_around(request, brief.plan):

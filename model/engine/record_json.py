@@ -19,6 +19,8 @@ from ..records import (
     Candidate,
     CanvasState,
     Confidence,
+    DraftCount,
+    DraftSource,
     EditRequest,
     Finish,
     ModelStatus,
@@ -373,11 +375,25 @@ def _read_stats(data: object, where: str) -> Stats:
     for field in dataclasses.fields(Stats):
         if field.name == "cut":
             values["cut"] = fields.text("cut", "")
+        elif field.name == "drafts":
+            values["drafts"] = fields.array("drafts", _read_draft_count)
         elif field.name.endswith("_ms"):
             values[field.name] = fields.number(field.name, 0, default=0.0)
         else:
             values[field.name] = fields.integer(field.name, 0, default=0)
     return Stats(**values)
+
+
+def _read_draft_count(data: object, where: str) -> DraftCount:
+    fields = Fields(data, where)
+
+    def count(value: object, name: str) -> int:
+        return cast(int, Fields({name: value}).integer(name, 0))
+
+    return DraftCount(
+        fields.one_of("source", get_args(DraftSource)),
+        *(fields.array(key, count) for key in ("drafted", "reached", "right")),
+    )
 
 
 def state_to_json(state: CanvasState) -> Json:

@@ -107,13 +107,25 @@ def _write(json_file: Path | None, content: dict[str, Any]) -> None:
 
 def tables(report: Report) -> Iterator[Table]:
     """The report for people: p50 / p95 in milliseconds."""
+    from redraft.evals.figures.drafts import told
+
     about = (
         f"{report.model} on {report.provider}, {report.threads} threads, quality {report.quality}, "
         f"auto context {report.auto_context}"
     )
     latency = _table(
         f"{about}\nsingle-line infills, ms p50 / p95",
-        ("context", "cache", "total", "prefill", "denoise", "recomputed", "steps", "tokens/step"),
+        (
+            "context",
+            "cache",
+            "total",
+            "prefill",
+            "denoise",
+            "recomputed",
+            "steps",
+            "tokens/step",
+            "drafts right",
+        ),
     )
     for cell in report.cells:
         latency.add_row(
@@ -123,6 +135,7 @@ def tables(report: Report) -> Iterator[Table]:
             f"{cell.recomputed:.0f} of {cell.prompt_tokens:.0f}",
             _spread(cell.steps),
             f"{cell.tokens_per_step:.2f}",
+            told(cell.drafts),
         )
     yield latency
     typing = _table(
@@ -141,8 +154,8 @@ def tables(report: Report) -> Iterator[Table]:
     yield _editing(report)
     rest = _table("the rest", ("what", "figure"))
     for name, spread in report.editor.items():
-        told = f"{spread.p50:.2f} / {spread.p99:.2f} ms"
-        rest.add_row(f"language server per keystroke in 10,000 lines, {name}, p50 / p99", told)
+        figure = f"{spread.p50:.2f} / {spread.p99:.2f} ms"
+        rest.add_row(f"language server per keystroke in 10,000 lines, {name}, p50 / p99", figure)
     for name, megabytes in report.memory_mb.items():
         rest.add_row(f"memory, {name}", f"{megabytes:.0f} MB")
     for name, share in report.load.items():

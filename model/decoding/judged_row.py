@@ -1,0 +1,53 @@
+"""How the row of a judged pass is laid out: its tokens, their positions, and who sees whom.
+
+The one place that decides it; whatever runs the pass only carries it out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..runtime.backend import IntArray
+from .copies import Drafts
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRow:
+    """n positions behind the cache; all of them see the whole cache."""
+
+    tokens: IntArray  # [n]
+    positions: IntArray  # [n] 0 is the first that is not cached
+    sees: NDArray[np.bool_]  # [n, n] whether a position attends to another of the row
+    judging: int  # the first so many say which token follows them, and may stay in the cache
+
+
+def lay_out(last_token: int, drafts: Drafts, mask_token: int = 0, group: int = 0) -> JudgedRow:
+    """The last token known to be right and the drafts; and ``group`` masks behind each of them.
+
+    The tokens are read causally: what is said behind the i-th is judged against the draft that
+    follows it. The masks of a token continue its position, see all tokens up to it and each other
+    in both directions, so they guess on as if the drafts behind it were not there. No token sees a
+    mask: with and without them the judge says the same.
+
+    ::
+
+        tokens   t0     d1     …  dk      masks   M M    M M    …  M M
+        position 0      1      …  k               1 2    2 3    …  k+1 k+2
+    """
+    judged = np.asarray([last_token, *(each.token for each in drafts)], dtype=np.int64)
+    count = len(judged)
+    owner = np.repeat(np.arange(count), group)  # of each mask: the token it stands behind
+    place = np.concatenate([np.arange(count), owner])  # [n] a token stands behind itself
+    is_mask = np.arange(len(place)) >= count
+    sees = (place[None, :] <= place[:, None]) & ~is_mask[None, :]
+    sees |= (place[None, :] == place[:, None]) & is_mask[:, None] & is_mask[None, :]
+    within = np.tile(np.arange(1, group + 1), count)
+    return JudgedRow(
+        tokens=np.concatenate([judged, np.full(len(owner), mask_token, np.int64)]),
+        positions=np.concatenate([np.arange(count), owner + within]),
+        sees=sees,
+        judging=count,
+    )

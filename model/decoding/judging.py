@@ -1,0 +1,131 @@
+"""Answers that the causal pass judges: what is drafted for it, and what it makes of a draft.
+
+One causal pass over a draft keeps what it stands by, corrects the first token it does not and adds
+one of its own, as in TiDAR (2511.08923) and speculative decoding (2211.17192). The answer is what
+the causal pass alone would have written, in fewer passes. Pure; ``denoise.py`` runs the passes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..runtime.backend import CanvasOutput, CausalOutput
+from .answer import Answer, Guess
+from .copies import CANVAS_PAUSE, CANVAS_WORTH, FREE, Drafts, Pace, continuation
+from .filling import Filling
+from .prices import PassPrices, worth, worth_a_canvas
+
+
+class Judging:
+    """Drafts behind what is settled of an answer, one after the other, and their judge."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.drafts: Drafts = ()  # for the next causal pass to judge
+        self.right = 0  # how many of them were right when they were reviewed
+        brief = answer.brief
+        self._prices = brief.prices if brief.plan.priced else None
+        asked, usual = brief.plan.draft_after, brief.config.draft_after
+        self._canvas_pace = Pace(
+            CANVAS_WORTH
+            if self._prices is None
+            else worth_a_canvas(brief.config.canvas_width, FREE, self._prices),
+            CANVAS_PAUSE,
+            usual if asked is None else asked,
+        )
+        self._copy_pace = Pace()
+        self._guessed = False  # the drafts are a canvas's
+
+    # -- drafting -------------------------------------------------------------------------------
+
+    def copy(self) -> Drafts:
+        """What followed the same tokens elsewhere in the prompt, as far as it is worth judging."""
+        answer, brief = self.answer, self.answer.brief
+        if not brief.plan.copies or answer.guarded:
+            return ()
+        whole = np.concatenate([brief.source, np.asarray(answer.settled, np.int64)])
+        found = brief.odds.of_copy(continuation(whole, whole, brief.config.special_tokens))
+        found = found[: answer.room()]
+        if self._prices is not None:
+            return self._worth(found, self._prices)
+        return found if self._copy_pace.due else found[:FREE]
+
+    def canvas(self) -> Filling | None:
+        """A canvas to draft on, where its pass is likely to save causal ones: after canvases that
+        did not, ever more tokens are written without."""
+        if self.answer.brief.plan.drafts and self._canvas_pace.due:
+            return Filling(self.answer)
+        return None
+
+    def guesses(self, canvas: Filling, out: CanvasOutput) -> Drafts:
+        """What one pass over ``canvas`` guesses, as far as it is worth judging."""
+        canvas.draft(out)
+        self._guessed = True
+        tokens = self.answer.prefix()
+        found = self.answer.brief.odds.of_canvas(tokens, self.answer.p[: len(tokens)])
+        if self._prices is None or self.answer.brief.plan.accept_above < 1:
+            return found  # where guesses decide what is written, prices must not
+        return self._worth(found, self._prices)
+
+    def _worth(self, drafts: Drafts, prices: PassPrices) -> Drafts:
+        return drafts[: worth([each.chance for each in drafts], prices)]
+
+    # -- judging --------------------------------------------------------------------------------
+
+    def wants_logits(self) -> bool:
+        """Whether :meth:`review` needs whole distributions."""
+        answer = self.answer
+        return answer.brief.plan.temperature > 0 or answer.guarded or answer.too_short(0)
+
+    def review(self, out: CausalOutput) -> int:
+        """Keep the drafted tokens that the causal pass over the last token and the draft stands
+        by, and write its own token where it first disagrees, or behind the last.
+
+        Returns:
+            How many tokens of the canvas are right now; at least one.
+        """
+        answer = self.answer
+        answer.steps += 1
+        answer.mask_again()
+        kept = 0
+        for position in range(min(len(self.drafts) + 1, answer.room())):
+            wanted = self.drafts[position].token if position < len(self.drafts) else None
+            chosen = self._choice(position, wanted, out)
+            answer.put(position, chosen.token, chosen.probability)
+            if chosen.token != wanted:
+                answer.repaired += wanted is not None
+                break
+            kept += 1
+            if wanted == answer.brief.config.end_token:
+                break
+        self.right = kept
+        self._learn()
+        return len(answer.prefix())
+
+    def settle(self, count: int) -> None:
+        """Keep the first ``count`` tokens that were reviewed for good, or as far as the answer
+        goes."""
+        self.answer.settle_each(count)
+        self.drafts, self._guessed = (), False
+
+    def _learn(self) -> None:
+        copied = len(self.drafts) > FREE and not self._guessed
+        for used, pace in ((self._guessed, self._canvas_pace), (copied, self._copy_pace)):
+            pace.note(self.right) if used else pace.rest(self.right + 1)
+        self.answer.brief.odds.note(self.drafts, self.right)
+
+    def _choice(self, position: int, wanted: int | None, out: CausalOutput) -> Guess:
+        """The causal pass's token at ``position``: its likeliest, or ``wanted`` where a canvas
+        guessed that and it is nearly as likely, or a sample."""
+        answer, plan = self.answer, self.answer.brief.plan
+        allowed = answer.allowed_now()
+        if allowed is not None or plan.temperature > 0:
+            return answer.draw_allowed(position, allowed, out)
+        best = answer.guess(position, out)
+        if wanted is None or wanted == best.token or not self._guessed:
+            return best  # a copy is nobody's opinion
+        probability = math.exp(float(out.log_probability[position]))
+        near = probability >= plan.accept_above * best.probability
+        return Guess(wanted, probability) if near else best

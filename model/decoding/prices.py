@@ -1,0 +1,82 @@
+"""What a pass costs by its width, and how many drafts are worth judging in one.
+
+Pure; knows nothing of where prices are measured or drafts come from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class PassPrices:
+    """Milliseconds of one causal pass with these weights on this machine, by its positions."""
+
+    positions: tuple[int, ...]  # widths that were measured, ascending
+    ms: tuple[float, ...]  # of a pass so wide; nowhere falling
+
+    @classmethod
+    def measured(cls, table: Mapping[int, float]) -> PassPrices:
+        """Prices of a probe, ``{positions: ms}``; one position must be among them.
+
+        A wider pass is never cheaper: where the clock says so, by noise or because a single
+        position is run as two, all that contradict each other cost their mean (the least squares
+        fit that does not fall, found by pooling adjacent violators).
+        """
+        widths = sorted(table)
+        assert widths and widths[0] == 1 and min(table.values()) > 0, table
+        pools: list[tuple[float, int]] = []  # mean ms, widths that share it
+        for width in widths:
+            mean, count = table[width], 1
+            while pools and pools[-1][0] >= mean:
+                before, shared = pools.pop()
+                mean = (before * shared + mean * count) / (shared + count)
+                count += shared
+            pools.append((mean, count))
+        return cls(tuple(widths), tuple(mean for mean, count in pools for _ in range(count)))
+
+    def of(self, positions: int) -> float:
+        """Milliseconds of a pass over ``positions``: between two measured widths on the line
+        between their prices, beyond the last as steep as from the first to the last."""
+        if positions <= self.positions[-1]:
+            return float(np.interp(positions, self.positions, self.ms))
+        rise = (self.ms[-1] - self.ms[0]) / max(self.positions[-1] - self.positions[0], 1)
+        return self.ms[-1] + rise * (positions - self.positions[-1])
+
+
+def worth(chances: Sequence[float], prices: PassPrices) -> int:
+    """How many drafts, from the first on, to have judged in one pass.
+
+    Draft j is right with chance a_j where those before it are, so it is reached and right with
+    r_j = a_1 a_2 … a_j. Each right draft is a token that no later pass has to write: it saves what
+    a pass over one position costs, P(1). Beside the last token, k drafts make a pass of 1 + k
+    positions, P(1 + k) - P(1) dearer than one without. What k drafts bring is
+
+        G(k) = P(1) (r_1 + … + r_k) - (P(1 + k) - P(1))
+
+    and the k-th alone is worth its position where r_k P(1) > P(1 + k) - P(k). Steps of P may fall
+    again behind a dear one, so the k of the largest G is taken, the smallest of several.
+
+    Args:
+        chances: a_1, a_2, …, 0 … 1 each.
+    """
+    alone = prices.of(1)
+    best, best_gain, reached, saved = 0, 0.0, 1.0, 0.0
+    for count, chance in enumerate(chances, 1):
+        reached *= chance
+        saved += reached * alone
+        gain = saved - (prices.of(1 + count) - alone)
+        if gain > best_gain:
+            best, best_gain = count, gain
+    return best
+
+
+def worth_a_canvas(width: int, drafts: int, prices: PassPrices) -> int:
+    """Tokens that a canvas of ``width`` positions must bring to pay for its own pass and for the
+    ``drafts`` more positions of the judge's."""
+    alone = prices.of(1)
+    return math.ceil((prices.of(width) + prices.of(1 + drafts) - alone) / alone)

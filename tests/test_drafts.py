@@ -1,0 +1,324 @@
+"""Drafts that the causal pass judges: how many pay, what is learnt of them, what is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fake_backend import (
+    END,
+    MASK,
+    SPECIAL,
+    VOCAB,
+    FakeBackend,
+    Noise,
+    fake_tokenizer,
+    ids,
+    small_config,
+)
+from numpy.typing import NDArray
+from redraft.evals.figures.drafts import columns, fields_of, together, told
+from redraft.model.decoding.answer import Answer
+from redraft.model.decoding.copies import MEMORY, Copy, Odds, Tally, continuation
+from redraft.model.decoding.denoise import AUTOREGRESSIVE, Brief, Limits, Plan, denoise
+from redraft.model.decoding.judged_row import lay_out
+from redraft.model.decoding.judging import Judging
+from redraft.model.decoding.prices import PassPrices, worth, worth_a_canvas
+from redraft.model.engine.answer import Model, answer
+from redraft.model.engine.record_json import parse_json, prediction_from_json, prediction_to_json
+from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
+from redraft.model.runtime.backend import CanvasOutput
+from redraft.model.runtime.prefix_cache import PrefixCache
+
+#: Measured on two quiet Zen 4 cores with 936 tokens cached: 0.5B in int8.
+INT8 = PassPrices.measured({1: 19.0, 2: 18.3, 4: 23.0, 9: 31.0, 16: 41.3})
+#: The same passes' products in 4-bit blocks, and a device on which width costs nothing.
+BLOCKS = PassPrices.measured({1: 11.0, 2: 10.3, 4: 14.9, 9: 26.5, 16: 42.2})
+WIDE = PassPrices.measured({1: 5.0, 16: 5.0})
+
+
+# --- prices -------------------------------------------------------------------------------------
+
+
+def test_a_wider_pass_is_never_cheaper_than_a_narrower_one() -> None:
+    assert INT8.of(1) == INT8.of(2) == pytest.approx(18.65)
+    noisy = PassPrices.measured({1: 10.0, 2: 14.0, 4: 12.0, 8: 10.0, 16: 20.0})
+    assert noisy.ms == (10.0, 12.0, 12.0, 12.0, 20.0)
+
+
+def test_prices_lie_on_the_line_between_two_widths_and_go_on_beyond_the_last() -> None:
+    assert INT8.of(3) == pytest.approx((18.65 + 23.0) / 2)
+    assert INT8.of(4) == 23.0
+    assert INT8.of(31) == pytest.approx(41.3 + 15 * (41.3 - 18.65) / 15)
+
+
+@pytest.mark.parametrize(
+    ("prices", "chances", "count"),
+    [
+        (INT8, [], 0),
+        (INT8, [0.05], 1),  # two positions cost what one costs
+        (INT8, [0.6, 0.05], 1),  # 0.03 of 18.65 ms against 2.2
+        (INT8, [0.6, 0.5], 2),  # 0.30 of 18.65 ms, 5.6, against 2.2
+        (INT8, [0.6, 0.5, 0.4, 0.4], 3),  # 2.24 ms against 2.18; then 0.9 against 1.6
+        (INT8, [0.5, 0.4, 0.35], 2),  # 0.07 of 18.65 ms, 1.3, against 2.2
+        (INT8, [0.9] * 12, 12),  # 0.28 of 18.65 ms, 5.3, against 1.5
+        (BLOCKS, [0.6, 0.5, 0.4], 2),  # 0.12 of 10.65 ms, 1.3, against 2.1
+        (BLOCKS, [0.6, 0.3, 0.3], 1),  # 0.18 of 10.65 ms, 1.9, against 2.1
+        (WIDE, [0.5, 0.1, 0.01], 3),
+    ],
+)
+def test_drafts_are_judged_while_they_save_more_than_they_cost(
+    prices: PassPrices, chances: list[float], count: int
+) -> None:
+    assert worth(chances, prices) == count
+
+
+def test_a_dear_position_is_crossed_where_cheap_ones_behind_it_pay() -> None:
+    """4 ms for the second draft, nothing for those behind it."""
+    steps = PassPrices.measured({1: 10.0, 2: 10.0, 3: 14.0, 8: 14.0})
+    assert worth([0.6, 0.6], steps) == 1
+    assert worth([0.6, 0.6, 0.6], steps) == 3
+
+
+def test_a_canvas_must_bring_what_its_pass_and_the_judges_positions_cost() -> None:
+    assert worth_a_canvas(16, 3, INT8) == 3  # (41.3 + 4.35) / 18.65
+    assert worth_a_canvas(16, 3, WIDE) == 1
+
+
+# --- what is learnt -----------------------------------------------------------------------------
+
+
+def test_a_copy_knows_how_many_tokens_were_alike() -> None:
+    source = np.asarray(ids("1 total = 5; x = 7"))
+    assert continuation(source, np.asarray(ids("a total =")), SPECIAL).alike == 8
+    assert continuation(source, np.asarray(ids("yx =")), SPECIAL) == Copy(tuple(ids(" 7")), 3)
+
+
+def test_what_follows_a_right_copy_has_one_more_token_alike() -> None:
+    drafts = Odds().of_copy(Copy(tuple(ids("abc")), 2))
+    assert [each.evidence for each in drafts] == [2, 3, 4]
+    chances = [each.chance for each in drafts]
+    assert chances == sorted(chances)
+
+
+def test_copies_that_fail_lose_their_chance_and_those_unreached_keep_it() -> None:
+    odds = Odds()
+    drafts = odds.of_copy(Copy(tuple(ids("abc")), 1))
+    for _ in range(40):
+        odds.note(drafts, right=0)
+    after = odds.of_copy(Copy(tuple(ids("abc")), 1))
+    assert after[0].chance < 0.1 < drafts[0].chance
+    assert after[1:] == drafts[1:]
+
+
+def test_what_was_learnt_is_forgotten_again() -> None:
+    odds = Odds()
+    drafts = odds.of_copy(Copy(tuple(ids("a")), 1))
+    for right in (*[0] * 1_000, *[1] * int(2 * MEMORY)):
+        odds.note(drafts, right)
+    assert odds.chance("copy", 1) > 0.7
+
+
+def test_a_canvas_that_says_how_sure_it_is_is_believed_until_it_is_known_better() -> None:
+    odds = Odds()
+    sure, unsure = odds.of_canvas(ids("ab"), [0.95, 0.35])
+    assert (sure.chance, unsure.chance) == (0.95, 0.35)
+    odds.note((sure, unsure), right=0)
+    assert odds.chance("canvas", 9) < 0.95
+    assert odds.chance("canvas", 3) == 0.35
+
+
+# --- judged answers -----------------------------------------------------------------------------
+
+PROMPT = ids("def f(x):\n    ")
+
+
+class Habits:
+    """A causal pass whose next token hangs on the last two: it comes round to the same phrases."""
+
+    def __init__(self, seed: int) -> None:
+        self.noise = Noise(seed, scale=2.0)
+
+    def __call__(self, context: list[int]) -> NDArray[np.float32]:
+        logits = self.noise(context[-2:], [0])[0]
+        logits[ids("abcdef")] += 9.0
+        logits[END] -= 4.0
+        return logits
+
+
+def written(
+    seed: int,
+    plan: Plan,
+    prices: PassPrices | None = None,
+    odds: Odds | None = None,
+    temperature: float = 0.0,
+) -> tuple[tuple[int, ...], list[str], tuple[DraftCount, ...]]:
+    """Tokens, passes and counts of one answer of 60 tokens at most."""
+    config = small_config(8, verifier="ar")
+    sequence = FakeBackend(Noise(seed), config, Habits(seed)).new_sequence(300)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence.log.clear()
+    source = np.asarray([*ids("abcabdafbecfdea" * 3), *PROMPT], dtype=np.int64)
+    plan = replace(plan, temperature=temperature)
+    brief = Brief(
+        config, VOCAB, plan, Limits(60), source=source, prices=prices, odds=odds or Odds()
+    )
+    result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(seed))
+    return result.drafts[0].token_ids, sequence.log, result.drafted
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("prices", [None, INT8, WIDE])
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_drafts_change_no_token_of_an_answer(
+    seed: int, prices: PassPrices | None, temperature: float
+) -> None:
+    alone, passes, counts = written(seed, AUTOREGRESSIVE, prices, temperature=temperature)
+    assert counts == () and len(passes) == len(alone)
+    drafted, log, counts = written(
+        seed, Plan(threshold=0.9, draft_above=0.0), prices, temperature=temperature
+    )
+    assert drafted == alone
+    assert {each.source for each in counts} == {"copy", "canvas"} or prices is not None
+    assert len([entry for entry in log if entry != "denoise"]) <= len(passes)
+
+
+def test_a_pass_is_no_wider_than_it_pays() -> None:
+    """Copies that never are right: as cheap as none before long, and worth a position at most."""
+    plan = Plan(threshold=0.9, drafts=False)
+    steep = PassPrices.measured({1: 10.0, 2: 15.0, 16: 100.0})
+    odds = Odds()
+    widths = [written(seed, plan, steep, odds)[1] for seed in range(8)]
+    free = [written(seed, plan)[1] for seed in range(8)]
+    assert widest(widths[-1]) < widest(free[-1])
+    assert positions(widths) < 0.8 * positions(free)
+
+
+def widest(log: list[str]) -> int:
+    return max(int(entry.split()[1]) for entry in log)
+
+
+def positions(logs: list[list[str]]) -> int:
+    return sum(int(entry.split()[1]) for log in logs for entry in log)
+
+
+def test_prices_are_ignored_where_the_plan_says_so() -> None:
+    plan = Plan(threshold=0.9, drafts=False)
+    dear = PassPrices.measured({1: 1.0, 2: 100.0})
+    assert written(3, replace(plan, priced=False), dear) == written(3, plan)
+    assert widest(written(3, plan, dear)[1]) == 1
+
+
+def test_where_guesses_decide_what_is_written_prices_do_not_cut_them() -> None:
+    config = small_config(8, verifier="ar")
+    dear = PassPrices.measured({1: 1.0, 2: 100.0})
+    out = CanvasOutput(
+        np.asarray(ids("abcdefgh")), np.full(8, 0.9, np.float32), np.zeros(8, np.float32)
+    )
+    for accept_above, count in ((1.0, 0), (0.3, 8)):
+        plan = Plan(threshold=0.9, accept_above=accept_above)
+        brief = Brief(config, VOCAB, plan, Limits(60), prices=dear)
+        judging = Judging(Answer(brief, PROMPT[-1], np.random.default_rng(0)))
+        canvas = judging.canvas()
+        assert canvas is not None
+        assert len(judging.guesses(canvas, out)) == count
+
+
+# --- what is counted ----------------------------------------------------------------------------
+
+
+def test_drafts_are_counted_by_source_and_place() -> None:
+    tally, odds = Tally(), Odds()
+    copy = odds.of_copy(Copy(tuple(ids("abc")), 2))
+    tally.note(copy, right=1)
+    tally.note(copy[:2], right=2)
+    tally.note(odds.of_canvas(ids("x"), [0.5]), right=0)
+    assert tally.counts() == (
+        DraftCount("canvas", (1,), (1,), (0,)),
+        DraftCount("copy", (2, 2, 1), (2, 2, 0), (2, 1, 0)),
+    )
+
+
+def test_counts_of_several_predictions_are_added_and_told() -> None:
+    one = Stats(drafts=(DraftCount("copy", (4, 2), (4, 1), (2, 1)),))
+    other = Stats(drafts=(DraftCount("copy", (1,), (1,), (1,)),))
+    counts = together([one, other])
+    assert counts == (DraftCount("copy", (5, 2), (5, 1), (3, 1)),)
+    assert told(counts) == "copy 4 of 7: 0.60 1.00"
+    assert told(()) == ""
+
+
+def test_an_eval_tells_passes_saved_and_how_often_drafts_were_right() -> None:
+    stats = Stats(
+        canvas_tokens=12, denoise_steps=9, drafts=(DraftCount("copy", (4, 2), (4, 2), (2, 1)),)
+    )
+    episodes = [
+        {"id": "a", "group": "a", "tokens": 12, **fields_of(stats)},
+        {"id": "b", "group": "b", "tokens": 12, **fields_of(Stats(canvas_tokens=12))},
+    ]
+    found = {each.name: each.figure(episodes).value for each in columns(episodes)}
+    assert found == {
+        "passes saved": 15 / 24,
+        "copy drafts right": 0.5,
+        "… in place 1, of copy": 0.5,
+        "… in place 2, of copy": 0.5,
+    }
+
+
+def test_a_model_knows_prices_learns_from_drafts_and_tells_of_them() -> None:
+    config = small_config(8, verifier="ar")
+    backend = FakeBackend(Noise(1), config, Habits(1))
+    cache = PrefixCache(backend, 1 << 30)
+    model = Model("fake", backend, fake_tokenizer(), cache, 1_024, prices=WIDE)
+    text = "abcabdafbecfdea\n" * 4
+    request = EditRequest("infill", "a.py", text, len(text), max_tokens=30)
+    plan = Plan(threshold=0.9, drafts=False)
+    (counts,) = answer(model, request, lambda: 0.0, plan=plan).stats.drafts
+    assert counts.source == "copy"
+    assert counts.drafted[0] >= counts.reached[0] >= counts.right[0] > 0
+    learnt = [model.odds.chance("copy", alike) for alike in range(1, 13)]
+    assert learnt != [Odds().chance("copy", alike) for alike in range(1, 13)]
+    dear = replace(model, prices=PassPrices.measured({1: 1.0, 2: 100.0}))
+    assert answer(dear, request, lambda: 0.0, plan=plan).stats.drafts == ()
+
+
+def test_drafts_that_were_counted_survive_the_wire() -> None:
+    stats = Stats(drafts=(DraftCount("canvas", (4, 2), (4, 1), (2, 1)),))
+    sent = parse_json(json.dumps(prediction_to_json(Prediction("1", "fake", stats=stats))).encode())
+    assert prediction_from_json(sent).stats == stats
+    del sent["prediction"]["stats"]["drafts"]  # from an engine that does not count them
+    assert prediction_from_json(sent).stats == Stats()
+
+
+# --- the row of a pass --------------------------------------------------------------------------
+
+
+def test_a_row_without_masks_is_causal() -> None:
+    row = lay_out(7, Odds().of_copy(Copy((8, 9), 1)))
+    assert row.tokens.tolist() == [7, 8, 9]
+    assert row.positions.tolist() == [0, 1, 2]
+    assert row.sees.tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    assert row.judging == 3
+
+
+def test_masks_continue_their_token_see_what_is_before_it_and_each_other() -> None:
+    row = lay_out(7, Odds().of_copy(Copy((8,), 1)), MASK, group=2)
+    assert row.tokens.tolist() == [7, 8, MASK, MASK, MASK, MASK]
+    assert row.positions.tolist() == [0, 1, 1, 2, 2, 3]
+    assert row.sees.astype(int).tolist() == [
+        [1, 0, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0, 0],
+        [1, 0, 1, 1, 0, 0],
+        [1, 0, 1, 1, 0, 0],
+        [1, 1, 0, 0, 1, 1],
+        [1, 1, 0, 0, 1, 1],
+    ]
+    assert row.judging == 2
+
+
+@pytest.mark.parametrize("group", [1, 2, 3, 4])
+def test_as_many_drafts_as_masks_make_a_square(group: int) -> None:
+    drafts = Odds().of_copy(Copy(tuple(range(group)), 1))
+    assert len(lay_out(7, drafts, MASK, group).tokens) == (group + 1) ** 2
