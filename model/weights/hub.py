@@ -11,9 +11,11 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, BinaryIO, cast
 
 from ..errors import FetchFailed, SourceSilent
+from ..silence import import_silenced
 from .files import BytesCallback, explaining
 
 PUBLIC_HUB = "https://huggingface.co"
@@ -48,10 +50,7 @@ def is_offline() -> bool:
 
 def cached(source: HubFile) -> Path | None:
     """The file where other programs have fetched it before; None where they have not."""
-    _silence()
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(source.repo, source.file)
+    found = _library().try_to_load_from_cache(source.repo, source.file)
     return Path(found) if isinstance(found, str) and Path(found).is_file() else None
 
 
@@ -69,10 +68,8 @@ def download(source: HubFile, sha256: str, size: int, part: Path, progress: Byte
     if is_offline():
         raise FetchFailed("HF_HUB_OFFLINE is set, so the Hugging Face hub is not asked")
     url = _find(source, sha256, size)
-    _silence()
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
-
+    http_get = _library("file_download").http_get
+    build_hf_headers = _library("utils").build_hf_headers
     with explaining("write", part), part.open("ab") as file:
         have = file.tell()
         try:
@@ -89,11 +86,10 @@ def download(source: HubFile, sha256: str, size: int, part: Path, progress: Byte
 
 def _find(source: HubFile, sha256: str, size: int) -> str:
     """The address of the file, once the hub has said that it is the one that is meant."""
-    _silence()
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-
-    url = hf_hub_url(source.repo, source.file, endpoint=endpoint())
-    answer = _within(_ANSWER_S, source, lambda: get_hf_file_metadata(url, timeout=_CONNECT_S))
+    library = _library()
+    url: str = library.hf_hub_url(source.repo, source.file, endpoint=endpoint())
+    asked = lambda: library.get_hf_file_metadata(url, timeout=_CONNECT_S)  # noqa: E731
+    answer = _within(_ANSWER_S, source, asked)
     # The tag of a large file is its SHA-256; that of a mirror may be anything.
     tag = (answer.etag or "").lower()
     if len(tag) == len(sha256) and tag != sha256:
@@ -127,7 +123,7 @@ def _within(seconds: float, source: HubFile, ask: Any) -> Any:
 
 def _failure(source: HubFile, error: Exception) -> Exception:
     """What to make of an error of the library; those that are not its own stay as they are."""
-    from huggingface_hub.errors import HfHubHTTPError
+    HfHubHTTPError = _library("errors").HfHubHTTPError
 
     if isinstance(error, HfHubHTTPError):
         return _of_status(source, getattr(error.response, "status_code", 0))
@@ -172,7 +168,7 @@ class _Counting:
         return getattr(self._file, name)
 
 
-def _silence() -> None:
-    """No telemetry and no bars of its own; read when the library is imported for the first time."""
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+def _library(module: str = "") -> ModuleType:
+    """``huggingface_hub`` or a module of it, forbidden to report and without bars of its own."""
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    return import_silenced(f"huggingface_hub.{module}".rstrip("."))
