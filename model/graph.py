@@ -50,7 +50,6 @@ EMBEDDING, MASK = "embed", "mask"
 _OPSET = 23
 _IR_VERSION = 11
 _CONTRIB = "com.microsoft"
-_TINY = 1e-12  # floor of a row's largest activation: an all-zero row must not divide by zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,16 +266,21 @@ class _Builder:
             self._op("Gemm", hidden, head[0], suppress, out="logits", transB=1)
 
     def _score(self) -> None:
-        """The next token after each row, its probability, and what is thought of the targets."""
+        """The next token after each row, its probability, and what is thought of the targets.
+
+        log Z = logit - log p of the likeliest: ReduceLogSumExp runs on one thread and takes 0.3 ms
+        a row of 151,936, four times what Softmax takes.
+        """
         last = self._ints("last", [-1])
-        target = self._op("Unsqueeze", "targets", last)  # [r, 1]
-        logit = self._op("GatherElements", "logits", target, axis=1)
-        norm = self._op("ReduceLogSumExp", "logits", last, keepdims=1)
-        self._op("Sub", logit, norm, out="log_probability")
+        p = self._op("Softmax", "logits", axis=-1)  # [r, vocab]
         best, _ = self._ops(
             "TopK", ["logits", self._ints("one", [1])], 0, out=["best", "token"], axis=-1
         )
-        self._op("Exp", self._op("Sub", best, norm), out="confidence")
+        self._op("GatherElements", p, "token", out="confidence", axis=1)
+        norm = self._op("Sub", best, self._op("Log", "confidence"))
+        target = self._op("Unsqueeze", "targets", last)  # [r, 1]
+        logit = self._op("GatherElements", "logits", target, axis=1)
+        self._op("Sub", logit, norm, out="log_probability")
 
     # --- linear maps
 
@@ -340,8 +344,7 @@ class _Builder:
         if x not in self.quantized:
             largest = self._op(
                 "ReduceMax", self._op("Abs", x), self._ints("last", [-1]), keepdims=1
-            )
-            largest = self._op("Max", largest, self._floats("tiny", _TINY))  # [1, n, 1]
+            )  # [1, n, 1]; a row of zeros becomes 0 / 0, some byte, and times 0 zeros again
             unit = self._op("Div", x, largest)
             self.quantized[x] = (self._op("QuantizeLinear", unit, step, zero), largest)
         values, largest = self.quantized[x]

@@ -49,10 +49,11 @@ DATA_FILE = "weights.bin"
 #: Bytes of KV buffers kept for reuse after they were released.
 DEFAULT_KV_BYTES = 1 << 30
 
-#: Tokens of one forward pass of prefill; more are not faster and take memory.
-CHUNK = 512
-#: The same where every row is judged: the logits of 128 rows take 25 MB.
-VERIFY_CHUNK = 128
+#: Tokens of one forward pass of prefill; more are not faster and take memory: 512 tokens of a 0.5B
+#: model behind as many others 90 MB more.
+CHUNK = 256
+#: The same where every row is judged: the logits of 64 rows of 151,936 take 39 MB.
+VERIFY_CHUNK = 64
 
 #: Microseconds a thread waits for work before it sleeps.
 SPIN_US = 20
