@@ -167,6 +167,10 @@ class OnnxBackend:
         """Have the memory for a sequence of ``capacity`` tokens ready before the first request."""
         self._pool.prepare(size_class(capacity))
 
+    def keep(self, kv_bytes: int) -> None:
+        """Keep released KV buffers while all fit in this; to be called while none is in use."""
+        self._pool.limit(kv_bytes)
+
     def new_sequence(self, capacity: int) -> OnnxSequence:
         """An empty sequence of the smallest size class that holds ``capacity`` tokens.
 

@@ -332,6 +332,15 @@ def test_a_buffer_larger_than_the_budget_is_given_but_never_kept() -> None:
     assert pool.in_use == 0
 
 
+def test_a_smaller_budget_gives_up_the_oldest_free_buffers() -> None:
+    pool = Pool(CountingMemory(), budget_bytes=6_000, bytes_per_token=1)  # type: ignore[arg-type]
+    older, newer = pool.take(2_048), pool.take(1_024)
+    pool.give_back(older)
+    pool.give_back(newer)
+    pool.limit(2_500)
+    assert pool.free == [newer]
+
+
 def test_a_context_there_is_no_memory_for_is_refused_with_what_to_set(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
