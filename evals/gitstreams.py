@@ -8,20 +8,20 @@ nothing of streams; see :mod:`.simulated`.
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import zstandard
 
+from ..lsp import git
 from ..lsp.recorder_entries import header, line_of
 from ..lsp.rules import refuse_file
+from ..lsp.secret_texts import secret_in
 from ..lsp.settings import LspSettings
 from ..lsp.workspace import MOST_BYTES, is_made
-from ..model.errors import InstallError, SettingsError
+from ..model.errors import SettingsError
 from ..model.shards import read_records
 from ..model.syntax import language_of
 from .simulated import Plan, Simulation, plan_of
@@ -133,35 +133,33 @@ def _packed(source: Path, wanted: Wanted) -> Iterator[dict[str, Any] | None]:
 
 
 def _records(repo: Path, wanted: Wanted) -> Iterator[dict[str, Any] | None]:
-    with _git(repo, "cat-file", "--batch") as texts:
+    with git.start(repo, "cat-file", "--batch") as texts:
         for touched in _commits(repo, wanted):
             yield _record(repo, touched, texts, wanted.language)
 
 
 def _count(repo: Path, wanted: Wanted) -> int:
     """How many commits there are to look at. Refuses what is no repository."""
-    arguments = ["rev-list", "--count", "--no-merges", *_since(wanted), "HEAD"]
     try:
-        done = subprocess.run(
-            _command(repo, *arguments), capture_output=True, env=_environment(), check=False
+        said = git.ask(
+            repo,
+            *("rev-list", "--count", "--no-merges", *_since(wanted), "HEAD"),
+            within_s=None,
+            most_bytes=_CHUNK,
         )
-    except FileNotFoundError:
-        raise _no_git() from None
-    if done.returncode:
-        why = done.stderr.decode(errors="replace").strip().splitlines()
-        raise SettingsError(
-            f"git cannot read the history of {repo}: {why[0] if why else 'no reason given'}. Name "
-            "the folder of a repository that has commits."
-        )
-    return int(done.stdout)
+    except OSError as error:
+        raise _unreadable(repo, error.strerror or str(error)) from None
+    if said.code:
+        raise _unreadable(repo, said.why or "no reason given")
+    return int(said.output)
 
 
 def _commits(repo: Path, wanted: Wanted) -> Iterator[_Touched]:
     """Newest first, without merges: those that changed files in place."""
     arguments = ["log", "--no-merges", "--no-renames", "--diff-filter=M", "--raw", "--no-abbrev"]
-    arguments += ["-z", "--format=%x01%H %ct", "--no-color", "--no-show-signature"]
+    arguments += ["-z", "--format=%x01%H %ct", "--no-color"]
     arguments += [*_since(wanted), "HEAD"]
-    with _git(repo, *arguments) as log:
+    with git.start(repo, *arguments) as log:
         assert log.stdout is not None
         yield from _parsed(_tokens(log.stdout))
 
@@ -195,7 +193,7 @@ def _parsed(tokens: Iterator[str]) -> Iterator[_Touched]:
 
 
 def _record(
-    repo: Path, touched: _Touched, texts: subprocess.Popen[bytes], language: str
+    repo: Path, touched: _Touched, texts: git.Running, language: str
 ) -> dict[str, Any] | None:
     """A commit with the texts of its files; None where there is nothing to type."""
     if len(touched.files) > MOST_FILES:
@@ -205,15 +203,15 @@ def _record(
         found = language_of(path)
         if found is None or language not in ("", found) or refuse_file(path, settings):
             continue
-        before, after = (_text(texts, blob) for blob in blobs)
+        before, after = (_text(texts, blob, path) for blob in blobs)
         if before and after:
             files.append({"path": path, "language": found, "before": before, "after": after})
     told = {"repo": repo.resolve().name, "commit": touched.commit, "time": touched.time_s}
     return {**told, "files": files} if files else None
 
 
-def _text(texts: subprocess.Popen[bytes], blob: str) -> str:
-    """A file's text; "" for what nobody types: binaries, large and generated files."""
+def _text(texts: git.Running, blob: str, path: str) -> str:
+    """A file's text; "" for what nobody types, binaries, large and generated files, and secrets."""
     assert texts.stdin is not None and texts.stdout is not None
     texts.stdin.write(f"{blob}\n".encode())
     texts.stdin.flush()
@@ -229,46 +227,15 @@ def _text(texts: subprocess.Popen[bytes], blob: str) -> str:
         text = data.decode()
     except UnicodeDecodeError:
         return ""
-    return "" if is_made(text) else text
-
-
-# --- git -----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _git(repo: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A running git, ended in any case."""
-    try:
-        process = subprocess.Popen(
-            _command(repo, *arguments),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(),
-        )
-    except FileNotFoundError:
-        raise _no_git() from None
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _command(repo: Path, *arguments: str) -> list[str]:
-    return ["git", "-C", str(repo), "--no-pager", *arguments]
-
-
-def _environment() -> dict[str, str]:
-    """The folder names the repository, whatever a hook has set; nothing is fetched for a partial
-    clone, and nothing written."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE")}
-    return {**kept, "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    return "" if is_made(text) or secret_in(text, path) else text
 
 
 def _since(wanted: Wanted) -> list[str]:
     return [f"--since={wanted.since}"] if wanted.since else []
 
 
-def _no_git() -> InstallError:
-    return InstallError("git was not found; install it, and see that it is in the PATH")
+def _unreadable(repo: Path, why: str) -> SettingsError:
+    return SettingsError(
+        f"git cannot read the history of {repo}: {why}. Name the folder of a repository that has "
+        "commits."
+    )

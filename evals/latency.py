@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse as _sample_1
 import contextlib
+import hashlib
 import importlib.metadata
 import json.decoder as _sample_2
 import os
@@ -19,7 +20,6 @@ import random
 import re
 import shutil as _sample_3
 import statistics
-import subprocess
 import tarfile as _sample_4
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,11 +29,14 @@ from types import ModuleType
 from typing import Any
 
 import psutil
+from redraft.lsp import git
 from redraft.lsp.bench import keystroke_overhead
+from redraft.lsp.reading import Unreadable, read_file
 from redraft.model.answering import Model, answer
 from redraft.model.budget import processor
 from redraft.model.cache import PrefixCache
 from redraft.model.denoise import LEFTMOST_FIRST, Plan
+from redraft.model.errors import InstallError
 from redraft.model.loading import KV_BYTES, onnx_loader
 from redraft.model.price import measure_passes
 from redraft.model.records import EditRequest, Prediction, Quality, Stats
@@ -48,6 +51,7 @@ STAGES = ("prompt_ms", "prefill_ms", "denoise_ms", "total_ms")
 TYPED = 50  # characters
 KEYS_PER_RUN = 2  # typed in each way of editing, for each of the runs
 PRICED_ROUNDS = 15  # passes of each width
+_LARGEST_CODE = 1 << 20  # bytes
 COMPARED_EVERY = 5  # keystrokes: these answers are computed with an empty cache as well
 
 Say = Callable[[str], None]
@@ -214,7 +218,7 @@ def cell(context: int, way: str, stats: Sequence[Stats]) -> Cell:
 
 def type_into(model: Model, context: int, quality: Quality) -> Typing:
     """Type the text that was cut out of a real file back into it, asking at every character."""
-    text = _sample_text(SAMPLES[0])
+    text = sample_text(SAMPLES[0])
     start = text.index("def parse_known_args")
     begin, typed, rest = text[:start], text[start : start + TYPED], text[start + TYPED :]
     stats, same = [], []
@@ -264,7 +268,7 @@ def places(context: int, quality: Quality, count: int) -> list[EditRequest]:
     found: list[EditRequest] = []
     while len(found) < count:
         module = SAMPLES[len(found) % len(SAMPLES)]
-        text = _sample_text(module)
+        text = sample_text(module)
         cuts = [m.end() for m in re.finditer(r"\n[ ]+\S[^\n]{8,}?[(=,.]\s?(?=[^\n]{4,40}\n)", text)]
         at = rng.choice(cuts)
         end = text.index("\n", at)
@@ -299,7 +303,7 @@ def emptied(model: Model) -> Iterator[Model]:
         cache.clear()
 
 
-def _sample_text(module: ModuleType) -> str:
+def sample_text(module: ModuleType) -> str:
     assert module.__file__ is not None
     return Path(module.__file__).read_text(encoding="utf-8")
 
@@ -325,18 +329,35 @@ def machine() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The checkout's commit, when the benchmark runs inside one."""
-    try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+    """The commit of the checkout whose code runs, "" where it runs from none. "-changed" behind it:
+    some of the code is not as it is there."""
+    root = Path(__file__).resolve().parents[1]
+    if not (root / ".git").exists():
         return ""
-    return done.stdout.strip()
+    try:
+        found, tree = (
+            git.ask(root, *asked, within_s=10.0, most_bytes=_LARGEST_CODE)
+            for asked in (
+                ("rev-list", "-1", "--abbrev-commit", "HEAD"),
+                ("ls-tree", "-r", "-z", "HEAD"),
+            )
+        )
+    except (InstallError, OSError):
+        return ""
+    entries = (entry.partition("\t") for entry in tree.output.decode().split("\0"))
+    code = [(told.split()[-1], path) for told, _, path in entries if path.endswith(".py")]
+    changed = any(_blob(root, path) != blob for blob, path in code)
+    return found.output.decode().strip() + "-changed" * changed
+
+
+def _blob(root: Path, path: str) -> str:
+    """What git calls a file's content. Git itself would compare by filters that the repository
+    names, which are programs."""
+    try:
+        data = read_file(root, path, _LARGEST_CODE).replace(b"\r\n", b"\n")
+    except Unreadable:
+        return ""
+    return hashlib.sha1(b"blob %d\0%s" % (len(data), data), usedforsecurity=False).hexdigest()
 
 
 def as_json(report: Report) -> dict[str, Any]:

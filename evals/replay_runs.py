@@ -13,12 +13,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError, SettingsError
+from redraft.model.silence import import_silenced
 
 from .replay import Outcome, play
 from .replay_model import ReplayPredictor
@@ -196,7 +196,7 @@ def _on_ray(jobs: Sequence[Job], who: Who, address: str) -> Lines:
     """The same on a Ray cluster, whose machines need Redraft installed and reach the weights by
     themselves: one actor a job at most, as many at once as the cluster has processors for."""
     try:
-        ray, util = import_module("ray"), import_module("ray.util")
+        ray, util = import_silenced("ray"), import_silenced("ray.util")
     except ImportError as error:
         raise InstallError(
             "Ray is not installed. Run: pip install 'redraft[ray]', or leave out --ray."

@@ -8,7 +8,7 @@ nothing of replaying.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ from .stream_format import (
 )
 
 Entry = dict[str, Any]
+
+_LEVELS = 64  # of lists and objects in an entry; recorders write up to about ten
 
 #: What editors say of a change, in our words. Theirs for what the user chose from a menu, or had
 #: typed for them, are not in here: those changes are judged by what they look like.
@@ -105,11 +107,11 @@ def _whole(data: bytes) -> list[Any] | None:
     try:
         if "kind" in json.loads(first):
             return None
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         pass
     try:
         log = json.loads(data)["log"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return log if isinstance(log, list) else None
 
@@ -120,6 +122,8 @@ def _lines(path: Path, data: bytes) -> tuple[list[Entry], bool]:
     for number, line in lines:
         try:
             entry = json.loads(line)
+        except RecursionError:
+            raise _too_deep(path, number) from None
         except ValueError as error:
             if number == lines[-1][0] and entries:
                 return entries, True
@@ -136,7 +140,32 @@ def _lines(path: Path, data: bytes) -> tuple[list[Entry], bool]:
 def _entry(path: Path, number: int, entry: Any) -> Entry:
     if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str):
         raise InvalidRequest(f"{path}: entry {number} has no kind; is this a recording?")
+    if not _is_shallow(entry):
+        raise _too_deep(path, number)
     return entry
+
+
+def _is_shallow(entry: Entry) -> bool:
+    """Is nothing nested further than any recorder writes? What copies and prints entries calls
+    itself for each level."""
+    level: list[Any] = [entry]
+    for _ in range(_LEVELS):
+        level = [child for each in level for child in _children(each)]
+        if not level:
+            return True
+    return False
+
+
+def _children(value: Any) -> Iterable[Any]:
+    """The lists and objects in one."""
+    inside = value.values() if isinstance(value, dict) else value
+    return (each for each in inside if isinstance(each, (dict, list)))
+
+
+def _too_deep(path: Path, number: int) -> InvalidRequest:
+    return InvalidRequest(
+        f"{path}: entry {number} is nested more than {_LEVELS} levels deep; no recorder writes that"
+    )
 
 
 # --- entries -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import ipaddress
 import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from typing import Any
@@ -27,6 +27,7 @@ from ..model.errors import SettingsError
 from ..model.records import Predictor, Task
 from .asking import Ahead, stop_ahead
 from .documents import Documents
+from .door import Refused, let_in
 from .handlers import HANDLERS
 from .lanes import Lane
 from .outcomes import Settled
@@ -39,13 +40,15 @@ from .settings import LspSettings, updated
 from .status import ModelWatch, StatusLine
 from .surroundings import Surroundings
 from .transport import (
+    BadFrame,
     FileSink,
-    Frames,
     Sink,
     StreamSink,
     claim_stdio,
+    messages_of,
     read_descriptor,
     read_stream,
+    send_away,
 )
 
 logger = logging.getLogger(__name__)
@@ -194,21 +197,19 @@ def create_server(
 # --- running -----------------------------------------------------------------------------------
 
 
-async def converse(server: RedraftServer, read: Callable[[], Awaitable[bytes]], sink: Sink) -> int:
+async def converse(
+    server: RedraftServer, messages: AsyncIterator[bytes | BadFrame], sink: Sink
+) -> int:
     """Serve one connection until it ends; returns the exit code the protocol asks for."""
-    protocol, frames = server.protocol, Frames()
+    protocol = server.protocol
     protocol.set_writer(sink)
     try:
-        while not protocol.has_ended():
-            data = await read()
-            if not data:
+        async for message in messages:
+            protocol.receive(message)
+            # A request's task must see the document as it was before the next message.
+            await asyncio.sleep(0)
+            if protocol.has_ended():
                 break
-            for frame in frames.feed(data):
-                protocol.receive(frame)
-                # A request's task must see the document as it was before the next message.
-                await asyncio.sleep(0)
-                if protocol.has_ended():
-                    break
     finally:
         await server.leave()
     return 1 if protocol.exit_code is None else protocol.exit_code
@@ -225,7 +226,7 @@ async def serve_stdio(predictor: Predictor, settings: LspSettings | None = None)
     sink = FileSink(out)
     try:
         server = create_server(predictor, settings=settings, recordings=Recordings())
-        return await converse(server, read_descriptor(source), sink)
+        return await converse(server, messages_of(read_descriptor(source)), sink)
     finally:
         await predictor.close()
         sink.close()
@@ -235,12 +236,15 @@ async def serve_tcp(
     predictor: Predictor,
     host: str,
     port: int,
+    token: str,
     settings: LspSettings | None = None,
     listening: Callable[[str, int], None] = lambda host, port: None,
 ) -> None:
     """Serve clients over TCP, each with a session of its own, until cancelled.
 
-    ``listening`` is told the address once it is open; port 0 takes a free one.
+    Args:
+        token: what each client has to know, see :mod:`.door`.
+        listening: is told the address once it is open; port 0 takes a free one.
 
     Raises:
         SettingsError: the address cannot be used.
@@ -255,8 +259,12 @@ async def serve_tcp(
         connections.add(task)
         task.add_done_callback(connections.discard)
         try:
+            messages = await let_in(read_stream(reader), token)
             server = create_server(predictor, settings=settings, recordings=Recordings())
-            await converse(server, read_stream(reader), sink)
+            await converse(server, messages, sink)
+        except Refused as refused:
+            logger.warning("a connection was ended: %s", refused)
+            await send_away(reader, writer, refused.answer)
         finally:
             sink.close()
 
@@ -283,14 +291,14 @@ def run_stdio(predictor: Predictor, settings: LspSettings | None = None) -> int:
 
 
 def run_tcp(
-    predictor: Predictor, host: str, port: int, listening: Callable[[str, int], None]
+    predictor: Predictor, host: str, port: int, token: str, listening: Callable[[str, int], None]
 ) -> None:
     """:func:`serve_tcp` in an event loop of its own."""
-    asyncio.run(serve_tcp(predictor, host, port, listening=listening))
+    asyncio.run(serve_tcp(predictor, host, port, token, listening=listening))
 
 
 def _check_loopback(host: str) -> None:
-    """The protocol has no keys, so whoever reaches the port reads every open document."""
+    """The token and every open document cross the connection in the clear."""
     try:
         local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

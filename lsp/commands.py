@@ -51,7 +51,8 @@ def snooze(ls: RedraftServer, minutes: str) -> dict[str, Any]:
 
 
 async def status(ls: RedraftServer) -> dict[str, Any]:
-    """``redraft.status``: the status line, the model and the settings in effect."""
+    """``redraft.status``: the status line, the model, the settings in effect, and the folders that
+    are not read, each with its reason."""
     model = await ls.watch.look()
     return {
         **ls.line.state(),
@@ -64,6 +65,7 @@ async def status(ls: RedraftServer) -> dict[str, Any]:
             "contextTokens": model.context_tokens,
         },
         "snoozedS": round(ls.session.snoozed_s()),
+        "unreadFolders": ls.surroundings.unread,
         "settings": ls.session.settings.model_dump(mode="json", by_alias=True),
     }
 

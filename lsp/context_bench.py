@@ -71,7 +71,7 @@ def _gather(indexer: Indexer, folder: Path, rng: random.Random) -> dict[str, flo
     times: dict[str, list[float]] = {"at a new place": [], "per key": [], "for the next line": []}
     context = Context(indexer)
     for entry in rng.sample(entries, min(_PLACES, len(entries))):
-        text = read_code(folder / entry.path)
+        text = read_code(folder, entry.path)
         if not text:
             continue
         view = View(f"file:///{entry.path}", entry.path, entry.language, text, 0)

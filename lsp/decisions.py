@@ -107,8 +107,8 @@ class Desk:
             return Abstain(f"switched off for {query.language}", off=True)
         if query.out_of_step:
             return Abstain(f"lost track of this document: {query.out_of_step}", off=True)
-        excluded = rules.refuse_file(query.path, settings)
-        excluded = excluded or rules.refuse_text(query.text, query.cursor, settings)
+        excluded = rules.refuse_file(query.path, settings, query.uri)
+        excluded = excluded or rules.refuse_text(query.text, query.cursor, settings, query.path)
         if excluded:
             return Abstain(excluded, off=True)
         if query.selected:

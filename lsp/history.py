@@ -81,10 +81,20 @@ class _Document:
 
 
 class History:
-    """The edits of one client's user. ``clock`` reads seconds and never goes back."""
+    """The edits of one client's user.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    Args:
+        clock: reads seconds and never goes back.
+        refuse: why edits of the file at a path and URI must not be shown, "" if they may be.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        refuse: Callable[[str, str], str] = lambda path, uri: "",
+    ) -> None:
         self._clock = clock
+        self._refuse = refuse
         self._documents: dict[str, _Document] = {}
         self._edits: list[Edit] = []  # oldest first
         self._snapshots = count(1)
@@ -170,12 +180,15 @@ class History:
             self.flush(self._typing)
         self._forget(now)
         shown: list[RecentEdit] = []
-        if unfinished and document is not None and document.burst is not None:
+        going_on = unfinished and document is not None and document.burst is not None
+        if going_on and document and not self._refuse(document.path, self._typing):
+            assert document.burst is not None
             shown += as_shown(document.path, self._in_progress(document), document.burst.accepted)
         for edit in reversed(self._edits):
             if len(shown) >= most:
                 break
-            shown[:0] = edit.shown
+            if not self._refuse(edit.path, edit.uri):
+                shown[:0] = edit.shown
         return tuple(shown[max(0, len(shown) - most) :])
 
     def patches(self, uri: str) -> list[PatchedFile]:

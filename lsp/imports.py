@@ -28,7 +28,7 @@ _PATTERNS = {
     "lua": r"""\brequire[ \t]*\(?[ \t]*["']([^"'\n]+)["']""",
     "shell": r"""^[ \t]*(?:source|\.)[ \t]+["']?([^\s"';]+)""",
     "css": r"""@import[ \t]+(?:url\()?["']?([^"')\s;]+)""",
-    "html": r"""<(?:script|link)\b[^>]*?\b(?:src|href)[ \t]*=[ \t]*["']?([^"'\s>]+)""",
+    "html": r"""<(?:script|link)\b[^<>]*?\b(?:src|href)[ \t]*=[ \t]*["']?([^"'\s>]+)""",
 }
 _FAMILY = {
     "python": "python",

@@ -18,7 +18,15 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from .index import TEXT_BYTES, Index, make_entry
-from .workspace import MOST_FILES, Found, find_files, is_made, read_code, stamp_of
+from .workspace import (
+    MOST_FILES,
+    Found,
+    find_files,
+    is_made,
+    read_code,
+    stamp_of,
+    unfit_folder,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +67,7 @@ class Indexer:
         self._opened: dict[str, tuple[int, str, str]] = {}  # path: revision, language, text
         self._revisions: dict[str, int] = {}  # of open documents, as the index has them
         self._files: dict[str, Found] = {}
+        self.unread: dict[Path, str] = {}  # folders of the last look, and why nothing was listed
         self._jobs: list[Callable[[Callable[[], None]], None]] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -174,15 +183,29 @@ class Indexer:
 
     def _scan(self) -> None:
         """Read what changed in the folders, and forget what is gone."""
-        found = within(self._folders, self._refuse, self.open_paths())
+        unread: dict[Path, str] = {}
+        found = within(self._folders, self._refuse, self.open_paths(), unread.__setitem__)
+        for folder, why in unread.items():
+            if self.unread.get(folder) != why:
+                logger.warning("nothing of %s is indexed: %s", folder, why)
+        self.unread = unread
         self._files = {each.path: each for each in found}
         for each in found:
             if self._stopping.is_set() or self._look_again:
                 return
             self._urgent()
-            if each.path not in self._revisions and refresh(self.index, each, self._rest):
+            if each.path not in self._revisions and self._refresh(each):
                 self._breathe()
         forget(self.index, self._files.keys() | self.open_paths())
+
+    def _refresh(self, found: Found) -> bool:
+        """Read a file again if it changed; one that cannot be indexed stops no other."""
+        try:
+            return refresh(self.index, found, self._rest)
+        except Exception:
+            logger.exception("%s cannot be indexed", found.path)
+            self.index.put_unfit(found.path, stamp_of(found.file) or (0, 0))
+            return True
 
     def _urgent(self) -> None:
         """What somebody waits for: jobs, open documents, texts given up too early."""
@@ -195,7 +218,7 @@ class Indexer:
             self._put_opened(*item)
         for path in self.index.missed():
             found = self._files.get(path)
-            text = read_code(found.file) if found is not None else None
+            text = read_code(found.folder, found.path) if found is not None else None
             if text is not None:
                 self.index.put_text(path, text)
         due_s = _RENEW_S * (1 + len(self.index.snapshot) / _RENEW_FILES)
@@ -262,19 +285,40 @@ def fill(index: Index, folders: Sequence[Path], refuse: Refuse, told: Told) -> N
     index.renew()
 
 
-def within(folders: Iterable[Path], refuse: Refuse, near: Iterable[str]) -> list[Found]:
+def within(
+    folders: Iterable[Path],
+    refuse: Refuse,
+    near: Iterable[str],
+    unread: Callable[[Path, str], None] = lambda folder, why: None,
+) -> list[Found]:
     """The files of all folders, those close to the paths ``near`` first; where two folders have a
-    file of the same path, or one is inside the other, the inner one's counts."""
+    file of the same path, or one is inside the other, the inner one's counts.
+
+    Args:
+        unread: told of each folder of which nothing can be listed, and why; the others still are.
+    """
     found: dict[str, Found] = {}
     taken: set[str] = set()
     for folder in sorted(set(folders), key=lambda each: -len(each.parts)):
-        for each in find_files(folder, refuse):
+        for each in _listed(folder, refuse, unread):
             if each.file not in taken:
                 taken.add(each.file)
                 found.setdefault(each.path, each)
     close = [path.split("/")[:-1] for path in near]
     ranked = sorted(found.values(), key=lambda each: -_closeness(each.path, close))
     return ranked[:MOST_FILES]
+
+
+def _listed(folder: Path, refuse: Refuse, unread: Callable[[Path, str], None]) -> Sequence[Found]:
+    why = unfit_folder(folder)
+    if not why:
+        try:
+            return find_files(folder, refuse)
+        except Exception as error:
+            logger.exception("listing %s failed", folder)
+            why = f"listing it failed: {type(error).__name__}: {error}"
+    unread(folder, why)
+    return ()
 
 
 def _closeness(path: str, folders: list[list[str]]) -> float:
@@ -294,7 +338,7 @@ def refresh(index: Index, found: Found, rest: Callable[[], None] | None = None) 
     stamp = stamp_of(found.file)
     if stamp is None or stamp == index.stamp(found.path):
         return False
-    text = read_code(found.file)
+    text = read_code(found.folder, found.path)
     if text is None:
         index.put_unfit(found.path, stamp)
         return True

@@ -6,8 +6,12 @@ Works on URIs alone, never on the disk, so it is the same on every platform.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from posixpath import splitext
 from urllib.parse import unquote, urlsplit
 
+from ..model.syntax import language_of
+
+_END_PARTS = 4  # enough for what is told by its folder, such as ".config/gh/hosts.yml"
 #: The suffix that tells a model the language where the name has none: untitled buffers, notebook
 #: cells, scratch files.
 _SUFFIXES = {
@@ -48,6 +52,31 @@ _SUFFIXES = {
     "xml": ".xml",
     "yaml": ".yaml",
 }
+#: Languages whose files define nothing that other files name.
+_WITHOUT_NAMES = frozenset(("json", "jsonc", "html"))
+_WITHOUT_GRAMMAR = {
+    ".dart": "dart",
+    ".ex": "elixir",
+    ".exs": "elixir",
+    ".groovy": "groovy",
+    ".jl": "julia",
+    ".nim": "nim",
+    ".pl": "perl",
+    ".pm": "perl",
+    ".ps1": "powershell",
+    ".r": "r",
+    ".scala": "scala",
+    ".svelte": "svelte",
+    ".swift": "swift",
+    ".vue": "vue",
+    ".zig": "zig",
+}
+
+
+def code_language(path: str) -> str | None:
+    """The language of a file that may define names for others; None: none is known."""
+    language = language_of(path) or _WITHOUT_GRAMMAR.get(splitext(path)[1].lower())
+    return None if language in _WITHOUT_NAMES else language
 
 
 def shown_path(uri: str, folders: Iterable[str], language: str = "") -> str:
@@ -56,6 +85,11 @@ def shown_path(uri: str, folders: Iterable[str], language: str = "") -> str:
     inner = max((_inside(path, _path(folder)) for folder in folders), key=_depth, default=None)
     shown = inner or path.rsplit("/", 1)[-1] or "untitled"
     return _with_suffix(shown, uri, language)
+
+
+def end_of(uri: str) -> str:
+    """The last parts of the whole path of ``uri``, whatever folders are open."""
+    return "/".join(_path(uri).rsplit("/", _END_PARTS)[-_END_PARTS:])
 
 
 def _path(uri: str) -> str:

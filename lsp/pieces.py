@@ -11,10 +11,10 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from posixpath import dirname
 from typing import Literal
 
+from ..model.memo import Memo
 from ..model.records import RecentEdit, RelatedFile
 from .imports import family_of
 from .index import Entry, Place, Snapshot
@@ -215,10 +215,14 @@ def excerpt(place: Place, text: str, name: str, score: float) -> Piece | None:
     )
 
 
-@lru_cache(maxsize=4)
 def _lines_of(text: str) -> tuple[str, ...]:
     """The same few texts are asked for with every new line; splitting one of 10,000 takes 2 ms."""
-    return tuple(text.split("\n"))
+    return _LINES.get(text, lambda text: tuple(text.split("\n")))
+
+
+_LINES: Memo[str, tuple[str, ...]] = Memo(
+    8 << 20, lambda lines: 60 * len(lines) + sum(map(len, lines))
+)
 
 
 def _of_modules(scene: Scene, meant: dict[str, Entry], covered: set[str]) -> list[Piece]:

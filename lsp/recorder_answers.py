@@ -11,7 +11,6 @@ from dataclasses import asdict
 from typing import Any
 
 from ..model.gate import sureness, threshold
-from ..model.prompt import FORMAT as PROMPT_FORMAT
 from ..model.records import Candidate, Prediction
 from .decisions import Abstain, Ask, Show
 from .outcomes import Settled
@@ -168,7 +167,6 @@ def _versions(prediction: Prediction, settings: LspSettings) -> Data:
     return {
         "model": prediction.model,
         "weights": prediction.weights,
-        "prompt": PROMPT_FORMAT,
         "gate": f"threshold {settings.eagerness}",
         "quality": settings.quality,
     }

@@ -3,7 +3,7 @@
 Off until the user turns it on, with ``redraft record on`` or from an editor; a running server sees
 that at its next message. Recorded are the open documents, every change of them with its source,
 where the cursor is when a suggestion is wanted, every candidate and what became of it. Never
-recorded: files that the setting ``secretGlobs`` names, files too large or binary.
+recorded: files that the setting ``secretGlobs`` names, private keys, files too large or binary.
 
 Nothing here may disturb the editor: what cannot be written ends the recording, with one line in the
 log. A keystroke costs 25 µs more while recording, and 3 µs while not, in a file of 100 lines as in
@@ -31,9 +31,10 @@ from .offsets import Offsets, together
 from .outcomes import Settled
 from .recorder_entries import Entry, Replacement
 from .recording_file import RecordingFile
-from .recording_folder import SUFFIX, Recordings
+from .recording_folder import Recordings, recording_name
 from .repository import has_moved
 from .rules import refuse_file
+from .secret_texts import secret_in
 from .settings import LspSettings
 from .sources import source_of
 from .translate import Range
@@ -95,7 +96,7 @@ class Recorder:
         self._clock_ms = clock_ms
         self._file: RecordingFile | None = None
         self._most = 0  # bytes of the file
-        self._problem = ""  # why nothing can be recorded, until it is turned off
+        self._problem = ""  # why nothing can be recorded, where the folder cannot tell it
         self._session = uuid.uuid4().hex
         self._parts = 0
         self._ids: dict[str, int] = {}  # by URI, the same for all parts
@@ -132,12 +133,14 @@ class Recorder:
     def status(self) -> dict[str, Any]:
         """For people and clients."""
         on = self.look()
+        recordings = self._recordings
         return {
             "on": on,
-            "folder": str(self._recordings.folder) if self._recordings else "",
+            "folder": str(recordings.folder) if recordings else "",
             "file": str(self._file.path) if self._file else "",
             "bytes": self._file.size if self._file else 0,
-            "problem": self._problem,
+            "problem": self._problem or (recordings.problem() if recordings else ""),
+            "otherFiles": len(recordings.others()) if recordings else 0,
         }
 
     def stop(self) -> None:
@@ -159,11 +162,6 @@ class Recorder:
         self._parts += 1
         now_ms = self._clock_ms()
         self._create(self._recordings, now_ms)
-        root = self._workplace.root()
-        self._write(
-            entries.header(self._session, root, now_ms, self._made_by),
-            entries.application_start(now_ms),
-        )
         for document in self._workplace.documents():
             self._track(document)
         if self._file is None:  # it cannot be written
@@ -174,11 +172,14 @@ class Recorder:
         return True
 
     def _create(self, recordings: Recordings, now_ms: int) -> None:
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now_ms / 1000))
-        name = f"{stamp}-{self._session[:8]}-{self._parts}{SUFFIX}"
+        name = recording_name(now_ms / 1000, self._session, self._parts)
+        first = (
+            entries.header(self._session, self._workplace.root(), now_ms, self._made_by),
+            entries.application_start(now_ms),
+        )
         try:
             recordings.make_room()
-            self._file = RecordingFile(recordings.folder / name)
+            self._file = RecordingFile(recordings.folder / name, first)
         except OSError as error:
             self._fail(error)
         else:
@@ -277,10 +278,12 @@ class Recorder:
         return tracked
 
     def _is_excluded(self, document: Document) -> bool:
-        settings = self._workplace.settings()
-        if refuse_file(self._workplace.path(document), settings):
+        settings, path = self._workplace.settings(), self._workplace.path(document)
+        if refuse_file(path, settings, document.uri):
             return True
-        return len(document.text) > settings.max_file_chars or "\0" in document.text
+        text = document.text
+        too_large = len(text) > settings.max_file_chars
+        return too_large or "\0" in text or bool(secret_in(text, path))
 
     def _focus(self, uri: str) -> None:
         tracked = self._tracked.get(uri)
@@ -378,9 +381,12 @@ class Recorder:
             self._begin()
 
     def _fail(self, error: OSError) -> None:
-        self._problem = f"recording ended, it cannot be written: {error}"
-        logger.warning("%s", self._problem)
+        problem = f"recording ended, it cannot be written: {error}"
+        logger.warning("%s", problem)
         self.stop()
+        # What the folder tells, every editor and the command know, until it is turned on again.
+        known = self._recordings is not None and self._recordings.end(problem)
+        self._problem = "" if known else problem
 
 
 def _is_checked_out(uri: str, now_ms: int) -> bool:

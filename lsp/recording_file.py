@@ -25,15 +25,26 @@ _FLAGS |= getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0) | getattr(o
 class RecordingFile:
     """A new file of lines, readable by the user alone.
 
+    Args:
+        first: the entries it begins with. By its header it is known for a recording, so a file that
+            cannot take it does not stay.
+
     Raises:
         OSError: it cannot be made; nor can :meth:`write` always write.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, first: Iterable[Entry]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = path
         self.size = 0  # bytes
         self._file = os.open(path, _FLAGS, 0o600)
+        try:
+            self.write(first)
+        except OSError:
+            self.close()
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise
 
     def write(self, entries: Iterable[Entry]) -> None:
         data = b"".join(map(line_of, entries))

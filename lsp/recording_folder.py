@@ -1,8 +1,10 @@
 """Where recordings are kept: the folder, the switch in it, the limits, and deleting.
 
 One file per running server and per rotation, readable by the user alone. The switch is a file too,
-so that ``redraft record on`` and every running server mean the same. Knows nothing of what is in a
-recording.
+so that ``redraft record on`` and every running server mean the same. Only what a recorder wrote is
+counted or deleted, by its name and by its first line: whatever else a folder holds, which may be
+the user's own, is none of ours. Links are never followed. Knows nothing of what follows the first
+line of a recording.
 """
 
 from __future__ import annotations
@@ -10,15 +12,28 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import stat
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
 from ..model.errors import SettingsError
+from .recorder_entries import FORMAT
 
-SUFFIX = ".jsonl"
+#: When it began, the beginning of its session's id, which of that session's files it is.
+_NAME = re.compile(r"[0-9]{8}-[0-9]{6}-([0-9a-f]{8})-[0-9]+\.jsonl")
+_HEADER_BYTES = 64 * 1024  # the longest first line that is looked at
+#: The switch has room for this in bytes, and for why the recording ended: a full disk has none.
+_SWITCH_BYTES = 4_096
+_PROBLEM_CHARS = 300
+_SETTLED_NS = 2_000_000_000  # a file changed longer ago than a clock's tick: it can be remembered
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_READ |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _SWITCH = "on.json"
 _FOLDER = "REDRAFT_RECORDINGS_DIR"
 
@@ -37,6 +52,16 @@ def recordings_folder() -> Path:
     return platformdirs.user_data_path("redraft", appauthor=False) / "recordings"
 
 
+def recording_name(began_s: float, session: str, part: int) -> str:
+    """The name of a recorder's file.
+
+    Args:
+        session: the id in its header, 32 hexadecimal digits.
+    """
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(began_s))
+    return f"{stamp}-{session[:8]}-{part}.jsonl"
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A recording on disk."""
@@ -44,6 +69,7 @@ class Kept:
     path: Path
     size: int  # bytes
     changed_s: float  # when it was last written to, s since 1970
+    workspace: str  # URI of the workspace's root, "" for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +84,28 @@ class Recordings:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or recordings_folder()
         self._switch = self.folder / _SWITCH
+        self._seen: tuple[tuple[int, ...], bool] | None = None  # the switch, and was it on?
+
+    # --- the switch ----------------------------------------------------------------------------
 
     def is_on(self) -> bool:
-        return self._switch.exists()
+        """Asked at every keystroke: the switch is read where it has changed."""
+        try:
+            found = self._switch.lstat()
+        except OSError:
+            return False
+        sign = (found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode)
+        if self._seen is not None and self._seen[0] == sign:
+            return self._seen[1]
+        told = self._told()
+        on = told is not None and "problem" not in told
+        is_settled = abs(time.time_ns() - found.st_mtime_ns) > _SETTLED_NS
+        self._seen = (sign, on) if is_settled else None
+        return on
+
+    def problem(self) -> str:
+        """Why the recording ended although nobody turned it off; "" where it did not."""
+        return str((self._told() or {}).get("problem", ""))
 
     def turn_on(self, limits: Limits | None = None) -> None:
         """
@@ -68,7 +113,7 @@ class Recordings:
             limits: the ones in effect stay if not given.
 
         Raises:
-            SettingsError: the folder cannot be written to.
+            SettingsError: the folder cannot be written to, or has a file of that name already.
         """
         limits = limits or self.limits()
         told = {
@@ -76,11 +121,10 @@ class Recordings:
             "fileBytes": limits.file_bytes,
             "totalBytes": limits.total_bytes,
         }
+        self._check_switch()
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            passing = self.folder / f"{_SWITCH}.{os.getpid()}"
-            passing.write_text(json.dumps(told), encoding="utf-8")
-            passing.replace(self._switch)
+            self._replace_switch(json.dumps(told).ljust(_SWITCH_BYTES).encode("ascii"))
         except OSError as error:
             raise SettingsError(
                 f"recordings cannot be kept in {self.folder} ({error}); name another folder with "
@@ -92,6 +136,8 @@ class Recordings:
         Raises:
             SettingsError: the switch cannot be removed.
         """
+        if self._told() is None:  # there is none, or another file of that name
+            return
         try:
             self._switch.unlink(missing_ok=True)
         except OSError as error:
@@ -99,34 +145,87 @@ class Recordings:
                 f"recording cannot be turned off: delete {self._switch} by hand ({error})"
             ) from error
 
+    def end(self, problem: str) -> bool:
+        """Nothing can be written any more: turn it off for everyone, and tell why. Writes into the
+        room that the switch has, since a full disk has no other. Was that possible?"""
+        told = self._told()
+        if told is None:
+            return False
+        data = json.dumps(told | {"problem": problem[:_PROBLEM_CHARS]}).encode("ascii")
+        try:
+            file = os.open(self._switch, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
+        except OSError:
+            return False
+        try:
+            os.write(file, data)
+            os.ftruncate(file, len(data))
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._switch.unlink()
+            return False
+        finally:
+            os.close(file)
+        self._seen = None
+        return True
+
     def limits(self) -> Limits:
         """As they were set when recording was turned on."""
+        told = self._told()
+        return Limits() if told is None else Limits(told["fileBytes"], told["totalBytes"])
+
+    def _told(self) -> dict[str, Any] | None:
+        """What the switch says; None where there is none, or what is there is another's."""
+        told = _json_of(_first_bytes(self._switch, _SWITCH_BYTES)[0])
+        numbers = ("since", "fileBytes", "totalBytes")
+        return told if all(type(told.get(name)) is int for name in numbers) else None
+
+    def _check_switch(self) -> None:
+        """
+        Raises:
+            SettingsError: a file that is not ours has the name of the switch.
+        """
+        if self._told() is None and os.path.lexists(self._switch):
+            raise SettingsError(
+                f"{self._switch} is none of Redraft's files and would be overwritten: move it "
+                f"away, or name another folder with {_FOLDER}"
+            )
+
+    def _replace_switch(self, data: bytes) -> None:
+        file, passing = tempfile.mkstemp(prefix=f"{_SWITCH}.", dir=self.folder)
         try:
-            told = json.loads(self._switch.read_bytes())
-            return Limits(int(told["fileBytes"]), int(told["totalBytes"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            return Limits()
+            with os.fdopen(file, "wb") as opened:
+                opened.write(data)
+            Path(passing).replace(self._switch)
+        except OSError:
+            with contextlib.suppress(OSError):
+                Path(passing).unlink()
+            raise
+        self._seen = None
+
+    # --- what is kept --------------------------------------------------------------------------
 
     def kept(self) -> list[Kept]:
         """Every recording, oldest first."""
-        found = []
-        try:
-            entries = list(os.scandir(self.folder))
-        except OSError:
-            return []
-        for entry in entries:
-            if not entry.name.endswith(SUFFIX):
-                continue
-            with contextlib.suppress(OSError):  # deleted by another one meanwhile
-                stat = entry.stat(follow_symlinks=False)
-                found.append(Kept(Path(entry.path), stat.st_size, stat.st_mtime))
+        found = [kept for name in self._names() if (kept := _kept(self.folder / name)) is not None]
         return sorted(found, key=lambda kept: (kept.changed_s, kept.path.name))
 
+    def others(self) -> list[str]:
+        """What else lies in the folder, by name: never counted, never deleted."""
+        ours = {kept.path.name for kept in self.kept()}
+        if self._told() is not None:
+            ours.add(_SWITCH)
+        return sorted(name for name in self._names() if name not in ours)
+
     def delete(self, paths: list[Path]) -> list[Path]:
-        """Delete recordings; returns those that could not be (Windows: an editor writes to it)."""
+        """Delete recordings, and nothing but recordings; returns those that are left (Windows: an
+        editor writes to it)."""
         left = []
         for path in paths:
+            if not os.path.lexists(path):
+                continue
             try:
+                if _kept(path) is None:
+                    raise OSError(f"{path} is no recording any more")
                 path.unlink(missing_ok=True)
             except OSError:
                 left.append(path)
@@ -141,3 +240,61 @@ class Recordings:
                 break
             if not self.delete([each.path]):
                 total -= each.size
+
+    def _names(self) -> list[str]:
+        try:
+            return [each.name for each in self.folder.iterdir()]
+        except OSError:
+            return []
+
+
+# --- which files are ours ------------------------------------------------------------------------
+
+
+def _kept(path: Path) -> Kept | None:
+    """The recording at a path; None where something else is there, or nothing."""
+    name = _NAME.fullmatch(path.name)
+    if name is None:
+        return None
+    line, found = _first_bytes(path, _HEADER_BYTES)
+    header = _json_of(line.split(b"\n", 1)[0])
+    is_ours = (
+        header.get("kind") == "header"
+        and header.get("documentType") == FORMAT
+        and str(header.get("madeBy", "")).startswith("redraft ")
+        and str(header.get("uuid", "")).startswith(name[1])
+        and "simulated" not in header
+    )
+    if not is_ours or found is None:
+        return None
+    return Kept(path, found.st_size, found.st_mtime, str(header.get("repoRootUri", "")))
+
+
+def _first_bytes(path: Path, most: int) -> tuple[bytes, os.stat_result | None]:
+    """What a file begins with; nothing where it is a link, a folder, a pipe, or cannot be read.
+
+    It is looked at before it is opened, as opening a device may do something, and again after, in
+    case another took its place.
+    """
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return b"", None
+        file = os.open(path, _READ)
+    except OSError:
+        return b"", None
+    try:
+        found = os.fstat(file)
+        return (os.read(file, most), found) if stat.S_ISREG(found.st_mode) else (b"", None)
+    except OSError:
+        return b"", None
+    finally:
+        os.close(file)
+
+
+def _json_of(data: bytes) -> dict[str, Any]:
+    """An object, empty where the bytes are none."""
+    try:
+        told = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}

@@ -9,7 +9,10 @@ knows nothing of documents.
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
+
+from .reading import Unreadable, kind_of, read_file
 
 #: Seconds after it in which a change from outside is git's doing: editors look at their files
 #: within a second or two of a change.
@@ -29,26 +32,49 @@ def has_moved(file: Path, now_s: float) -> bool:
         folder = _git_folder(file)
         if folder is None:
             return False
-        log = folder / "logs" / "HEAD"
-        told = log.is_file()  # a repository may be set up to keep none
-        moved_s = (log if told else folder / "HEAD").stat().st_mtime
-        if abs(now_s - moved_s) > RECENT_S:
+        told = _stamp(folder / "logs" / "HEAD")  # a repository may be set up to keep none
+        moved_s = told if told is not None else _stamp(folder / "HEAD")
+        if moved_s is None or abs(now_s - moved_s) > RECENT_S:
             return False
-        return not told or _puts_files(_last_line(log))
-    except (OSError, ValueError):  # ValueError: a pointer that is no path
+        if told is None:
+            return True
+        last = read_file(folder, "logs/HEAD", _LONGEST, end=True)
+    except (OSError, ValueError, Unreadable):  # ValueError: a pointer that is no path
         return False
+    return _puts_files(last.rstrip(b"\n").rpartition(b"\n")[2])
+
+
+def _stamp(file: Path) -> float | None:
+    """When a regular file was last changed, in seconds; None where there is none."""
+    try:
+        status = os.lstat(file)
+    except FileNotFoundError:
+        return None
+    return None if kind_of(status.st_mode) else status.st_mtime
 
 
 def _git_folder(file: Path) -> Path | None:
     for parent in file.parents:
-        found = parent / ".git"
-        if found.is_dir():
-            return found
-        if found.is_file():
-            with found.open(encoding="utf-8", errors="replace") as pointer:
-                said = pointer.read(_LONGEST)
-            return parent / said.removeprefix(_POINTER).strip()
+        try:
+            mode = os.lstat(parent / ".git").st_mode
+        except FileNotFoundError:
+            continue
+        if stat.S_ISDIR(mode):
+            return parent / ".git"
+        if stat.S_ISREG(mode):
+            return _pointed_at(parent)
+        return None  # such as a link: whoever made it may have put it anywhere
     return None
+
+
+def _pointed_at(parent: Path) -> Path | None:
+    """The folder that a ``.git`` file names. Never on another machine: looking there would tell it
+    who looks."""
+    said = read_file(parent, ".git", _LONGEST).decode("utf-8", "replace")
+    name = said.removeprefix(_POINTER).strip()
+    if name.replace("\\", "/").startswith("//"):
+        return None
+    return parent / name
 
 
 def _puts_files(line: bytes) -> bool:
@@ -58,9 +84,3 @@ def _puts_files(line: bytes) -> bool:
     old, _, rest = told.partition(b" ")
     stays = old == rest.partition(b" ")[0]
     return not (reason.startswith(b"commit") or (reason.startswith(b"checkout") and stays))
-
-
-def _last_line(log: Path) -> bytes:
-    with log.open("rb") as lines:
-        lines.seek(max(0, os.fstat(lines.fileno()).st_size - _LONGEST))
-        return lines.read().rstrip(b"\n").rpartition(b"\n")[2]

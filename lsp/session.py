@@ -22,6 +22,7 @@ from .history import History
 from .next_edits import NextEdits
 from .outcomes import Outcomes, Settled
 from .requests import Context, PlainContext, Query
+from .secret_texts import secret_in
 from .settings import LspSettings
 from .suggestions import Suggestion
 
@@ -39,12 +40,15 @@ class Session:
         listener: Callable[[Settled], None] = lambda settled: None,
         context: Context | None = None,
     ) -> None:
-        self.history = History(clock)
+        self.history = History(clock, self._refuse)
         self._listener = listener
         self._outcomes = Outcomes(self._settled)
         self._desk = Desk(settings, clock, context or PlainContext(), self.history, self._outcomes)
         self._edits = NextEdits(self._desk)
         self._recent: dict[str, deque[Suggestion]] = {}  # by document
+
+    def _refuse(self, path: str, uri: str) -> str:
+        return rules.refuse_file(path, self.settings, uri)
 
     @property
     def settings(self) -> LspSettings:
@@ -58,7 +62,10 @@ class Session:
 
     def opened(self, uri: str, path: str, lines: Sequence[str]) -> None:
         """A document is there with these ``lines``, or can be trusted again."""
-        self.history.opened(uri, path, lines)
+        if secret_in("\n".join(lines), path):
+            self.history.closed(uri)  # what is done in it goes into no question about another
+        else:
+            self.history.opened(uri, path, lines)
 
     def changed(self, uri: str, splices: Sequence[Splice], text: Callable[[], str]) -> None:
         """A document was changed by ``splices``. ``text`` gives what it is now, if that is

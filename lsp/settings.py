@@ -14,38 +14,48 @@ from pydantic.alias_generators import to_camel
 from ..model.gate import Eagerness, threshold
 from ..model.records import MAX_CONTEXT_TOKENS, Quality
 
+#: Endings of settings that are secret by the name before them, and code is not.
+_DATA = ("json", "yml", "yaml", "toml")
+
+#: Comes with the settings of a client over TCP, and is none: :mod:`.door` has looked at it.
+TOKEN = "token"
+
 #: Files whose text must never reach a model, whatever the user set elsewhere, and lock files, where
-#: a suggestion is never wanted. Matched against the name and the path, in lower case.
+#: a suggestion is never wanted. Matched in lower case against the name, also without what marks a
+#: backup ("~", ".bak"), and against the path; one with folders in it, against the end of the whole
+#: path on the disk as well. Templates such as .env.example are among them: real values end up in
+#: them.
 SECRET_GLOBS = (
-    ".env",
-    ".env.*",
-    "*.env",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.jks",
-    "*.keystore",
-    "*.kdbx",
-    "*.gpg",
-    "*.asc",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    ".netrc",
-    "_netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".git-credentials",
-    "credentials",
-    "credentials.json",
-    "secrets.*",
-    "*.lock",
-    "*-lock.json",
-    "*-lock.yaml",
-    "go.sum",
+    *(".env", ".env.*", ".env-*", ".env_*", "*.env", ".envrc"),
+    # keys and what holds them
+    *("*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.jceks", "*.bks"),
+    *("*.keystore", "*.keytab", "*.keychain", "*.keychain-db", "*.kdb", "*.kdbx", "*.agekey"),
+    *("*.gpg", "*.pgp", "*.asc", "*.ovpn", "wg[0-9].conf"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "ssh_host_*_key"),
+    *(".ssh/*", ".gnupg/*", ".aws/*", ".azure/*"),
+    # logins of programs
+    *(".netrc", "_netrc", ".authinfo", ".npmrc", ".pypirc", ".pgpass", "pgpass.conf", ".my.cnf"),
+    *(".mylogin.cnf", ".git-credentials", ".git/config", ".git/modules/*/config", "gh/hosts.yml"),
+    *(".htpasswd", "htpasswd", ".vault-token", ".vault_pass*", ".vault-pass*", ".s3cfg", ".boto"),
+    *(".dockercfg", ".dockerconfigjson", ".docker/config.json", ".msmtprc", ".fetchmailrc"),
+    *("kubeconfig", "kubeconfig.conf", "kubeconfig-*", "*.kubeconfig", ".kube/config*"),
+    *("rclone.conf", ".databrickscfg", ".passwd-s3fs", ".terraformrc", "*.tfrc.json"),
+    *("*.tfvars", "*.tfvars.json", "*.tfstate", "*.tfstate.*", "*.publishsettings"),
+    *("local.settings.json", "auth.json", "service-account*.json", "service_account*.json"),
+    *("serviceaccount*.json", "*[-_.]service-account.json", "*[-_.]service_account.json"),
+    *("client_secret*.json", "*firebase-adminsdk*.json"),
+    *("credentials", "credentials.csv", "credentials.ini", "credentials.properties"),
+    *("credentials.txt", "credentials.xml", "credentials.yml.enc"),
+    *(f"{stem}.{ending}" for stem in ("credentials", "*[-_.]credentials") for ending in _DATA),
+    *(".secret", ".secrets", "secrets.*", "secret.txt", "secret.ini", "secret.properties"),
+    *(f"{stem}.{ending}" for stem in ("secret", "kubeconfig") for ending in _DATA),
+    *(f"{stem}.{ending}" for stem in ("*[-_.]secret", "*[-_.]secrets") for ending in _DATA),
+    *(f"{stem}.{ending}" for stem in ("secret[-_.]*", "secrets[-_.]*") for ending in _DATA),
+    # what was typed into shells and consoles
+    *(".*_history", ".*-history", "fish_history", "consolehost_history.txt", ".history"),
+    *(".histfile", ".zhistory", ".lesshst", ".viminfo"),
+    # locked versions
+    *("*.lock", "*-lock.json", "*-lock.yaml", "go.sum"),
 )
 
 
@@ -80,7 +90,8 @@ class LspSettings(BaseModel):
     context_tokens: int | None = Field(default=None, ge=64, le=MAX_CONTEXT_TOKENS)
     #: Denoising effort: speed against care.
     quality: Quality = "medium"
-    #: Files never read by the model. A list of one's own replaces this one.
+    #: Files never read by the model, besides those that hold a private key or consist of access
+    #: tokens (:mod:`.secret_texts`). A list of one's own replaces this one.
     secret_globs: tuple[str, ...] = SECRET_GLOBS
     #: Characters of the largest file that gets suggestions: each costs a copy and a hash of it.
     max_file_chars: int = Field(default=2_000_000, ge=1)
@@ -114,7 +125,7 @@ def updated(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, .
     problems = [
         f"unknown setting {name!r}: ignored. Known are {', '.join(LspSettings.model_fields)}"
         for name in sent
-        if name not in names
+        if name not in names and name != TOKEN
     ]
     for name, value in sent.items():
         if name not in names:

@@ -7,6 +7,7 @@ messages or asyncio.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -15,12 +16,15 @@ from . import rules
 from .context import BUDGET, KINDS, Context, Gathered, OpenFile, View
 from .documents import Document
 from .indexer import Indexer
-from .paths import shown_path
+from .paths import code_language, shown_path
 from .pieces import Diagnostic, PieceKind
 from .places import OpenText
 from .requests import Query
+from .secret_texts import secret_in
 from .settings import LspSettings
-from .workspace import code_language, folder_of
+from .workspace import folder_of
+
+logger = logging.getLogger(__name__)
 
 
 class Surroundings:
@@ -57,6 +61,8 @@ class Surroundings:
         self._context = Context(self._indexer, self._refuse, kinds)
         self._diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
         self._paths: dict[str, str] = {}
+        self._secrets: dict[str, tuple[int, bool]] = {}  # by URI: revision, and does it hold one
+        self._unnamed: dict[str, str] = {}  # URIs of folders that are none to read, and why
         self._last: tuple[View, Gathered] | None = None
 
     # --- the life of the connection ----------------------------------------------------------
@@ -76,8 +82,17 @@ class Surroundings:
 
     def folders_changed(self) -> None:
         self._paths.clear()
-        folders = [folder_of(uri) for uri in self._folders()]
-        self._indexer.watch([each for each in folders if each is not None and _is_project(each)])
+        named = {uri: folder_of(uri) for uri in self._folders()}
+        self._unnamed = {uri: why for uri, each in named.items() if (why := _no_project(each))}
+        for uri, why in self._unnamed.items():
+            logger.warning("nothing of %s is indexed: %s", uri, why)
+        fit = (each for uri, each in named.items() if uri not in self._unnamed)
+        self._indexer.watch([each for each in fit if each is not None])
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """Folders of the workspace of which nothing is read, and why."""
+        return self._unnamed | {str(each): why for each, why in self._indexer.unread.items()}
 
     def exclusions_changed(self) -> None:
         """Other files than before must not be read."""
@@ -96,6 +111,7 @@ class Surroundings:
     def closed(self, uri: str) -> None:
         self._diagnostics.pop(uri, None)
         self._paths.pop(uri, None)
+        self._secrets.pop(uri, None)
         self._context.closed(uri)
 
     # --- what a session asks -------------------------------------------------------------------
@@ -122,7 +138,6 @@ class Surroundings:
                 _text_of(document),
             )
             for document in self._trusted()
-            if not self._refuse(self._path(document))
         ]
 
     def definers(self, name: str, language: str) -> Collection[str]:
@@ -156,8 +171,20 @@ class Surroundings:
     def _trusted(self) -> Iterable[Document]:
         for document in self._documents():
             # Cells of a notebook would all be files of the same path.
-            if document.uri.startswith(("file:", "untitled:")) and not document.out_of_step:
+            is_file = document.uri.startswith(("file:", "untitled:"))
+            if is_file and not document.out_of_step and not self._is_secret(document):
                 yield document
+
+    def _is_secret(self, document: Document) -> bool:
+        """By its whole path, of which what the model is shown may be the last part, or its text."""
+        path = self._path(document)
+        if rules.refuse_file(path, self._settings(), document.uri):
+            return True
+        known = self._secrets.get(document.uri)
+        if known is None or known[0] != document.revision:
+            known = document.revision, bool(secret_in(document.text, path))
+            self._secrets[document.uri] = known
+        return known[1]
 
     def _opened(self) -> Iterable[OpenFile]:
         for document in self._trusted():
@@ -176,14 +203,17 @@ class Surroundings:
         return rules.refuse_file(path, self._settings())
 
 
-def _is_project(folder: Path) -> bool:
-    """Some clients name the disk or the home folder where a file belongs to no project: reading all
-    of that would help nobody."""
+def _no_project(folder: Path | None) -> str:
+    """Why a folder is not to be read, "" if it is. Some clients name the disk or the home folder
+    where a file belongs to no project: reading all of that would help nobody."""
+    if folder is None:
+        return "it is no folder on this machine"
     try:
         home = Path.home()
     except RuntimeError:  # there is none
         home = None
-    return folder not in (folder.parent, home)
+    whole = folder in (folder.parent, home)
+    return "it is a whole disk or the home folder; open a project in it" if whole else ""
 
 
 def _same(one: View, other: View) -> bool:

@@ -1,7 +1,8 @@
 """Bytes in, message bodies out: the framing of the base protocol, forgiving where a client errs.
 
 pygls's own loop ends a session, or waits for ever, on a header it does not expect. This one finds
-its way back to the next header instead. Knows nothing of what is in a message.
+its way back to the next header instead: over stdio only whoever started the server speaks. Sockets
+are read by :mod:`.door`, which forgives nothing. Knows nothing of what is in a message.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +19,8 @@ from typing import Protocol
 MAX_BODY = 128 * 1024 * 1024
 _MAX_HEADER = 64 * 1024
 _CHUNK = 64 * 1024
+_LEAVE_S = 1.0  # that a client which is not served has to read why
+_UNREAD = 16 * 1024 * 1024  # bytes it may still send meanwhile
 
 _BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n")
 # Searched for, not matched at a line's start: after a message cut short, the next header follows
@@ -76,6 +79,14 @@ class Frames:
         del self._buffer[:length]
         self._awaited = None
         return body if body else b""
+
+
+async def messages_of(read: Callable[[], Awaitable[bytes]]) -> AsyncIterator[bytes | BadFrame]:
+    """Every message of a pipe, until it ends."""
+    frames = Frames()
+    while data := await read():
+        for frame in frames.feed(data):
+            yield frame
 
 
 class Sink(Protocol):
@@ -172,3 +183,19 @@ def read_stream(reader: asyncio.StreamReader) -> Callable[[], Awaitable[bytes]]:
             return b""
 
     return read
+
+
+async def send_away(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: bytes
+) -> None:
+    """Tell a client why it is not served, and wait shortly for it to go: a connection closed with
+    bytes unread takes the answer back before it was read."""
+    try:
+        writer.write(answer)
+        writer.write_eof()
+        async with asyncio.timeout(_LEAVE_S):
+            for _ in range(_UNREAD // _CHUNK):
+                if not await reader.read(_CHUNK):
+                    break
+    except (OSError, TimeoutError):
+        pass  # it is sent away all the same

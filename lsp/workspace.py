@@ -7,28 +7,39 @@ unread. Blocks on the disk, so it runs in the background. Knows nothing of the i
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-import stat
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from posixpath import splitext
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ..model.syntax import language_of
+from ..model.errors import InstallError
+from . import git
+from .paths import code_language
+from .reading import Unreadable, kind_of, lies_below, read_file
+from .secret_texts import secret_in
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
+
+logger = logging.getLogger(__name__)
 
 MOST_FILES = 20_000  # of a workspace; what is nearest to the open files comes first
 MOST_LISTED = 300_000  # names looked at in a folder without git
 MOST_BYTES = 256 * 1024  # of a file; larger ones are data or made by a program
 _GIT_TIMEOUT_S = 30.0
+_GIT_BYTES = 64 << 20  # of names that git lists
+_IGNORE_BYTES = 64 * 1024  # of a ``.gitignore``
+#: Stars of one pattern in it, ``**`` as one. Patterns become regular expressions, and each star
+#: multiplies the time that one of them takes for a name made to fit by the length of that name.
+_IGNORE_STARS = 3
+_IGNORE_PATTERNS = 1_000
+_STARS = re.compile(r"\*+")
 
 #: Folders of other people's code and of what a build leaves behind, even where git tracks them.
 SKIPPED_FOLDERS = frozenset(
@@ -53,25 +64,6 @@ _GENERATED = re.compile(
 )
 _GENERATED_WITHIN = 600  # characters from the beginning, where such a remark stands
 _DENSE = 200  # characters of the mean line above which a text was not written by hand
-#: Languages whose files define nothing that other files name.
-_WITHOUT_NAMES = frozenset(("json", "jsonc", "html"))
-_WITHOUT_GRAMMAR = {
-    ".dart": "dart",
-    ".ex": "elixir",
-    ".exs": "elixir",
-    ".groovy": "groovy",
-    ".jl": "julia",
-    ".nim": "nim",
-    ".pl": "perl",
-    ".pm": "perl",
-    ".ps1": "powershell",
-    ".r": "r",
-    ".scala": "scala",
-    ".svelte": "svelte",
-    ".swift": "swift",
-    ".vue": "vue",
-    ".zig": "zig",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +80,29 @@ class Found:
 
 
 def folder_of(uri: str) -> Path | None:
-    """The folder that a ``file:`` URI names; None for any other."""
+    """The folder that a ``file:`` URI names; None for any other, and where it names none."""
     try:
         parts = urlsplit(uri)
         if parts.scheme != "file":
             return None
         host = "" if parts.netloc in ("", "localhost") else f"//{parts.netloc}"
-        return Path(host + url2pathname(parts.path))
-    except ValueError:
+        path = host + url2pathname(parts.path)
+    except (ValueError, OSError):  # OSError: no drive of Windows
         return None
+    return Path(path) if path and "\0" not in path else None
 
 
-def code_language(path: str) -> str | None:
-    """The language of a file that may define names for others; None: none is known."""
-    language = language_of(path) or _WITHOUT_GRAMMAR.get(splitext(path)[1].lower())
-    return None if language in _WITHOUT_NAMES else language
+def unfit_folder(folder: Path) -> str:
+    """Why nothing can be listed in ``folder``; "" where something can. Asks the disk."""
+    try:
+        with os.scandir(folder):
+            return ""
+    except NotADirectoryError:
+        return "it is no folder"
+    except FileNotFoundError:
+        return "it does not exist"
+    except (OSError, ValueError) as error:
+        return f"it cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
 def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
@@ -120,7 +120,9 @@ def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
     found = []
     for name in names:
         language = code_language(name)
-        if language is None or refuse(name) or not skipped.isdisjoint(name.split("/")[:-1]):
+        if language is None or not skipped.isdisjoint(name.split("/")[:-1]):
+            continue
+        if not lies_below(name) or refuse(name):  # an index can be made to say anything
             continue
         base = name.rsplit("/", 1)[-1].lower()
         if not any(fnmatchcase(base, glob) for glob in _GENERATED_NAMES):
@@ -132,28 +134,29 @@ def stamp_of(file: str | Path) -> tuple[int, int] | None:
     """What changes when a file does: ns of its last change, and bytes. None: nothing to read."""
     try:
         status = os.lstat(file)
-    except OSError:
+    except (OSError, ValueError):
         return None
-    if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+    if kind_of(status.st_mode) or status.st_size > MOST_BYTES:
         return None
     return status.st_mtime_ns, status.st_size
 
 
-def read_code(file: str | Path) -> str | None:
-    """The text of a file with ``\\n`` line ends; None where it is not code that people write."""
+def read_code(folder: str | Path, path: str) -> str | None:
+    """The text of the file at ``path`` below ``folder``, with ``\\n`` line ends; None where it is
+    not code that people write, or holds what must not be read."""
     try:
-        with open(file, "rb") as opened:  # noqa: PTH123
-            data = opened.read(MOST_BYTES + 1)
-    except OSError:
+        data = read_file(folder, path, MOST_BYTES)
+    except Unreadable as error:
+        logger.debug("%s is not read: it %s", path, error)
         return None
-    if len(data) > MOST_BYTES or b"\0" in data:
+    if b"\0" in data:
         return None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return None if is_made(text) else text
+    return None if is_made(text) or secret_in(text, path) else text
 
 
 def is_made(text: str) -> bool:
@@ -168,31 +171,21 @@ def is_made(text: str) -> bool:
 
 def _by_git(folder: Path) -> list[str] | None:
     """What git tracks or would track; None where there is no git, or it knows nothing of this."""
-    command = [
-        *("git", "-c", "core.fsmonitor=false"),  # a repository must not choose what gets run
-        *("-c", "core.quotepath=false", "ls-files", "-z"),
-        *("--cached", "--others", "--exclude-standard"),
-    ]
     try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_GIT_TIMEOUT_S,
-            creationflags=_NO_WINDOW,
-            check=False,
+        said = git.ask(
+            folder,
+            *("ls-files", "-z", "--cached", "--others", "--exclude-standard"),
+            within_s=_GIT_TIMEOUT_S,
+            most_bytes=_GIT_BYTES,
         )
-    except (OSError, subprocess.SubprocessError):
+    except (InstallError, OSError, ValueError):
         return None
-    names = [name for name in done.stdout.decode("utf-8", "replace").split("\0") if name]
+    names = said.output.decode("utf-8", "replace").split("\0")
+    del names[-1:]  # nothing, or a name cut short
+    if said.code and len(said.output) < _GIT_BYTES:
+        return None
     # None at all: perhaps a folder that the repository around it ignores.
-    return list(dict.fromkeys(names)) if done.returncode == 0 and names else None
-
-
-_NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows alone has it
+    return list(dict.fromkeys(names)) or None
 
 
 def _by_walk(folder: Path) -> list[str]:
@@ -202,7 +195,7 @@ def _by_walk(folder: Path) -> list[str]:
     looked_at = 0
     while waiting and looked_at < MOST_LISTED:
         below, ignored = waiting.pop(0)
-        own = _ignore_file(folder / below / ".gitignore")
+        own = _ignore_file(folder, f"{below}.gitignore")
         if own is not None:
             ignored = (*ignored, (below, own))
         for entry in _entries(folder / below):
@@ -227,13 +220,22 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
         return
 
 
-def _ignore_file(file: Path) -> GitIgnoreSpec | None:
+def _ignore_file(folder: Path, name: str) -> GitIgnoreSpec | None:
+    if not os.path.lexists(folder / name):
+        return None
     from pathspec import GitIgnoreSpec  # 40 ms that a server in a repository never needs
 
     try:
-        lines = file.read_text("utf-8", "replace").splitlines()
-        return GitIgnoreSpec.from_lines(lines)
-    except (OSError, ValueError):
+        lines = read_file(folder, name, _IGNORE_BYTES).decode("utf-8", "replace").splitlines()
+    except Unreadable as error:
+        logger.info("%s is not heeded: it %s", name, error)
+        return None
+    heeded = [line for line in lines if len(_STARS.findall(line)) <= _IGNORE_STARS]
+    if len(heeded) < len(lines) or len(heeded) > _IGNORE_PATTERNS:
+        logger.info("%s: only %d simple patterns are heeded", name, _IGNORE_PATTERNS)
+    try:
+        return GitIgnoreSpec.from_lines(heeded[:_IGNORE_PATTERNS])
+    except ValueError:
         return None
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .denoise import AUTOREGRESSIVE, LEFTMOST_FIRST, Brief, Limits, Plan, denoise, plan_for
+from .mask_drafts import rightness
 from .network import KeyValues, Network
 from .noise import Canvas, lay_canvas
 from .shards import Rows
@@ -36,6 +37,7 @@ class Extent:
     max_context: int
     canvas: bool = True
     causal: bool = False
+    masks: int = 0  # of a group of mask drafts; 0: there are none
     control: bool = False  # also decode one token a step
 
 
@@ -52,6 +54,9 @@ def appraise(network: Network, rows: Rows, extent: Extent, device: str) -> dict[
     for task, wanted in (("infill", False), ("edit", True)):
         members = np.flatnonzero((rows.is_edit == wanted) & (rows.prompt <= extent.max_context))
         members = members[: extent.rows // 2]
+        if extent.masks:
+            figures |= _of_drafts(network, rows, members, task, extent, device)
+            continue
         figures |= _losses(network, rows, members, task, extent, device)
         decoded = members[: extent.exact_rows // 2]
         judged = network.config.verifier == "ar"
@@ -61,6 +66,18 @@ def appraise(network: Network, rows: Rows, extent: Extent, device: str) -> dict[
             alone = AUTOREGRESSIVE if judged else LEFTMOST_FIRST
             figures |= _decode(network, rows, decoded, f"{task}_control", alone)
     return figures
+
+
+def _of_drafts(
+    network: Network,
+    rows: Rows,
+    members: NDArray[np.int64],
+    task: str,
+    extent: Extent,
+    device: str,
+) -> dict[str, Any]:
+    found = rightness(network, rows, members, extent.masks, device)
+    return {f"{task}_draft_{name}": value for name, value in found.items()}
 
 
 def _losses(

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from .config import ModelConfig
 from .errors import SettingsError
+from .mask_drafts import Groups, draw_groups
 from .noise import NOISE, Canvas, Noise, canvases_of, causal_weights, unshifted
 from .shards import Rows
 
@@ -39,6 +40,8 @@ class Laying:
     late_noise: Noise = NOISE  # from batch ``late_from`` on
     sharpen: float = 0.0  # weight of noise.sharpening, from batch ``late_from`` on
     late_from: int = 0  # 0: never
+    masks: int = 0  # of a group of mask drafts, which take the place of canvases; 0: canvases
+    groups: int = 0  # of mask drafts per row
 
     def is_late(self, number: int) -> bool:
         return bool(self.late_from) and number >= self.late_from
@@ -46,7 +49,8 @@ class Laying:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows padded to one length; every array lives on the CPU."""
+    """Rows padded to one length; every array lives on the CPU. Of mask drafts ``windows`` and
+    ``targets`` are empty, ``starts`` [rows, groups] and ``weights`` [rows, groups, masks]."""
 
     tokens: Tensor  # [rows, length] prompt + answer + END padding
     windows: Tensor  # [rows, C, B]
@@ -132,11 +136,14 @@ def lay_batch(
     laid: list[list[Canvas]] = []
     texts: list[NDArray[np.int64]] = []
     causal: list[NDArray[np.float32]] = []
+    drawn: list[Groups] = []
     for member in members:
         tokens, prompt, plain = rows[int(member)]
         answer = len(tokens) - prompt
         padded = np.concatenate([tokens, np.full(2 * width + 1, model.end_token)])
-        if laying.canvases:
+        if laying.masks:
+            drawn.append(draw_groups(prompt, answer, laying.groups, laying.masks, rng))
+        elif laying.canvases:
             canvases = canvases_of(
                 padded, prompt, answer, plain, laying.canvases, width, model.mask_token, rng, noise
             )
@@ -159,6 +166,18 @@ def lay_batch(
             return torch.zeros(len(texts), 0, dtype=torch.int64)
         return torch.from_numpy(np.stack([[getattr(c, name) for c in row] for row in laid]))
 
+    if laying.masks:
+        start = torch.from_numpy(np.stack([groups.start for groups in drawn]))
+        weight = torch.from_numpy(np.stack([groups.weight for groups in drawn]))
+        nothing = torch.zeros(len(texts), 0, 0, dtype=torch.int64)
+        return Batch(
+            torch.from_numpy(tokens_out),
+            nothing,
+            start,
+            nothing,
+            weight,
+            torch.from_numpy(np.zeros_like(causal_out)),
+        )
     return Batch(
         torch.from_numpy(tokens_out),
         stack("window"),

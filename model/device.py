@@ -5,7 +5,6 @@ Answers questions about this machine; knows nothing of models or folders.
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 
 from .errors import InstallError, SettingsError
 from .quantize import check_variant
+from .silence import import_silenced
 
 Provider = Literal["CPU", "CUDA"]
 
@@ -65,14 +65,14 @@ def _installed_version(distribution: str) -> str | None:
 
 
 def import_onnxruntime() -> ModuleType:
-    """onnxruntime, checked.
+    """onnxruntime, checked, and kept from reporting (``silence.py``).
 
     Raises:
         InstallError: see :func:`check_onnxruntime`, or its native library does not load.
     """
     check_onnxruntime()
     try:
-        return importlib.import_module("onnxruntime")
+        return import_silenced("onnxruntime")
     except ImportError as error:
         raise InstallError(
             f"onnxruntime is installed but does not load: {error}. Reinstall it with: "

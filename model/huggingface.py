@@ -247,6 +247,7 @@ def _vocabulary(
         "vocab": size,
         "mask_token": mask,
         "end_token": tokenizer.mark(END),
+        "prompt_format": tokenizer.prompt_format,
         "special_tokens": first,
         "special_from": last if last < size else 0,
     }

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import WeightsError
-from .vocabulary import find_marks, read_tokenizer
+from .vocabulary import FAR_PREFIXES, find_marks, read_tokenizer
 
 if TYPE_CHECKING:  # 4 MB that the language server, which only knows the format, does without
     from tokenizers import Tokenizer as BpeTokenizer
 
-#: The marks of prompt format "redraft-1", by their names in the base vocabulary.
+#: The marks of a prompt, by their names in SmolLM2's vocabulary; ``vocabulary.py`` knows who stands
+#: in for them elsewhere.
 END = "<|endoftext|>"
 FILE = "<file_sep>"
 SUFFIX = "<jupyter_start>"
@@ -29,6 +30,9 @@ EDIT = "<jupyter_script>"
 HISTORY = "<issue_start>"
 MASK = "<empty_output>"
 MARKS = (END, FILE, SUFFIX, PREFIX, REGION, EDIT, HISTORY, MASK)
+#: Opens what stands far above the cursor: PREFIX too, but in vocabularies whose own
+#: fill-in-the-middle marks tell the two apart.
+FAR_PREFIX = "<far_prefix>"
 
 
 def _byte_of_char() -> dict[str, int]:
@@ -62,6 +66,8 @@ class Tokenizer:
                 f"The tokenizer has no tokens {missing}, which the prompt needs as marks. "
                 "It belongs to another model: run 'redraft model pull' to fetch the right one."
             )
+        own = (i for i, name in special.items() if name in FAR_PREFIXES)
+        self._ids[FAR_PREFIX] = next(own, self._ids[PREFIX])
 
     @classmethod
     def from_gguf(cls, data: dict[str, Any]) -> Tokenizer:
@@ -102,8 +108,14 @@ class Tokenizer:
         return self._special
 
     def mark(self, name: str) -> int:
-        """Id of one of :data:`MARKS`, or of what stands in for it in this vocabulary."""
+        """Id of one of :data:`MARKS` or of FAR_PREFIX, or of what stands in for it here."""
         return self._ids[name]
+
+    @property
+    def prompt_format(self) -> str:
+        """How prompts are written in this vocabulary: with its own fill-in-the-middle marks in the
+        order that its model reads best ("redraft-2"), or with SmolLM2's ("redraft-1")."""
+        return "redraft-1" if self._ids[FAR_PREFIX] == self._ids[PREFIX] else "redraft-2"
 
     def encode(self, text: str) -> list[int]:
         """Token ids of ``text``; lone surrogates (half a UTF-16 pair) become U+FFFD."""

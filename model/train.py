@@ -38,6 +38,7 @@ from .appraisal import Extent, appraise
 from .batches import Batch, Batches, Laying, stream
 from .config import ModelConfig
 from .errors import SettingsError
+from .mask_drafts import draft_loss
 from .network import Network
 from .noise import NOISE, Noise
 from .shards import Rows, read_shards
@@ -65,6 +66,9 @@ class TrainConfig:
     batch_tokens: int = 3_000  # context tokens of a batch, padding included
     accumulate: int = 1  # batches per step
     max_context: int = 1_024  # rows with a longer prompt are skipped
+    masks: int = 0  # of a group of mask drafts, trained instead of canvases; see mask_drafts.py
+    groups: int = 32  # of mask drafts per row
+    align: float = 1.0  # weight of the mask drafts' hidden states being the judge's
     causal_weight: float = 0.0  # of the autoregressive loss on the answer; not with "canvas"
     code_tokens: int = 0  # of the prompt's ordinary code in the causal loss too, per row
     code_weight: float = 0.25  # of each of them beside an answer's token
@@ -128,7 +132,8 @@ class TrainConfig:
             self.evaluate_rows,
             self.exact_rows,
             self.max_context,
-            canvas=self.canvases > 0,
+            canvas=self.canvases > 0 and not self.masks,
+            masks=self.masks,
             causal=self.causal_weight > 0,
         )
 
@@ -286,7 +291,10 @@ def _step(
     network.train()
     counts = torch.zeros(3, dtype=torch.float64)  # loss, positions, tokens
     for batch in group:
-        loss = batch_loss(network, batch, config.causal_weight, world.device, config.stretching)
+        if config.masks:
+            loss = mask_loss(network, batch, config.align, world.device)
+        else:
+            loss = batch_loss(network, batch, config.causal_weight, world.device, config.stretching)
         (loss / len(group)).backward()  # type: ignore[no-untyped-call]
         supervised = int((batch.weights > 0).sum() + (batch.causal > 0).sum())
         counts += torch.tensor(
@@ -334,6 +342,14 @@ def batch_loss(
         causal = _weighted_loss(network, hidden[:, :-1], tokens[:, 1:], batch.causal[:, 1:])
         loss = loss + causal_weight * causal
     return loss
+
+
+def mask_loss(network: Network, batch: Batch, align: float, device: str) -> Tensor:
+    """What mask drafts behind tokens of ``batch`` are off; the causal pass itself is frozen."""
+    with torch.no_grad():
+        hidden, past = network.context(batch.tokens.to(device, non_blocking=True))
+    starts, weights = batch.starts.to(device), batch.weights.to(device)
+    return draft_loss(network, hidden, past, starts, weights, align)
 
 
 def _weighted_loss(
@@ -560,6 +576,7 @@ def metadata(
         "scale": "1.0",
         "adapter": config.active,
         "canvas": str(model.canvas_width),
+        "masks": str(config.masks),
         "logit_shift": str(int(model.logit_shift)),
         "prompt_format": model.prompt_format,
         "verifier": "ar" if config.causal_weight else "none",

@@ -28,15 +28,17 @@ STAND_INS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "<file_sep>": ("<|file_sep|>", "<|file_separator|>"),
         "<jupyter_start>": ("<|fim_suffix|>", "<fim_suffix>", "<[fim-suffix]>"),
-        "<jupyter_text>": ("<|fim_prefix|>", "<fim_prefix>", "<[fim-prefix]>"),
+        "<jupyter_text>": ("<|fim_middle|>", "<fim_middle>", "<[fim-middle]>"),
         "<jupyter_output>": ("<|box_start|>",),
-        "<jupyter_script>": ("<|fim_middle|>", "<fim_middle>", "<[fim-middle]>"),
-        "<issue_start>": ("<|repo_name|>", "<repo_name>"),
+        "<jupyter_script>": ("<|box_end|>",),
+        "<issue_start>": ("<|object_ref_start|>", "<|repo_name|>", "<repo_name>"),
         "<empty_output>": (
             "<|mask|>", "<|MASK|>", "|<MASK>|", "<|mdm_mask|>", "<M>", "<mask>", "[MASK]",
         ),
     }
 )  # fmt: skip
+#: Names of the mark that opens a file in a vocabulary's own fill-in-the-middle.
+FAR_PREFIXES = frozenset({"<|fim_prefix|>", "<fim_prefix>", "<[fim-prefix]>"})
 _END, _MASK = "<|endoftext|>", "<empty_output>"
 
 #: Added tokens that look like these are special whatever their flag says: Qwen does not flag its
@@ -143,6 +145,7 @@ def find_marks(special: Mapping[int, str], marks: Sequence[str]) -> dict[str, in
         (i for i in special if i not in found.values() and not _is_text_border(special[i])),
         key=lambda i: (not _RESERVED.search(special[i]), -i),
     )
+    spare = [i for i in spare if special[i] not in FAR_PREFIXES]
     missing = [mark for mark in marks if mark not in found and mark != _END]
     return found | dict(zip(missing, spare, strict=False))
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from redraft.model.errors import SettingsError
 from redraft.model.records import Quality
@@ -39,8 +40,7 @@ def measure(
     """
     from redraft.evals.latency import CONTEXTS, as_json, run
 
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise SettingsError(f"The folder of {json_file} does not exist. Make it first.")
+    _check_folder(json_file)
     with bar() as show:
         report = run(
             settings.model,
@@ -54,11 +54,54 @@ def measure(
         )
     for table in tables(report):
         out.print(table, soft_wrap=False)
-    if json_file is not None:
+    _write(json_file, as_json(report))
+
+
+def measure_beside(
+    settings: Settings, url: str, context: int, runs: int, json_file: Path | None
+) -> None:
+    """Ask a llama.cpp-style server at ``url`` and Redraft for the same lines, in turns; rows are
+    shown as they are measured.
+
+    Raises:
+        SettingsError: the other server cannot be asked, or ``json_file`` cannot be written.
+    """
+    from redraft.evals.beside import compare, headline
+    from redraft.model.loading import onnx_loader
+
+    _check_folder(json_file)
+    with bar() as show:
+        show("loading the model", None)
+        loaded = onnx_loader(settings.model, settings.variant, settings.provider, settings.threads)(
+            lambda *_: None
+        )
+        rows = []
         try:
-            json_file.write_text(json.dumps(as_json(report), indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise SettingsError(f"{json_file} cannot be written: {error.strerror}.") from error
+            for row in compare(loaded, url, context, runs, lambda what: show(what, None)):
+                rows.append(row)
+                out.print(
+                    f"{row.state}, {row.way}: {row.ours_ms.p50:.0f} ms, there "
+                    f"{row.theirs_ms.p50:.0f} ms, {row.ratio.p50:.2f}× (median of {row.lines}); "
+                    f"exact {row.ours_exact} and {row.theirs_exact}"
+                )
+        finally:
+            loaded.backend.close()
+    out.print(headline(rows))
+    _write(json_file, {"model": loaded.label, "url": url, "rows": [asdict(row) for row in rows]})
+
+
+def _check_folder(json_file: Path | None) -> None:
+    if json_file is not None and not json_file.absolute().parent.is_dir():
+        raise SettingsError(f"The folder of {json_file} does not exist. Make it first.")
+
+
+def _write(json_file: Path | None, content: dict[str, Any]) -> None:
+    if json_file is None:
+        return
+    try:
+        json_file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"{json_file} cannot be written: {error.strerror}.") from error
 
 
 def tables(report: Report) -> Iterator[Table]:

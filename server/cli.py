@@ -327,6 +327,13 @@ def bench(
             "stands for 5,000 of its files.",
         ),
     ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Only compare with the llama.cpp-style server there: the same lines in turns.",
+        ),
+    ] = None,
     model: Model = None,
     variant: Variant = None,
     provider: Provider = None,
@@ -337,9 +344,13 @@ def bench(
         from .context import measure_workspace
 
         return measure_workspace(workspace, json_file)
+    settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
+    if beside is not None:
+        from .bench import measure_beside
+
+        return measure_beside(settings, beside, context[0] if context else 1_024, runs, json_file)
     from .bench import measure
 
-    settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
     measure(settings, quality, context, runs, json_file)
 
 
@@ -378,7 +389,18 @@ def serve(
 @app.command()
 def lsp(
     tcp: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Listen there instead of stdio.")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Listen there instead of stdio, for clients that tell the token: a new one, "
+            "printed to stderr, or that of REDRAFT_LSP_TOKEN or --token-file.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Holds the token for --tcp, readable by its owner alone."
+        ),
     ] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="The default; clients send it.")] = False,
     server: Server = None,
@@ -387,26 +409,34 @@ def lsp(
     provider: Provider = None,
     threads: Threads = None,
 ) -> None:
-    """The language server for editors. Shares one engine process with all of them."""
+    """The language server for editors. Shares one engine process with all of them.
+
+    Over TCP, a client tells the token as the header Redraft-Token of its first message, or as
+    initializationOptions.token of initialize.
+    """
     from redraft.lsp.app import run_stdio, run_tcp
+    from redraft.lsp.door import new_token
 
     from .join import EngineClient
+    from .lsp_token import given_token, tell_listening
 
     if tcp is not None and stdio:
         raise typer.BadParameter("choose one of --stdio and --tcp", param_hint="--tcp")
+    if token_file is not None and tcp is None:
+        raise typer.BadParameter("only --tcp asks for a token", param_hint="--token-file")
     address = _host_and_port(tcp) if tcp is not None else None
+    given = given_token(os.environ, token_file) if address is not None else None
     _log_to_stderr()
     settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
     predictor = _remote(settings, server) if server is not None else EngineClient(settings)
     if address is None:
         raise typer.Exit(run_stdio(predictor))
-    run_tcp(predictor, *address, _tell_listening)
+    token = given or new_token()
 
+    def listening(host: str, port: int) -> None:
+        tell_listening(host, port, token, is_known=given is not None)
 
-def _tell_listening(host: str, port: int) -> None:
-    from .console import err
-
-    err.print(f"the language server listens at {host}:{port} (Ctrl-C stops it)", markup=False)
+    run_tcp(predictor, *address, token, listening)
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

@@ -23,6 +23,16 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 MASK = "░"
 
+
+def harmless(text: str) -> str:
+    """A name from outside as a terminal may be told it: what would move the cursor, change colours
+    or turn the direction of writing is spelt out."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
+        for each in text
+    )
+
+
 #: Lines of the file shown above and below the canvas.
 CONTEXT_LINES = 6
 

@@ -21,7 +21,7 @@ from redraft.model.config import ModelConfig
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.prompt import render
 from redraft.model.records import EditRequest, Task
-from redraft.model.tokens import FILE, HISTORY, MARKS, PREFIX, SUFFIX, Tokenizer
+from redraft.model.tokens import FAR_PREFIX, FILE, HISTORY, MARKS, PREFIX, SUFFIX, Tokenizer
 from redraft.model.weights import ensure, info, ready_variants
 from rich.table import Table
 from rich.text import Text
@@ -33,7 +33,12 @@ from .settings import Settings
 _SHOWN_LEFT_OUT = 8
 _TEXT_BYTES = 1 << 30  # everything: the process ends at once
 #: What stands behind a mark in the part of a prompt that is far from the cursor.
-_PARTS = {SUFFIX: "lines below", HISTORY: "recent edits", PREFIX: "lines above"}
+_PARTS = {
+    SUFFIX: "lines below",
+    HISTORY: "recent edits",
+    PREFIX: "lines above",
+    FAR_PREFIX: "lines above",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +203,7 @@ def parts_of(request: EditRequest, gathered: Gathered, kit: _Kit, budget: int) -
 def spelled(request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int) -> str:
     """The rendered prompt as people read it, each mark by its name on a new line."""
     rendered = render(request, tokenizer, config, budget).tokens
-    names = {tokenizer.mark(mark): mark for mark in MARKS}
+    names = {tokenizer.mark(mark): mark for mark in (FAR_PREFIX, *MARKS)}
     text, run = "", list[int]()
     for token in rendered:
         if token in names:
@@ -211,7 +216,7 @@ def spelled(request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, bud
 
 def _sections(tokens: Iterable[int], tokenizer: Tokenizer) -> list[tuple[str, int]]:
     """Each mark of a prompt, and the tokens from it to the next."""
-    names = {tokenizer.mark(mark): mark for mark in MARKS}
+    names = {tokenizer.mark(mark): mark for mark in (FAR_PREFIX, *MARKS)}
     found: list[tuple[str, int]] = []
     for token in tokens:
         if token in names:
@@ -255,10 +260,11 @@ def _left_out(gathered: Gathered) -> Table:
 def _view(place: Place, path: str, budget: int) -> View:
     text = read_text(place.file)
     cursor = cursor_at(text, place)
-    objection = _refuse(path) or refuse_text(text, cursor, LspSettings())
+    settings, uri = LspSettings(), place.file.resolve().as_uri()
+    objection = refuse_file(path, settings, uri) or refuse_text(text, cursor, settings, path)
     if objection:
         raise InvalidRequest(f"The language server would show nothing of {place.file}: {objection}")
-    return View(place.file.resolve().as_uri(), path, "", text, cursor, budget=budget)
+    return View(uri, path, "", text, cursor, budget=budget)
 
 
 def _refuse(path: str) -> str:

@@ -5,7 +5,6 @@ Translates options into calls of ``redraft.lsp`` and ``redraft.evals``; records 
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +23,7 @@ app = typer.Typer(
 )
 
 _MB = 1_000_000
+_NAMED = 5  # other files of the folder that are told by name
 
 
 def _recordings() -> Recordings:
@@ -76,26 +76,39 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Is recording on, where does it go, and how much is there?"""
-    from .console import out
+    from .console import harmless, out
 
     recordings = _recordings()
-    kept, limits = recordings.kept(), recordings.limits()
+    kept, limits, others = recordings.kept(), recordings.limits(), recordings.others()
+    size, problem = sum(each.size for each in kept), recordings.problem()
     told = {
         "on": recordings.is_on(),
+        "problem": problem,
         "folder": str(recordings.folder),
         "recordings": len(kept),
-        "bytes": sum(each.size for each in kept),
+        "bytes": size,
         "limit_bytes": limits.total_bytes,
+        "other_files": len(others),
+        "other_names": others[:_NAMED],
     }
     if as_json:
-        out.print_json(data=told)
+        out.print_json(data=told, ensure_ascii=True)
         return
-    out.print(f"Recording is {'on' if told['on'] else 'off'}.", markup=False)
-    out.print(
-        f"{len(kept)} recordings, {_size(sum(each.size for each in kept))} of "
-        f"{_size(limits.total_bytes)}, in {recordings.folder}",
-        markup=False,
+    lines = [f"Recording is {'on' if told['on'] else 'off'}."]
+    if problem:
+        lines.append(f"It was on: {problem}. When that is mended, turn it on again.")
+    lines.append(
+        f"{len(kept)} recordings, {_size(size)} of {_size(limits.total_bytes)}, in "
+        f"{recordings.folder}"
     )
+    if others:
+        more = ", …" if len(others) > _NAMED else ""
+        lines.append(
+            f"{len(others)} other files are in there, never counted or deleted: "
+            f"{', '.join(others[:_NAMED])}{more}"
+        )
+    for line in lines:
+        out.print(harmless(line), markup=False)
 
 
 @app.command("list")
@@ -104,12 +117,13 @@ def list_recordings(
 ) -> None:
     """The recordings, oldest first."""
     from rich.table import Table
+    from rich.text import Text
 
-    from .console import out
+    from .console import harmless, out
 
     rows = [_described(each) for each in _recordings().kept()]
     if as_json:
-        out.print_json(data=rows)
+        out.print_json(data=rows, ensure_ascii=True)
         return
     if not rows:
         out.print("There are no recordings.")
@@ -119,7 +133,8 @@ def list_recordings(
         table.add_column(heading, overflow="fold")
     for row in rows:
         size, changes = _size(row["bytes"]), f"{row['changes']:,}"
-        table.add_row(row["name"], row["last_written"], size, changes, row["workspace"])
+        workspace = Text(harmless(row["workspace"]))  # a text of its own: no markup in it
+        table.add_row(row["name"], row["last_written"], size, changes, workspace)
     out.print(table, soft_wrap=False)
 
 
@@ -176,7 +191,8 @@ def outcomes(
     found = tallies(shown)
     if as_json:
         suggestions = [asdict(one) | {"seconds": one.seconds} for one in shown]
-        out.print_json(data={"tasks": [asdict(one) for one in found], "suggestions": suggestions})
+        data = {"tasks": [asdict(one) for one in found], "suggestions": suggestions}
+        out.print_json(data=data, ensure_ascii=True)
     elif found:
         out.print(_outcome_table(found), soft_wrap=False)
     else:
@@ -263,23 +279,18 @@ def _outcome_table(found: list[Tally]) -> Table:
 
 
 def _described(kept: Kept) -> dict[str, Any]:
-    first, changes = b"", 0
+    changes = 0
     try:
         with kept.path.open("rb") as file:
-            first = file.readline()
             changes = sum(line.startswith(b'{"kind":"changed"') for line in file)
     except OSError:
         pass  # deleted meanwhile
-    try:
-        workspace = str(json.loads(first).get("repoRootUri", ""))
-    except (ValueError, AttributeError):
-        workspace = ""
     return {
         "name": kept.path.stem,
         "last_written": time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.changed_s)),
         "bytes": kept.size,
         "changes": changes,
-        "workspace": workspace,
+        "workspace": kept.workspace,
     }
 
 

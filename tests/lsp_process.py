@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,27 @@ URI = "file:///w/project/a.py"
 
 
 class LspProcess:
-    """A client that says exactly what a test wants, well-formed or not."""
+    """A client that says exactly what a test wants, well-formed or not.
 
-    def __init__(self, script: dict[str, Any], folder: Path) -> None:
+    Args:
+        folder: of the log of the scripted model, and of what the server says on standard error.
+        start: ``subprocess.Popen``, or what starts a process under a guard.
+        command: None: the server of this file, with the script.
+    """
+
+    def __init__(
+        self,
+        script: dict[str, Any],
+        folder: Path,
+        start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
+        command: list[str] | None = None,
+    ) -> None:
         self.log = folder / "model.log"
         self.stderr_file = folder / "stderr.txt"
-        command = [sys.executable, str(SERVER), json.dumps({**script, "log": str(self.log)})]
+        scripted = [sys.executable, str(SERVER), json.dumps({**script, "log": str(self.log)})]
         with self.stderr_file.open("wb") as stderr:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr
+            self.process = start(
+                command or scripted, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr
             )
         self.messages: list[dict[str, Any]] = []  # everything that came, in order
         self._incoming: queue.Queue[dict[str, Any] | None] = queue.Queue()

@@ -25,6 +25,7 @@ from lsp_process import SERVER
 from neovim_screen import Screen
 from neovim_script import NVIM, QUICKLY
 from redraft.lsp.app import serve_tcp
+from redraft.lsp.door import new_token
 from redraft.lsp.settings import LspSettings
 from redraft.model.records import EditRequest, Prediction
 
@@ -78,8 +79,12 @@ class Server:
     def __init__(self, predictor: FakePredictor, settings: LspSettings | None = None) -> None:
         self._ready: queue.Queue[int] = queue.Queue()
         self._loop = asyncio.new_event_loop()
+        self._token = new_token()
         self._serving = self._loop.create_task(
-            serve_tcp(predictor, "127.0.0.1", 0, settings, lambda host, port: self._ready.put(port))
+            serve_tcp(
+                *(predictor, "127.0.0.1", 0, self._token, settings),
+                lambda host, port: self._ready.put(port),
+            )
         )
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -91,8 +96,9 @@ class Server:
 
     @property
     def command(self) -> str:
-        """Lua for the client's ``cmd``."""
-        return f"vim.lsp.rpc.connect('127.0.0.1', {self.port})"
+        """Lua for the client's ``cmd``, and what it tells the server."""
+        options = f"init_options = {{ token = '{self._token}' }}"
+        return f"vim.lsp.rpc.connect('127.0.0.1', {self.port}), {options}"
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._serving.cancel)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from redraft.model.combine import make_ready
 from redraft.model.config import ModelConfig
 from redraft.model.materialise import materialise
+from redraft.model.models import DESCRIPTION, ModelInfo
+from redraft.model.tokens import Tokenizer
 from reference import Reference, Weights, adapted, random_weights
 
 BASE = ModelConfig(
@@ -52,6 +56,23 @@ def weights_for(config: ModelConfig, seed: int = 0) -> tuple[Weights, Weights]:
 
 def store(config: ModelConfig, variant: str, folder: Path) -> Path:
     materialise(config, *weights_for(config), variant, folder)
+    return folder
+
+
+def register(root: Path, name: str, config: ModelConfig, tokenizer: Tokenizer) -> Path:
+    """A model that the registry finds by ``name`` where REDRAFT_MODELS says ``root``; returns the
+    folder of its one variant, fp32."""
+    folder = root / name / "fp32"
+
+    def write(place: Path) -> None:
+        store(config, "fp32", place)
+        tokenizer.save(place / "tokenizer.json")
+
+    make_ready(folder, 1_000_000, name, write)
+    model = ModelInfo(
+        name, "1", "random weights", "", None, None, "", config, "fp32", folder.parent, ("fp32",)
+    )
+    (folder.parent / DESCRIPTION).write_text(json.dumps(model.describe()))
     return folder
 
 

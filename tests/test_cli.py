@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes_http import ScriptedPredictor, served
@@ -105,6 +107,7 @@ def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
         ("serve", "--provider", "abacus"),
         ("lsp", "--tcp", "nowhere"),
         ("lsp", "--tcp", "127.0.0.1:1", "--stdio"),
+        ("lsp", "--token-file", "token"),
     ],
 )
 def test_wrong_usage_exits_with_2(
@@ -155,27 +158,36 @@ def test_serve_names_a_port_in_use_and_the_way_out() -> None:
     assert "--port" in err
 
 
-def test_the_language_server_says_which_port_it_got() -> None:
-    async def run() -> tuple[str, int]:
+@pytest.mark.parametrize("chosen", ["", "a-token-that-an-editor-knows"])
+def test_the_language_server_says_which_port_it_got_and_its_token(chosen: str) -> None:
+    async def run() -> tuple[str, dict[str, Any], bytes]:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", RUN, "lsp", "--tcp", "127.0.0.1:0",
-            stderr=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE, env={**os.environ, "REDRAFT_LSP_TOKEN": chosen},
         )  # fmt: skip
         try:
             assert process.stderr is not None
             async with asyncio.timeout(60):
                 said = (await process.stderr.readline()).decode()
-            port = int(said.split("127.0.0.1:")[1].split()[0])
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
+                told = json.loads(await process.stderr.readline())["listening"]
+                reader, writer = await asyncio.open_connection(told["host"], told["port"])
+                body = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}'
+                token = told.get("token", chosen).encode()
+                writer.write(b"Redraft-Token: %b\nContent-Length: %d\n\n" % (token, len(body)))
+                writer.write(body)
+                await reader.readuntil(b"\r\n\r\n")
+                answer = await reader.readuntil(b"capabilities")
             writer.close()
         finally:
             process.kill()
             await process.wait()
-        return said, port
+        return said, told, answer
 
-    said, port = asyncio.run(run())
-    assert said.startswith("the language server listens at")
-    assert port > 0
+    said, told, answer = asyncio.run(run())
+    assert said.startswith(f"the language server listens at 127.0.0.1:{told['port']}")
+    assert told["port"] > 0
+    assert b'"result"' in answer
+    assert ("token" in told) == (chosen == ""), "who chose one knows it; logs need not"
 
 
 # --- complete -------------------------------------------------------------------------------------

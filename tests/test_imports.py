@@ -20,9 +20,16 @@ MAY_IMPORT = {
 #: The command is the one place of ``server`` that may reach into the language server and the bench.
 COMMAND = {
     "cli.py", "context.py", "training.py", "bench.py", "evaluate.py", "figures.py", "report.py",
-    "infilling.py", "judging.py", "record.py", "replay.py",
+    "infilling.py", "judging.py", "lsp_token.py", "record.py", "replay.py",
 }  # fmt: skip
-USES_TORCH = {"appraisal.py", "batches.py", "network.py", "torch_backend.py", "train.py"}
+USES_TORCH = {
+    "appraisal.py",
+    "batches.py",
+    "mask_drafts.py",
+    "network.py",
+    "torch_backend.py",
+    "train.py",
+}
 
 
 def imported(path: Path) -> set[str]:

@@ -116,7 +116,7 @@ def test_secrets_data_and_generated_files_are_not_read(tmp_path: Path) -> None:
 
 def test_line_ends_and_marks_of_encoding_are_made_alike(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"\xef\xbb\xbfx = 1\r\ny = 2\r")
-    assert read_code(tmp_path / "a.py") == "x = 1\ny = 2\n"
+    assert read_code(tmp_path, "a.py") == "x = 1\ny = 2\n"
 
 
 def test_the_innermost_folder_names_a_file(tmp_path: Path) -> None:

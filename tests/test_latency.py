@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_backend import FakeBackend, FakeSequence, Noise, fake_tokenizer, small_config
+from redraft.evals import latency
 from redraft.evals.latency import COMPARED_EVERY, TYPED, measure, type_into
 from redraft.evals.spread import Spread
 from redraft.model.answering import Model
@@ -72,3 +77,39 @@ def test_a_spread_is_the_median_and_the_95th_percentile(
     assert (spread.p50, spread.p95) == (p50, p95)
     json.dumps([spread.p50, spread.p95])
     assert not isinstance(spread.p50, np.generic)
+
+
+def test_figures_name_the_commit_of_the_code_and_whether_it_was_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*arguments: str) -> str:
+        named = {f"GIT_{who}_{what}": "t@example.org" for who in ("AUTHOR", "COMMITTER")
+                 for what in ("NAME", "EMAIL")}  # fmt: skip
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **named},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.strip()
+
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    monkeypatch.setattr(latency, "__file__", str(tmp_path / "evals" / "latency.py"))
+    assert latency._commit() == ""  # it runs from no checkout
+    code = tmp_path / "evals" / "latency.py"
+    code.parent.mkdir()
+    code.write_text("x = 1\n")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    commit = git("rev-parse", "--short", "HEAD")
+    assert latency._commit() == commit
+    (tmp_path / "notes.txt").write_text("no code\n")
+    assert latency._commit() == commit
+    code.write_text("x = 2\n")
+    assert latency._commit() == f"{commit}-changed"
+    code.unlink()
+    assert latency._commit() == f"{commit}-changed"

@@ -57,3 +57,13 @@ def test_how_things_stand_tells_model_settings_and_the_last_reason(tmp_path: Pat
         assert (told["model"]["name"], told["model"]["contextTokens"]) == ("fake fp32", 2048)
         assert (told["settings"]["eagerness"], told["settings"]["enabled"]) == ("low", True)
         assert told["snoozedS"] == 0
+
+
+def test_how_things_stand_tells_which_folders_are_not_read_and_why(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "total") as client:
+        folders = [{"uri": "file:///x%00y", "name": "bad"}, {"uri": tmp_path.as_uri(), "name": "w"}]
+        client.initialize(workspaceFolders=folders)
+        client.open("x = ")
+        assert insert_texts(client.complete(0, 4)) == ["total"]
+        told = command(client, "redraft.status")["result"]
+        assert told["unreadFolders"] == {"file:///x%00y": "it is no folder on this machine"}

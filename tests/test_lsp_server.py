@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes import FakePredictor
 from lsp_process import URI, insert_texts, lsp_process
-from redraft.lsp.app import create_server, serve_tcp
+from redraft.lsp.app import create_server
 from redraft.lsp.bench import keystroke_overhead
 from redraft.lsp.lanes import Lane, Superseded
 from redraft.lsp.paths import shown_path
-from redraft.model.errors import SettingsError
 
 CODE = "def area(r):\n    \n"
 
@@ -467,47 +465,6 @@ def test_stray_output_of_libraries_does_not_reach_the_client(tmp_path: Path) -> 
         client.open(CODE)
         assert insert_texts(client.complete(1, 4)) == ["return r"]
         assert "a stray line" in client.stderr_file.read_text()
-
-
-def test_each_tcp_client_has_a_session_of_its_own() -> None:
-    async def call(port: int) -> dict[str, Any]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
-        body = json.dumps(message).encode()
-        writer.write(b"content-length: %d\r\n\r\n" % len(body) + body)
-        header = await reader.readuntil(b"\r\n\r\n")
-        length = int(header.split(b"\r\n")[0].split(b":")[1])
-        answer: dict[str, Any] = json.loads(await reader.readexactly(length))
-        writer.close()
-        return answer
-
-    async def scenario() -> None:
-        predictor = FakePredictor()
-        port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        serving = asyncio.create_task(
-            serve_tcp(predictor, "127.0.0.1", 0, listening=lambda _, p: port.set_result(p))
-        )
-        try:
-            staying = await asyncio.open_connection("127.0.0.1", await port)
-            for _ in range(2):
-                answer = await asyncio.wait_for(call(await port), 20)
-                assert answer["result"]["serverInfo"]["name"] == "redraft"
-            with pytest.raises(SettingsError, match="choose another port"):
-                await serve_tcp(FakePredictor(), "127.0.0.1", await port)
-        finally:
-            serving.cancel()
-            await asyncio.wait({serving}, timeout=20)
-        assert predictor.closed
-        assert await staying[0].read() == b""  # whoever stayed was sent away
-        staying[1].close()
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "example.org", "::"])
-def test_tcp_stays_on_this_machine(host: str) -> None:
-    with pytest.raises(SettingsError, match="this machine only"):
-        asyncio.run(serve_tcp(FakePredictor(), host, 0))
 
 
 def test_a_server_can_be_made_outside_an_event_loop() -> None:

@@ -195,6 +195,23 @@ def counted(tmp_path: Path) -> list[Path]:
     return written(tmp_path, session.lines)
 
 
+@pytest.mark.parametrize("depth", [70, 500, 100_000])
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_nested_without_end_is_refused(tmp_path: Path, depth: int, first: bool) -> None:
+    [path] = counted(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    nested = b'{"kind":"event","time":1,"data":%b1%b}\n' % (b'{"a":[' * depth, b"]}" * depth)
+    lines.insert(0 if first else 3, nested)
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(InvalidRequest, match="nested more than 64"):
+        list(read_outcomes([path]))
+    path.write_bytes(b'{"log": [%b]}' % nested)
+    with pytest.raises(InvalidRequest):
+        list(read_outcomes([path]))
+    result = CliRunner().invoke(app, ["record", "outcomes", str(path), "--json"])
+    assert isinstance(result.exception, InvalidRequest)
+
+
 def test_outcomes_are_counted_by_task(tmp_path: Path) -> None:
     infill, edit = tallies(read_outcomes(counted(tmp_path)))
     assert (infill.task, infill.shown) == ("infill", 5)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from redraft.model.config import ModelConfig
 from redraft.model.errors import RedraftError
 from redraft.model.prompt import (
     ForcedText,
@@ -22,7 +23,17 @@ from redraft.model.prompt import (
     window,
 )
 from redraft.model.records import EditRequest, RecentEdit, RelatedFile
-from redraft.model.tokens import EDIT, FILE, HISTORY, PREFIX, REGION, SUFFIX
+from redraft.model.tokens import (
+    EDIT,
+    FILE,
+    HISTORY,
+    PREFIX,
+    REGION,
+    SUFFIX,
+    Tokenizer,
+    _byte_of_char,
+    build_bpe,
+)
 from tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -60,6 +71,55 @@ def test_infill_puts_what_follows_before_what_precedes_the_cursor() -> None:
         TOKENIZER.mark(PREFIX), *TOKENIZER.encode("before("),
     ]  # fmt: skip
     assert list(prompt.tokens) == expected
+
+
+def qwen_tokenizer() -> Tokenizer:
+    """Byte by byte, with the marks of Qwen2.5-Coder's vocabulary."""
+    names = (
+        "<|endoftext|>", "<|object_ref_start|>", "<|box_start|>", "<|box_end|>", "<|fim_prefix|>",
+        "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>", "<|file_sep|>",
+    )  # fmt: skip
+    vocab = {char: i for i, char in enumerate(_byte_of_char())}
+    special = {len(vocab) + i: name for i, name in enumerate(names)}
+    return Tokenizer(build_bpe(vocab | {n: i for i, n in special.items()}, [], special), special)
+
+
+def marks_of(prompt: Prompt, tokenizer: Tokenizer) -> list[str]:
+    return [tokenizer.special[t] for t in prompt.tokens if t in tokenizer.special]
+
+
+QWEN = qwen_tokenizer()
+QWEN_CONFIG = ModelConfig(prompt_format="redraft-2")
+
+
+@pytest.mark.parametrize("cursor", [3, at("line_150 = ")])
+def test_with_native_marks_an_infill_reads_as_the_model_was_pretrained(cursor: int) -> None:
+    prompt = render(infill(FILE_TEXT, cursor), QWEN, QWEN_CONFIG, 20_000)
+    far_suffix = ["<|fim_suffix|>"]  # both places have lines far below
+    expected = ["<|file_sep|>", *far_suffix, "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]
+    assert marks_of(prompt, QWEN) == expected
+
+
+def test_a_next_edit_opens_a_far_prefix_only_where_there_is_one() -> None:
+    edits = (RecentEdit("pkg/mod.py", 3, "-a\n+b\n"),)
+    top = render(next_edit("a\nb\nc\nd", 4, edits=edits), QWEN, QWEN_CONFIG, 20_000)
+    assert marks_of(top, QWEN) == [
+        "<|file_sep|>", "<|object_ref_start|>", "<|box_start|>", "<|box_end|>",
+    ]  # fmt: skip
+    below = render(next_edit(FILE_TEXT, at("line_299 = ")), QWEN, QWEN_CONFIG, 20_000)
+    assert marks_of(below, QWEN) == [
+        "<|file_sep|>",
+        "<|fim_prefix|>",
+        "<|box_start|>",
+        "<|box_end|>",
+    ]
+
+
+def test_weights_trained_on_another_format_are_refused_with_what_to_do() -> None:
+    with pytest.raises(RedraftError, match=r"redraft-2.*redraft-1.*redraft model"):
+        render(infill("a", 1), TOKENIZER, QWEN_CONFIG, 100)
+    with pytest.raises(RedraftError, match=r"redraft-1.*redraft-2"):
+        render(infill("a", 1), QWEN, CONFIG, 100)
 
 
 def test_next_edit_numbers_the_region_and_states_the_cursor_last() -> None:

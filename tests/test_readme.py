@@ -50,3 +50,14 @@ def test_it_fits_one_screen_and_its_links_lead_somewhere() -> None:
     assert len(README.splitlines()) <= 70
     for link in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / link).exists(), link
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    security = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    rows = [line for line in security.splitlines() if line.startswith("| ") and "::" in line]
+    assert len(rows) > 20
+    for file, name in re.findall(r"`(test_\w+\.py)::(test_\w+)`", security):
+        source = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        assert re.search(rf"^def {name}\(", source, re.MULTILINE), f"{file} has no {name}"
+    for link in re.findall(r"\]\(([^)#:]+)[)#]", security):
+        assert (ROOT / link).exists(), link

@@ -59,10 +59,13 @@ def test_it_says_what_is_recorded_and_how_to_get_rid_of_it() -> None:
     assert "Recording is off." in said("off")
     assert as_json("status") == {
         "on": False,
+        "problem": "",
         "folder": str(recordings_folder()),
         "recordings": 0,
         "bytes": 0,
         "limit_bytes": 500_000_000,
+        "other_files": 0,
+        "other_names": [],
     }
     assert "Recording is off." in said("off"), "twice does no harm"
 
@@ -103,6 +106,57 @@ def test_recordings_are_deleted_by_name_or_age() -> None:
     assert [kept.path for kept in Recordings().kept()] == [new]
     said("delete", new.stem, "--yes")
     assert Recordings().kept() == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such names there")
+def test_other_files_of_the_folder_are_told_and_left_alone() -> None:
+    path = a_recording()
+    folder = recordings_folder()
+    for name in ("data.jsonl", "odd\x1b[2J[x].jsonl", "b", "c", "d", "e"):
+        (folder / name).write_text('{"a": 1}\n')
+    told = as_json("status")
+    assert (told["recordings"], told["bytes"]) == (1, path.stat().st_size)
+    assert told["other_files"] == 6
+    assert told["other_names"] == ["b", "c", "d", "data.jsonl", "e"]
+    assert "6 other files are in there" in said("status")
+    (folder / "b").unlink()
+    shown = said("status")
+    assert "\x1b" not in shown and r"odd\x1b[2J[x].jsonl" in shown
+    assert len(as_json("list")) == 1
+    assert "No suggestion was shown in 1 recordings" in said("outcomes")
+    assert "there is no recording 'data'" in refused("delete", "data", "--yes")
+    assert "Deleted 1 recordings" in said("delete", "--all", "--yes")
+    assert "nothing to delete" in said("delete", "--older-than", "0", "--yes")
+    said("off")
+    left = sorted(each.name for each in folder.iterdir())
+    assert left == ["c", "d", "data.jsonl", "e", "odd\x1b[2J[x].jsonl"]
+
+
+def test_after_a_full_disk_the_status_says_that_it_is_off_and_why() -> None:
+    said("on")
+    Recordings().end("recording ended, it cannot be written: No space left on device")
+    shown = said("status")
+    assert "Recording is off." in shown and "No space left" in shown
+    assert (as_json("status")["on"], "No space" in as_json("status")["problem"]) == (False, True)
+    said("on")
+    assert "No space left" not in said("status")
+
+
+@pytest.mark.parametrize(
+    "name", ["[/x]", "[bold]b", "\x1b[31mred\x1b]0;t\x07", "\x9b2J\u202e", "\ud800"]
+)
+def test_a_workspace_of_any_name_is_listed(name: str) -> None:
+    path = a_recording()
+    lines = path.read_bytes().split(b"\n")
+    header = json.loads(lines[0]) | {"repoRootUri": f"file:///w/{name}/z"}
+    path.write_bytes(b"\n".join([json.dumps(header).encode(), *lines[1:]]))
+    shown = said("list")
+    assert all(each.isprintable() or each == "\n" for each in shown)
+    spelt = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+    assert f"file:///w/{spelt}/z" in shown
+    raw = said("list", "--json")
+    assert raw.isascii()
+    assert json.loads(raw)[0]["workspace"] == f"file:///w/{name}/z"
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:

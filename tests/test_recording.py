@@ -12,11 +12,14 @@ from recording_scene import URI, Replayed, Scene, changes_in, insertion, replaye
 from redraft.evals.stream_format import Focused, SelectionChanged
 from redraft.evals.streams import read_stream, typed_spans
 from redraft.lsp.documents import Change, Document
+from redraft.lsp.recorder_entries import header as header_entry
+from redraft.lsp.recorder_entries import line_of
 from redraft.lsp.recording_file import RecordingFile
-from redraft.lsp.recording_folder import Limits, Recordings
+from redraft.lsp.recording_folder import Limits, Recordings, recording_name
 from redraft.lsp.repository import has_moved
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.translate import Position, Range, units
+from redraft.model.errors import SettingsError
 
 # --- the switch ---
 
@@ -301,20 +304,160 @@ def test_a_full_file_is_followed_by_one_that_stands_alone(tmp_path: Path) -> Non
     assert len({stream.header.uuid for stream in streams}) == 1
 
 
+def an_old_one(folder: Path, number: int, size: int = 4_000) -> Path:
+    """A recording of an earlier session, the higher its number the newer."""
+    session = f"{number:08x}" + 24 * "0"
+    path = folder / recording_name(1_000.0, session, 1)
+    header = line_of(header_entry(session, "file:///w", 1_000_000, "redraft test"))
+    path.write_bytes(header.ljust(size, b"\n"))
+    os.utime(path, (1_000 + number, 1_000 + number))
+    return path
+
+
 def test_the_oldest_recordings_make_room(tmp_path: Path) -> None:
     scene = Scene(tmp_path, on=False)
     scene.recordings.turn_on(Limits(file_bytes=3_000, total_bytes=20_000))
-    for n in range(6):
-        old = tmp_path / f"old-{n}.jsonl"
-        old.write_bytes(b"x" * 4_000)
-        os.utime(old, (1_000 + n, 1_000 + n))
-    (tmp_path / "notes.txt").write_text("not a recording")
+    old = [an_old_one(tmp_path, number) for number in range(6)]
     scene.open("x\n")
-    names = [path.name for path in scene.files()]
-    assert [name for name in names if name.startswith("old")] == [
-        f"old-{n}.jsonl" for n in (2, 3, 4, 5)
-    ]
-    assert (tmp_path / "notes.txt").exists()
+    assert scene.files()[:-1] == old[2:]
+
+
+def users_files(folder: Path) -> dict[Path, bytes]:
+    """What a folder that is not only for recordings may hold, all of it old and large; some looks
+    like a recording, by its name or by what is in it."""
+    header = line_of(header_entry("a" * 32, "", 1, "redraft 0"))
+    others = line_of(header_entry("a" * 32, "", 1, "another recorder"))
+    simulated = line_of(header_entry("a" * 32, "", 1, "redraft 0", simulated=True))
+    name = "20240101-120000-aaaaaaaa-1.jsonl"
+    found = {
+        "data.jsonl": b'{"a": 1}\n',
+        "renamed.jsonl": header,
+        name: b'{"a": 1}\n',
+        name.replace("-1.", "-2."): b"[" * 100_000,
+        name.replace("-1.", "-3."): b"",
+        name.replace("-1.", "-4."): others,
+        name.replace("-1.", "-5."): simulated,
+        name.replace("aaaaaaaa", "bbbbbbbb"): header,
+        name.replace("-1.", "-6.") + ".bak": header,
+        "x" + name: header,
+        "notes.txt": b"mine",
+        "on.json.bak": b"{}",
+    }
+    kept = {}
+    for each, begin in found.items():
+        path = folder / each
+        path.write_bytes(begin.ljust(30_000, b"\n") if begin else b"")
+        os.utime(path, (1, 1))
+        kept[path] = path.read_bytes()
+    return kept
+
+
+def test_the_users_own_files_are_never_deleted_to_make_room(tmp_path: Path) -> None:
+    theirs = users_files(tmp_path)
+    scene = Scene(tmp_path, on=False)
+    scene.recordings.turn_on(Limits(file_bytes=3_000, total_bytes=10_000))
+    old = an_old_one(tmp_path, 7)
+    older = an_old_one(tmp_path, 6)
+    scene.open("x\n")
+    assert not older.exists()
+    assert scene.files()[:-1] == [old]
+    assert {path: path.read_bytes() for path in theirs} == theirs
+    assert scene.recordings.others() == sorted(path.name for path in theirs)
+
+
+def test_nothing_but_recordings_can_be_deleted(tmp_path: Path) -> None:
+    theirs = users_files(tmp_path)
+    recordings = Recordings(tmp_path)
+    assert recordings.delete([*theirs]) == [*theirs]
+    assert {path: path.read_bytes() for path in theirs} == theirs
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links and pipes of POSIX")
+def test_what_has_a_recordings_name_and_is_no_file_is_left_alone(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "r"
+    outside.mkdir()
+    folder.mkdir()
+    real = an_old_one(outside, 1)
+    link, hanging, pipe, inner = (
+        folder / recording_name(1_000.0, f"{n:08x}", 1) for n in (1, 2, 3, 4)
+    )
+    link.symlink_to(real)
+    hanging.symlink_to(outside / "missing")
+    os.mkfifo(pipe)
+    inner.mkdir()
+    (inner / "mine").write_text("mine")
+    scene = Scene(folder, on=False)
+    scene.recordings.turn_on(Limits(file_bytes=3_000, total_bytes=4_000))
+    scene.open("x\n")
+    assert len(scene.files()) == 1
+    odd = [link, hanging, pipe, inner]
+    assert scene.recordings.delete(odd) == odd
+    assert all(os.path.lexists(path) for path in odd)
+    assert real.stat().st_size == 4_000
+    assert (inner / "mine").exists()
+    assert len(scene.recordings.others()) == 4
+
+
+def test_a_file_that_only_has_the_switchs_name_is_no_switch(tmp_path: Path) -> None:
+    theirs = tmp_path / "on.json"
+    theirs.write_text('{"lights": true}')
+    scene = Scene(tmp_path, on=False)
+    scene.open("x\n")
+    assert not scene.recordings.is_on()
+    with pytest.raises(SettingsError, match="would be overwritten"):
+        scene.recordings.turn_on()
+    scene.recordings.turn_off()
+    assert theirs.read_text() == '{"lights": true}'
+    assert scene.recordings.others() == ["on.json"]
+    theirs.unlink()
+    target = tmp_path / "target"
+    target.write_text("{}")
+    theirs.symlink_to(target)
+    with pytest.raises(SettingsError, match="would be overwritten"):
+        scene.recordings.turn_on()
+    assert target.read_text() == "{}"
+
+
+def test_a_file_that_cannot_take_its_header_does_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RecordingFile, "write", no_room)
+    scene = Scene(tmp_path)
+    scene.open("x\n")
+    assert [each.name for each in tmp_path.iterdir()] == ["on.json"]
+    assert "No space left" in scene.recorder.status()["problem"]
+
+
+def no_room(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_after_a_full_disk_every_editor_and_the_command_say_why_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, other = Scene(tmp_path), Scene(tmp_path)
+    scene.recordings.turn_on(Limits(total_bytes=77_000_000))
+    scene.open("x\n")
+    other.open("y\n")
+    room = (tmp_path / "on.json").stat().st_size
+    with monkeypatch.context() as patched:
+        patched.setattr(RecordingFile, "write", no_room)
+        scene.type("a", 0, 1)
+    assert (tmp_path / "on.json").stat().st_size < room, "a full disk has no more"
+    for recordings in (scene.recordings, other.recordings, Recordings(tmp_path)):
+        assert not recordings.is_on()
+        assert "No space left" in recordings.problem()
+        assert recordings.limits().total_bytes == 77_000_000
+    other.type("b", 0, 1)
+    told = other.recorder.status()
+    assert (told["on"], told["file"]) == (False, "")
+    assert "No space left" in told["problem"]
+    scene.recordings.turn_on()  # with no turning off before
+    scene.type("c", 0, 2)
+    other.type("d", 0, 2)
+    assert scene.recorder.status()["on"] and other.recorder.status()["on"]
+    assert scene.recorder.status()["problem"] == ""
+    assert [replayed(each)["project/a.py"] for each in scene.files()[-2:]] == ["xac\n", "ybd\n"]
 
 
 def test_a_full_disk_ends_the_recording_and_nothing_else(
@@ -323,10 +466,7 @@ def test_a_full_disk_ends_the_recording_and_nothing_else(
     scene = Scene(tmp_path)
     document = scene.open("x\n")
 
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(RecordingFile, "write", full)
+    monkeypatch.setattr(RecordingFile, "write", no_room)
     scene.type("abc", 0, 1)
     assert document.text == "xabc\n"
     assert "No space left" in scene.recorder.status()["problem"]

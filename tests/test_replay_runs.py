@@ -120,7 +120,6 @@ def test_a_ray_cluster_writes_the_same_lines(
 ) -> None:
     for name in ("raylet_start_wait_time_s", "gcs_server_request_timeout_seconds"):
         monkeypatch.setenv(f"RAY_{name}", "300")
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     pytest.importorskip("ray", reason="Ray is not installed; pip install 'redraft[ray]'")
     scripts, run = read_scripts([recordings]), RunFile({})
     jobs = jobs_of(scripts, run, LspSettings(), latency_ms=50.0)

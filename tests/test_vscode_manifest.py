@@ -85,10 +85,11 @@ def test_tab_is_left_alone_where_it_has_other_work() -> None:
     assert "redraft.tab" in tab.split(" && ")  # not in leading white space
 
 
-def test_what_names_programs_is_never_taken_from_an_untrusted_folder() -> None:
+def test_what_an_untrusted_folder_could_harm_with_is_never_taken_from_it() -> None:
+    """Programs to run, secrets to read, texts to log."""
     restricted = MANIFEST["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
     programs = {f"redraft.{name}" for name in PROPERTIES if name.startswith("server.")}
-    assert set(restricted) == programs
+    assert set(restricted) == programs | {"redraft.secretGlobs", "redraft.trace.server"}
 
 
 def test_the_native_package_asks_for_the_proposal_that_the_code_looks_for() -> None:

@@ -1,0 +1,144 @@
+"""Reading files that nobody named, only because they lie in a folder that was opened.
+
+Such a folder may come from anyone. What is read of it is a regular file, in the folder itself and
+not by way of a link, and of bounded size; anything else is refused with a reason. Opening a pipe
+would wait for its writer, a device may do something when opened, a link leads anywhere, and
+``/dev/zero`` never ends. Knows nothing of what is in the files.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path, PurePath
+
+#: Without these Windows would change line ends, a pipe would wait, a link be followed, a terminal
+#: become ours, and a child inherit the file.
+_FLAGS = os.O_RDONLY
+for _name in ("O_BINARY", "O_NONBLOCK", "O_NOFOLLOW", "O_NOCTTY", "O_CLOEXEC", "O_NOINHERIT"):
+    _FLAGS |= getattr(os, _name, 0)
+_FOLDER = _FLAGS | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
+#: Can a file be opened by its name in a folder that is open, so that no folder on the way becomes a
+#: link meanwhile? Elsewhere the way is looked at first.
+_STEPWISE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+
+
+class Unreadable(Exception):
+    """Why a file is not read, as a sentence without its subject: "is a link"."""
+
+
+def read_file(folder: str | Path, name: str, most_bytes: int, *, end: bool = False) -> bytes:
+    """What is in the file ``name`` below ``folder``.
+
+    Args:
+        folder: opened by the user's own choice; a link to it is theirs, links below are not.
+        name: relative, "/" separated.
+        most_bytes: a longer file is refused.
+        end: of a longer file, the last ``most_bytes`` instead.
+
+    Raises:
+        Unreadable: it is no regular file, too large, not below ``folder``, or cannot be read.
+    """
+    try:
+        descriptor = _open(str(folder), _steps(name))
+        try:
+            return _read(descriptor, most_bytes, end)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise Unreadable(_reason(error)) from None
+    except ValueError as error:  # a name that is none, such as one with a NUL
+        raise Unreadable(f"has no possible name: {error}") from None
+
+
+def kind_of(mode: int) -> str:
+    """What something is instead of a regular file; "" where it is one."""
+    if stat.S_ISREG(mode):
+        return ""
+    kinds = {
+        stat.S_IFLNK: "a link",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
+    return kinds.get(stat.S_IFMT(mode), "no regular file")
+
+
+def lies_below(name: str) -> bool:
+    """Does a relative name stay below the folder it is told for?"""
+    pure = PurePath(name)
+    return bool(pure.parts) and not (pure.is_absolute() or pure.drive or ".." in pure.parts)
+
+
+def _steps(name: str) -> tuple[str, ...]:
+    if not lies_below(name):
+        raise Unreadable("does not lie in the folder")
+    return PurePath(name).parts
+
+
+def _open(folder: str, steps: tuple[str, ...]) -> int:
+    if not _STEPWISE:
+        return _open_by_path(folder, steps)
+    place = os.open(folder, _FOLDER & ~os.O_NOFOLLOW)
+    try:
+        for step in steps[:-1]:
+            inner = os.open(step, _FOLDER, dir_fd=place)
+            os.close(place)
+            place = inner
+        _check(os.stat(steps[-1], dir_fd=place, follow_symlinks=False).st_mode)
+        return os.open(steps[-1], _FLAGS, dir_fd=place)
+    finally:
+        os.close(place)
+
+
+def _open_by_path(folder: str, steps: tuple[str, ...]) -> int:
+    """Each step is looked at, then the whole is opened."""
+    place = Path(folder)
+    for number, step in enumerate(steps, 1):
+        place /= step
+        mode = os.lstat(place).st_mode
+        if number == len(steps):
+            _check(mode)
+        elif not stat.S_ISDIR(mode) or _is_junction(place):
+            raise Unreadable("lies behind a link")
+    return os.open(place, _FLAGS)
+
+
+def _is_junction(place: Path) -> bool:
+    """Windows' links to folders are folders by their mode."""
+    tag: int = getattr(os.lstat(place), "st_reparse_tag", 0)
+    return tag in (getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1),)
+
+
+def _check(mode: int) -> None:
+    """Before it is opened: that alone rewinds a tape or feeds a watchdog."""
+    kind = kind_of(mode)
+    if kind:
+        raise Unreadable(f"is {kind}")
+
+
+def _read(descriptor: int, most_bytes: int, end: bool) -> bytes:
+    status = os.fstat(descriptor)
+    _check(status.st_mode)  # it may be another by now
+    if end:
+        os.lseek(descriptor, max(0, status.st_size - most_bytes), os.SEEK_SET)
+    elif status.st_size > most_bytes:
+        raise Unreadable(f"is too large: {status.st_size:,} bytes > {most_bytes:,}")
+    parts, left = [], most_bytes + (not end)
+    while left > 0 and (part := os.read(descriptor, min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
+    if not left and not end:  # its size was a lie, as for much of /proc
+        raise Unreadable(f"is too large: more than {most_bytes:,} bytes")
+    return b"".join(parts)
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.ELOOP:
+        return "is a link"
+    if error.errno == errno.ENOTDIR:  # what a link to a folder is where none are followed
+        return "lies behind a link, or behind what is no folder"
+    return f"cannot be read: {error.strerror or error}"

@@ -1,0 +1,152 @@
+"""Mask drafts: masks that stand behind a known token and are read in the judge's own pass (torch).
+
+``t`` is a token that is known. The causal pass over it tells the next token; ``m`` masks behind it,
+which see the cache up to ``t`` and each other, guess the ``m`` tokens after that one, so that
+whatever the judge writes next, its successors are drafted already and no pass is spent on drafting
+alone. Here is how they are laid in training, what they learn from and how often they are right.
+The context and its causal pass are frozen: the judge's own distributions are the target, since it
+is the judge who will read the drafts, not the author of the text.
+
+Sources: TiDAR (2511.08923) drafts and judges in one pass; masked multi-token prediction with a
+gated adapter and the alignment of hidden states (2507.11851, 2605.06885).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .network import KeyValues, Network
+from .shards import Rows
+
+DEPTH_WEIGHTS = (1.0, 0.8, 0.64, 0.5)  # of the first, second, … mask; the last for all further ones
+PROMPT_WEIGHT = 0.5  # of a group that stands in the prompt, beside one in the answer
+LIKELIEST = 32  # tokens of the judge's distribution that are learnt from
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Where a row's groups of masks stand, and how much each mask counts."""
+
+    start: NDArray[np.int64]  # [groups] position of the first mask; it sees all that is before it
+    weight: NDArray[np.float32]  # [groups, masks] in the loss; 0: there is no text to learn from
+
+
+def draw_groups(
+    prompt: int, answer: int, groups: int, masks: int, rng: np.random.Generator
+) -> Groups:
+    """Groups of ``masks`` behind tokens of a row of ``prompt`` and ``answer`` tokens and END.
+
+    Up to two thirds stand in the answer, where they are read when serving; the others anywhere in
+    the prompt. Too few places repeat.
+    """
+    end = prompt + answer  # index of END, the last token there is to guess
+    own = np.arange(prompt - 1, max(prompt - 1, end - 1))  # known tokens whose second successor is
+    if len(own) > groups * 2 // 3:
+        own = rng.choice(own, groups * 2 // 3, replace=False)
+    before = np.arange(min(4, prompt - 2), prompt - 1)
+    wanted = groups - len(own)
+    others = rng.choice(before, wanted, replace=len(before) < wanted)
+    known = np.sort(np.concatenate([own, others]))
+    guessed = (
+        known[:, None] + 2 + np.arange(masks)
+    )  # [groups, masks] index of what each mask guesses
+    depth = [DEPTH_WEIGHTS[min(i, len(DEPTH_WEIGHTS) - 1)] for i in range(masks)]
+    weight = np.where(guessed <= end, depth, 0.0)
+    weight *= np.where(known >= prompt - 1, 1.0, PROMPT_WEIGHT)[:, None]
+    return Groups(known + 1, weight.astype(np.float32))
+
+
+def draft_loss(
+    network: Network,
+    hidden: Tensor,
+    past: KeyValues,
+    starts: Tensor,
+    weights: Tensor,
+    align: float,
+) -> Tensor:
+    """How far the masks are from the judge: KL divergence, and ``align`` times 1 - the cosine of
+    their hidden states to the judge's at the same positions; weighted mean.
+
+    Args:
+        hidden: [rows, length, hidden] of the causal pass, without gradient. past: its cache.
+        starts: [rows, groups]. weights: [rows, groups, masks].
+    """
+    guesses = guess(network, past, starts, weights.shape[2])  # [rows, groups, masks, hidden]
+    row, at = _positions(starts, weights.shape[2])  # [rows, groups, masks] each
+    counted = weights > 0
+    place = (row * hidden.shape[1] + at)[counted]  # [n] into the flattened causal pass
+    unique, inverse = torch.unique(place, return_inverse=True)
+    judge = hidden.reshape(-1, hidden.shape[-1])[unique]  # [u, hidden]
+    with torch.no_grad():
+        chance, token = network.logits(judge).softmax(-1).topk(LIKELIEST)  # [u, LIKELIEST] each
+        chance = (chance / chance.sum(-1, keepdim=True))[inverse]  # [n, LIKELIEST]
+        token = token[inverse]
+    own = guesses[counted]  # [n, hidden]
+    log_p = network.logits(own).log_softmax(-1).gather(-1, token)  # [n, LIKELIEST]
+    loss = (chance * (chance.clamp_min(1e-9).log() - log_p)).sum(-1)  # [n]
+    if align:
+        cosine = F.cosine_similarity(own.float(), judge[inverse].float(), dim=-1)
+        loss = loss + align * (1 - cosine)
+    weight = weights[counted]
+    return (loss * weight).sum() / weight.sum().clamp_min(1e-9)
+
+
+def guess(network: Network, past: KeyValues, starts: Tensor, masks: int) -> Tensor:
+    """Hidden states [rows, groups, masks, hidden] of groups beginning at ``starts`` [rows, groups]:
+    that of mask i is to be the judge's at position start + i."""
+    windows = torch.full(
+        (*starts.shape, masks), network.config.mask_token, dtype=torch.int64, device=starts.device
+    )
+    return network.canvas(windows, starts, past)
+
+
+def _positions(starts: Tensor, masks: int) -> tuple[Tensor, Tensor]:
+    """Row and position of every mask, [rows, groups, masks] each."""
+    at = starts[..., None] + torch.arange(masks, device=starts.device)
+    row = torch.arange(len(starts), device=starts.device)[:, None, None].expand_as(at)
+    return row, at
+
+
+@torch.no_grad()
+def rightness(
+    network: Network, rows: Rows, members: NDArray[np.int64], masks: int, device: str
+) -> dict[str, Any]:
+    """How often drafts agree with the judge over the answers of ``members``, text as it is.
+
+    Returns:
+        ``chances``: a₁, a₂, …: how often the draft at a depth is the judge's likeliest token where
+        those before it were. ``tokens_per_pass``: 1 + a₁ + a₁a₂ + …, copies not counted.
+        ``places``: known tokens that were tried.
+    """
+    reached, right = np.zeros(masks), np.zeros(masks)
+    for member in members:
+        tokens, prompt, _ = rows[int(member)]
+        ids = torch.from_numpy(np.append(tokens, network.config.end_token))[None].to(device)
+        hidden, past = network.context(ids)
+        last = ids.shape[1] - 1  # END
+        known = torch.arange(prompt - 1, last - 1, device=device)
+        if not len(known):
+            continue
+        judged = network.logits(hidden[0, prompt - 1 :]).argmax(-1)  # [answer + 2], from prompt - 1
+        drafts = network.logits(guess(network, past, known[None] + 1, masks)[0]).argmax(-1)
+        index = known[:, None] + 1 + torch.arange(masks, device=device)  # position that judges it
+        there = index < last
+        agree = (drafts == judged[(index - prompt + 1).clamp_max(len(judged) - 1)]) & there
+        so_far = torch.cumprod(agree.int(), dim=1).bool()  # [known, masks]
+        before = torch.cat([torch.ones_like(so_far[:, :1]), so_far[:, :-1]], dim=1) & there
+        reached += before.sum(0).cpu().numpy()
+        right += so_far.sum(0).cpu().numpy()
+    chances = [round(float(r / n), 4) if n else None for r, n in zip(right, reached, strict=True)]
+    product = np.cumprod([chance or 0.0 for chance in chances])
+    return {
+        "chances": chances,
+        "tokens_per_pass": round(1 + float(product.sum()), 3),
+        "places": int(reached[0]),
+    }

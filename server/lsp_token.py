@@ -1,0 +1,65 @@
+"""The token of ``redraft lsp --tcp``: where it comes from, and how a program hears of it.
+
+Never from the command line, which every user of a machine can read in its list of processes. Knows
+nothing of the protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+
+from redraft.lsp.door import checked_token
+from redraft.model.errors import SettingsError
+
+VARIABLE = "REDRAFT_LSP_TOKEN"
+_MOST = 4_096  # bytes of a file that holds one
+
+
+def given_token(environment: MutableMapping[str, str], file: Path | None) -> str | None:
+    """The token that the user chose: the file's, else the variable's, which is taken out of the
+    environment so that no child inherits it. None: they chose none.
+
+    Raises:
+        SettingsError: the file cannot be used, or what it holds is no token.
+    """
+    from_variable = environment.pop(VARIABLE, "")
+    if file is not None:
+        return checked_token(_read(file), str(file))
+    return checked_token(from_variable, VARIABLE) if from_variable else None
+
+
+def tell_listening(host: str, port: int, token: str, is_known: bool) -> None:
+    """To stderr: a line for people, and a line of JSON for who started this. A token that the user
+    chose is not repeated there."""
+    told = {"host": host, "port": port} | ({} if is_known else {"token": token})
+    people = f"the language server listens at {host}:{port} (Ctrl-C stops it)"
+    sys.stderr.write(f"{people}\n{json.dumps({'listening': told})}\n")
+    sys.stderr.flush()
+
+
+def _read(file: Path) -> str:
+    try:
+        with open(file, "rb", opener=_open) as opened:
+            found = os.fstat(opened.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise SettingsError(f"{file} is no file: --token-file takes one with the token in")
+            if os.name != "nt" and found.st_mode & 0o077:
+                raise SettingsError(
+                    f"{file} can be read by others (mode {found.st_mode & 0o777:o}), so the token "
+                    f"in it is no secret: make a new one, and 'chmod 600 {file}'"
+                )
+            return opened.read(_MOST).decode("utf-8", "replace")
+    except OSError as error:
+        raise SettingsError(
+            f"the token in {file} cannot be read ({error.strerror}); --token-file takes a file "
+            "that you can read"
+        ) from error
+
+
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for its writer

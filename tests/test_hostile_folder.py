@@ -1,0 +1,369 @@
+"""A folder with links, pipes, devices and endless files in it: each is skipped, none is waited for.
+
+And folders that are none: the others are indexed all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from hashlib import sha1
+from pathlib import Path
+from struct import pack
+
+import pytest
+from redraft.lsp import reading, workspace
+from redraft.lsp.index import Index
+from redraft.lsp.indexer import Indexer, fill
+from redraft.lsp.reading import Unreadable, read_file
+from redraft.lsp.repository import has_moved
+from redraft.lsp.settings import LspSettings
+from redraft.lsp.surroundings import Surroundings
+from redraft.lsp.workspace import MOST_BYTES, find_files, read_code
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="such files are made on POSIX alone")
+
+SECRET = "def outside():\n    return 4711\n"
+
+
+def link(path: Path) -> None:
+    target = path.parents[1] / "outside.py"
+    target.write_text(SECRET)
+    path.symlink_to(target)
+
+
+def endless_link(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def dangling_link(path: Path) -> None:
+    path.symlink_to(path.parent / "nowhere")
+
+
+def device_link(path: Path) -> None:
+    path.symlink_to("/dev/tty")
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def listener(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)  # the name of a socket must be short
+    try:
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def oversize(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # takes no room on the disk; it would in memory
+
+
+HOSTILE: dict[Callable[[Path], None], str] = {
+    link: "is a link",
+    endless_link: "is a link",
+    dangling_link: "is a link",
+    device_link: "is a link",
+    pipe: "is a pipe",
+    listener: "is a socket",
+    folder: "is a folder",
+    oversize: "is too large",
+}
+hostile = pytest.mark.parametrize("make", HOSTILE, ids=lambda each: each.__name__)
+
+
+@pytest.fixture(params=["stepwise", "by path"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of opening a file: here, and where folders cannot be held open."""
+    monkeypatch.setattr(reading, "_STEPWISE", request.param == "stepwise")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.py").write_text("def inside():\n    return 1\n")
+    return project
+
+
+@pytest.fixture(params=["with git", "without git"])
+def listing(request: pytest.FixtureRequest, project: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "without git":
+        monkeypatch.setenv("PATH", str(project / "nowhere"))
+    else:
+        monkeypatch.setattr(workspace, "_GIT_TIMEOUT_S", 1.0)  # for git to wait for a pipe
+        try:
+            subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+        except FileNotFoundError:
+            pytest.skip("git is not installed")
+    return str(request.param)
+
+
+def indexed(folder: Path) -> list[str]:
+    index = Index()
+    fill(index, [folder], lambda path: "", lambda done, total: None)
+    assert not index.snapshot.places("outside", "python")
+    return sorted(entry.path for entry in index.snapshot.entries)
+
+
+@hostile
+def test_it_is_refused_with_its_reason(make: Callable[[Path], None], project: Path) -> None:
+    make(project / "b.py")
+    with pytest.raises(Unreadable, match=HOSTILE[make]):
+        read_file(project, "b.py", MOST_BYTES)
+    assert read_code(project, "b.py") is None
+
+
+@hostile
+def test_as_source_it_is_not_indexed(
+    make: Callable[[Path], None], project: Path, listing: str
+) -> None:
+    make(project / "b.py")
+    assert indexed(project) == ["a.py"]
+
+
+@hostile
+def test_as_gitignore_it_is_not_heeded(
+    make: Callable[[Path], None], project: Path, listing: str
+) -> None:
+    make(project / ".gitignore")
+    assert indexed(project) == ["a.py"]
+
+
+@hostile
+def test_as_git_it_tells_of_no_checkout(make: Callable[[Path], None], project: Path) -> None:
+    make(project / ".git")
+    assert not has_moved(project / "a.py", (project / "a.py").stat().st_mtime)
+
+
+@hostile
+@pytest.mark.parametrize("name", ["HEAD", "logs/HEAD"])
+def test_as_a_file_of_git_it_tells_of_no_checkout(
+    make: Callable[[Path], None], name: str, project: Path
+) -> None:
+    (project / ".git" / "logs").mkdir(parents=True)
+    file = project / ".git" / name
+    make(file)
+    moved_s = os.lstat(file).st_mtime
+    if make is not oversize:
+        assert not has_moved(project / "a.py", moved_s)
+    else:  # the end of a log is read, and that alone; only the time of the other is
+        assert has_moved(project / "a.py", moved_s)
+
+
+def test_the_log_of_git_is_not_read_by_way_of_a_link(project: Path) -> None:
+    real = project.parent / "log"
+    real.write_text("1 2 who\tcheckout: moving from main to other\n")
+    logs = project / ".git" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "HEAD").write_bytes(real.read_bytes())
+    assert has_moved(project / "a.py", real.stat().st_mtime)
+    (logs / "HEAD").unlink()
+    (logs / "HEAD").symlink_to(real)
+    assert not has_moved(project / "a.py", real.stat().st_mtime)
+
+
+@pytest.mark.parametrize("share", ["//host/share", r"\\host\share"])
+def test_a_pointer_to_another_machine_is_not_followed(
+    share: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / ".git").write_text(f"gitdir: {share}\n")
+    asked: list[str] = []
+    real = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda path: (asked.append(str(path)), real(path))[1])
+    assert not has_moved(project / "a.py", 0.0)
+    assert asked
+    assert not any("share" in path for path in asked)
+
+
+def test_nothing_is_read_behind_a_link_to_a_folder(project: Path) -> None:
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (outside / "b.py").write_text(SECRET)
+    (project / "inner").symlink_to(outside)
+    with pytest.raises(Unreadable, match="link"):
+        read_file(project, "inner/b.py", MOST_BYTES)
+
+
+def test_what_git_tracks_is_not_read_behind_a_folder_that_became_a_link(project: Path) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=project, check=True, capture_output=True)
+
+    try:
+        git("init", "-q")
+    except FileNotFoundError:
+        pytest.skip("git is not installed")
+    (project / "inner").mkdir()
+    (project / "inner" / "b.py").write_text("x = 1\n")
+    git("add", ".")
+    (project / "inner").rename(project / "other")
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (outside / "b.py").write_text(SECRET)
+    (project / "inner").symlink_to(outside)
+    assert "inner/b.py" in {found.path for found in find_files(project, lambda path: "")}
+    assert indexed(project) == ["a.py", "other/b.py"]
+
+
+@pytest.mark.parametrize("name", ["../outside.py", "/etc/hosts.py", "inner/../../outside.py"])
+def test_an_index_that_names_files_elsewhere_is_not_believed(name: str, project: Path) -> None:
+    try:
+        subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    except FileNotFoundError:
+        pytest.skip("git is not installed")
+    (project.parent / "outside.py").write_text(SECRET)
+    path = name.encode()
+    entry = bytes(24) + pack(">I", 0o100644) + bytes(12) + bytes(20) + pack(">H", len(path)) + path
+    index = b"DIRC" + pack(">II", 2, 1) + entry + bytes(8 - len(entry) % 8)
+    (project / ".git" / "index").write_bytes(index + sha1(index).digest())
+    listed = subprocess.run(["git", "ls-files", "-c"], cwd=project, capture_output=True).stdout
+    assert b".py" in listed, "git does not believe it either"
+    assert [found.path for found in find_files(project, lambda path: "")] == ["a.py"]
+    with pytest.raises(Unreadable, match="does not lie in the folder"):
+        read_file(project, name, MOST_BYTES)
+
+
+def test_a_file_that_lies_about_its_size_is_read_no_further_than_allowed() -> None:
+    if not Path("/proc/self/maps").exists():
+        pytest.skip("there is no /proc")
+    with pytest.raises(Unreadable, match="more than 100 bytes"):
+        read_file("/proc/self", "maps", 100)
+
+
+def test_the_folder_itself_may_be_a_link(project: Path) -> None:
+    """Whoever opened it did so by that name."""
+    (project.parent / "by-link").symlink_to(project)
+    assert indexed(project.parent / "by-link") == ["a.py"]
+
+
+def test_patterns_that_would_take_hours_are_not_heeded(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(project / "nowhere"))
+    (project / "b.py").write_text("x = 1\n")
+    (project / ("a" * 200 + ".py")).write_text("x = 1\n")
+    (project / ".gitignore").write_text("*a" * 60 + "b\nb.py\n")
+    assert indexed(project) == ["a.py", "a" * 200 + ".py"]
+
+
+def test_the_number_of_patterns_is_bounded(
+    project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("PATH", str(project / "nowhere"))
+    (project / ".gitignore").write_text("x\n" * 1_500 + "a.py\n")
+    with caplog.at_level(logging.INFO):
+        assert indexed(project) == ["a.py"]
+    assert "1000 simple patterns" in caplog.text
+
+
+# --- one door -----------------------------------------------------------------------------------
+
+#: Modules that look at the disk because a folder was opened, and how they may.
+READERS = ("workspace.py", "indexer.py", "index.py", "repository.py", "surroundings.py",
+           "context.py", "imports.py", "pieces.py", "git.py", "secret_texts.py")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_files_of_a_folder_are_opened_by_one_function(name: str) -> None:
+    source = (Path(reading.__file__).parent / name).read_text(encoding="utf-8")
+    assert not re.findall(r"\bopen\(|\.read_text\(|\.read_bytes\(|os\.open\b", source)
+
+
+# --- folders that are none ----------------------------------------------------------------------
+
+
+class Desk:
+    def __init__(self, *uris: str) -> None:
+        self.surroundings = Surroundings(
+            lambda: (),
+            lambda: uris,
+            LspSettings,
+            lambda: 1_000.0,
+            background=False,
+        )
+        self.surroundings.start()
+        self.surroundings.catch_up()
+
+    @property
+    def knows(self) -> bool:
+        return bool(self.surroundings.definers("inside", "python"))
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ("file:///tmp/a%00b", "no folder on this machine"),
+        ("file://%00/x", "(no folder on this machine|does not exist|cannot be read)"),
+        ("vscode-remote://ssh/x", "no folder on this machine"),
+        ("file://[", "no folder on this machine"),
+        ("", "no folder on this machine"),
+        ("file:///", "whole disk"),
+        ("file:///nowhere/at/all", "does not exist"),
+        ("file:///dev/null", "no folder"),
+        ("file:///" + "x" * 5_000, "cannot be read"),
+        ("file:///dev/null/x", "no folder"),
+        ("file:///%ED%A0%80", "(does not exist|cannot be read)"),
+    ],
+)
+def test_a_folder_that_is_none_stops_no_other(
+    bad: str, why: str, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        for uris in ((bad, project.as_uri()), (project.as_uri(), bad)):
+            desk = Desk(*uris)
+            assert desk.knows
+            (told,) = desk.surroundings.unread.values()
+            assert re.search(why, told)
+    assert re.search(why, caplog.text)
+
+
+def test_a_folder_that_may_not_be_read_stops_no_other(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = project.parent / "locked"
+    locked.mkdir()
+    real = os.scandir
+
+    def scandir(path: str | Path) -> Iterator[os.DirEntry[str]]:
+        if Path(path) == locked:  # root may read everything
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    desk = Desk(locked.as_uri(), project.as_uri())
+    assert desk.knows
+    assert desk.surroundings.unread == {str(locked): "it cannot be read: Permission denied"}
+
+
+def test_a_file_that_cannot_be_indexed_stops_no_other(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "0.py").write_text("x = 1\n")
+    real = read_code
+
+    def failing(folder: str, path: str) -> str | None:
+        if path == "0.py":
+            raise RuntimeError("on purpose")
+        return real(folder, path)
+
+    monkeypatch.setattr("redraft.lsp.indexer.read_code", failing)
+    indexer = Indexer(lambda path: "", lambda: 1_000.0, background=False)
+    indexer.watch([project])
+    indexer.catch_up()
+    assert [entry.path for entry in indexer.index.snapshot.entries] == ["a.py"]
+
+
+def test_a_documents_name_that_is_none_disturbs_nothing() -> None:
+    assert not has_moved(Path("/x\0y/a.py"), 0.0)

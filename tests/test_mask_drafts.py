@@ -1,0 +1,178 @@
+"""Mask drafts: where their groups stand, what they learn from, how their rightness is counted."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'redraft[train]'")
+
+from redraft.model.batches import Batches  # noqa: E402
+from redraft.model.mask_drafts import (  # noqa: E402
+    DEPTH_WEIGHTS,
+    PROMPT_WEIGHT,
+    draft_loss,
+    draw_groups,
+    guess,
+    rightness,
+)
+from redraft.model.network import Network  # noqa: E402
+from redraft.model.shards import Rows  # noqa: E402
+from redraft.model.train import TrainConfig, mask_loss, run  # noqa: E402
+from tiny import tiny_config  # noqa: E402
+
+torch.set_num_threads(1)
+MODEL = replace(tiny_config(), adapter="canvas")
+MASKS = 3
+CONFIG = TrainConfig(
+    rank=4, learning_rate=1e-2, warmup_steps=2, batch_tokens=400, steps=60, minutes=5,
+    evaluate_every=1_000, evaluate_rows=8, exact_rows=0, max_context=2_000, masks=MASKS, groups=12,
+)  # fmt: skip
+
+
+def weights(seed: int = 0) -> dict[str, np.ndarray]:
+    generator = torch.Generator().manual_seed(seed)
+    network = Network(MODEL)
+    found = {}
+    for name, p in network.named_parameters():
+        if name == "mask_embedding":
+            continue
+        key = name if name.endswith(("weight", "bias")) else f"{name}.weight"
+        value = torch.ones(p.shape) if "norm" in name else torch.randn(p.shape, generator=generator)
+        found[key] = (value * (1 if "norm" in name else 0.1)).numpy()
+    return found
+
+
+def network(rank: int = 4) -> Network:
+    made = Network(MODEL, rank=rank)
+    made.load(weights())
+    return made
+
+
+def rows(count: int = 8) -> Rows:
+    """Texts that repeat one phrase, so that what comes two tokens later can be told."""
+    rng = np.random.default_rng(0)
+    phrase = rng.integers(20, MODEL.vocab, 6)
+    texts = [np.roll(np.tile(phrase, 7), i)[: 36 + i % 3] for i in range(count)]
+    lengths = np.array([len(text) for text in texts])
+    return Rows(
+        np.concatenate(texts).astype(np.uint16),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        (lengths - 10).astype(np.int32),
+        np.full(count, 2, np.int32),
+        np.arange(count) % 2 == 0,
+    )
+
+
+def test_groups_cover_a_short_answer_and_fill_up_from_the_prompt() -> None:
+    found = draw_groups(30, 5, 12, MASKS, np.random.default_rng(1))
+    known = found.start - 1
+    assert set(range(29, 34)) <= set(known.tolist())  # the last guesses END, at index 35
+    assert len(known) == 12 and (known[:-5] < 29).all()
+    assert found.weight[-1].tolist() == [1.0, 0.0, 0.0]  # nothing to guess behind END
+    assert found.weight[-2] == pytest.approx([1.0, DEPTH_WEIGHTS[1], 0.0])
+    assert found.weight[0] == pytest.approx(np.array(DEPTH_WEIGHTS[:3]) * PROMPT_WEIGHT)
+
+
+def test_most_of_a_long_answer_is_left_for_another_time() -> None:
+    found = draw_groups(30, 60, 12, MASKS, np.random.default_rng(1))
+    assert (found.start - 1 >= 29).sum() == 8 and len(found.start) == 12
+
+
+def test_an_answer_that_is_empty_leaves_the_prompt() -> None:
+    found = draw_groups(30, 0, 12, MASKS, np.random.default_rng(1))
+    assert (found.start - 1 < 29).all() and (found.weight > 0).any()
+
+
+def test_a_group_sees_what_is_before_it_and_itself_alone() -> None:
+    net = network()
+    net.load(weights() | {"mask_embedding": np.ones(MODEL.hidden, np.float32)})
+    tokens = torch.from_numpy(rows()[0][0])[None]
+    changed = tokens.clone()
+    changed[0, 20:] = 25
+    with torch.no_grad():
+        seen = [
+            guess(net, net.context(ids)[1], torch.tensor([[10, 20, 30]]), MASKS)[0]
+            for ids in (tokens, changed)
+        ]
+        alone = guess(net, net.context(tokens)[1], torch.tensor([[20]]), MASKS)[0]
+    assert torch.equal(seen[0][:2], seen[1][:2]) and not torch.equal(seen[0][2], seen[1][2])
+    assert torch.allclose(seen[0][1], alone[0], atol=1e-5)
+
+
+def test_only_the_adapter_and_the_mask_learn() -> None:
+    net = network()
+    batch = Batches(rows(), CONFIG.laying(), MODEL)[0]
+    mask_loss(net, batch, 1.0, "cpu").backward()
+    moved = {n for n, p in net.named_parameters() if p.grad is not None and p.grad.any()}
+    assert moved and all(n.endswith(("lora_b", "mask_embedding")) for n in moved)
+
+
+def test_the_loss_is_nothing_where_the_masks_are_the_judge() -> None:
+    """With the judge's own hidden states for guesses the divergence is that of the cut tail."""
+    net = network()
+    tokens = torch.from_numpy(np.stack([rows()[0][0], rows()[3][0]]))
+    with torch.no_grad():
+        hidden, past = net.context(tokens)
+    starts = torch.tensor([[5, 12], [8, 20]])
+    ones = torch.ones(2, 2, MASKS)
+
+    class Judge:
+        config = net.config
+        logits = staticmethod(net.logits)
+
+        def canvas(self, windows: torch.Tensor, begin: torch.Tensor, _: object) -> torch.Tensor:
+            at = begin[..., None] + torch.arange(windows.shape[2])
+            return torch.stack([hidden[row][at[row]] for row in range(len(hidden))])
+
+    exact = draft_loss(Judge(), hidden, past, starts, ones, 1.0)  # type: ignore[arg-type]
+    blind = draft_loss(net, hidden, past, starts, ones, 1.0)
+    tail = net.logits(hidden).softmax(-1).topk(32).values.sum(-1).log().neg()
+    assert 0 <= float(exact.detach()) <= float(tail.detach().max()) + 1e-5 < float(blind.detach())
+
+
+def test_training_makes_drafts_agree_with_the_judge(tmp_path: Path) -> None:
+    data = rows(12)
+    net = network()
+    before = rightness(net, data, np.arange(6), MASKS, "cpu")
+    shards = tmp_path / "shards"
+    save(data, shards)
+    path = run(CONFIG, MODEL, weights(), {}, shards, shards, tmp_path / "run", "cpu")
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    losses = [entry["loss"] for entry in log if entry["kind"] == "step"]
+    assert np.mean(losses[-8:]) < 0.8 * np.mean(losses[:8])
+    judged = [entry for entry in log if entry["kind"] == "evaluation"][-1]
+    assert judged["infill_draft_chances"][0] > before["chances"][0] + 0.2
+    assert judged["infill_draft_tokens_per_pass"] > before["tokens_per_pass"]
+    assert path.is_file()
+
+
+def test_rightness_counts_a_draft_only_where_those_before_it_were_right() -> None:
+    net = network()
+    data = rows()
+    found = rightness(net, data, np.arange(4), MASKS, "cpu")
+    first, second, third = found["chances"]
+    assert found["places"] == 4 * 10  # nine of the ten and the prompt's last
+    assert 0 <= first <= 1
+    product = 1 + first + first * (second or 0) + first * (second or 0) * (third or 0)
+    assert found["tokens_per_pass"] == pytest.approx(product, abs=0.01)
+
+
+def save(data: Rows, folder: Path) -> None:
+    """As ``redraft train pack`` writes shards."""
+    raw = io.BytesIO()
+    arrays = {name: getattr(data, name) for name in ("tokens", "prompt", "plain", "is_edit")}
+    np.savez(raw, length=np.diff(data.offset), **arrays)
+    packed = zstandard.ZstdCompressor().compress(raw.getvalue())
+    folder.mkdir()
+    (folder / "rows.npz.zst").write_bytes(packed)
+    shard = {"file": "rows.npz.zst", "sha256": hashlib.sha256(packed).hexdigest()}
+    facts = {"prompt_format": MODEL.prompt_format, "vocab": MODEL.vocab, "shards": [shard]}
+    (folder / "manifest.json").write_text(json.dumps(facts))
