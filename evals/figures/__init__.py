@@ -1,0 +1,1 @@
+"""Figures: intervals, scores, and the runs they are taken from."""

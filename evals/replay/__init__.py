@@ -1,0 +1,1 @@
+"""A recording once more, with a model at the other end."""

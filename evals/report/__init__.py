@@ -1,0 +1,1 @@
+"""The page about runs, and the check against accepted figures."""

@@ -1,0 +1,1 @@
+"""LSP itself: messages in, answers out."""

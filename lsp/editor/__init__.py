@@ -1,0 +1,1 @@
+"""The user's documents, and what was done in them."""

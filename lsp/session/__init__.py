@@ -1,0 +1,1 @@
+"""When to ask and what to show; pure."""

@@ -1,0 +1,1 @@
+"""From a cached prompt to finished answers."""

@@ -1,0 +1,1 @@
+"""What an edit is, what repeats, and what is never shown."""

@@ -1,0 +1,1 @@
+"""Who answers a request: a model in this process, or a server elsewhere."""

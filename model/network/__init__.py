@@ -1,0 +1,1 @@
+"""One architecture twice: in torch and as ONNX graphs."""

@@ -1,0 +1,1 @@
+"""Runs a folder that is ready."""

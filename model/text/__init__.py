@@ -1,0 +1,1 @@
+"""What texts and languages are; no model in sight."""

@@ -1,0 +1,1 @@
+"""Rows, noise and the loop that trains."""

@@ -1,0 +1,1 @@
+"""The command `redraft`; alone may import `lsp` and `evals`."""

@@ -1,0 +1,1 @@
+"""The engine's process: what it runs, and how its clients meet it."""

@@ -1,0 +1,1 @@
+"""Listening, limits, bodies and figures, for every wire."""

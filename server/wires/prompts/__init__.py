@@ -1,0 +1,1 @@
+"""What a prompt of somebody else's format means; pure."""
