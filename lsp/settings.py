@@ -10,14 +10,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
-
-from ..model.gate import Eagerness, threshold
-from ..model.records import MAX_CONTEXT_TOKENS, Quality
+from redraft.model.edits.gate import Eagerness, threshold
+from redraft.model.records import MAX_CONTEXT_TOKENS, Quality
 
 #: Endings of settings that are secret by the name before them, and code is not.
 _DATA = ("json", "yml", "yaml", "toml")
 
-#: Comes with the settings of a client over TCP, and is none: :mod:`.door` has looked at it.
+#: Comes with the settings of a client over TCP, and is none: :mod:`redraft.lsp.connection.door` has
+#: looked at it.
 TOKEN = "token"
 
 #: Files whose text must never reach a model, whatever the user set elsewhere, and lock files, where
@@ -72,7 +72,7 @@ class LspSettings(BaseModel):
     #: ms between the last keystroke and the question to the model, before it adapts to what the
     #: user accepts. 100 ms is below what people notice and above the gap inside a burst of keys.
     delay_ms: float = Field(default=100.0, ge=0, le=10_000)
-    #: How readily suggestions are shown; see model/gate.py.
+    #: How readily suggestions are shown; see model/edits/gate.py.
     eagerness: Eagerness = "medium"
     #: Predict the next edit, for clients that ask for it. Ghost text does not depend on it.
     next_edits: bool = True
@@ -91,7 +91,7 @@ class LspSettings(BaseModel):
     #: Denoising effort: speed against care.
     quality: Quality = "medium"
     #: Files never read by the model, besides those that hold a private key or consist of access
-    #: tokens (:mod:`.secret_texts`). A list of one's own replaces this one.
+    #: tokens (:mod:`redraft.lsp.context.secret_texts`). A list of one's own replaces this one.
     secret_globs: tuple[str, ...] = SECRET_GLOBS
     #: Characters of the largest file that gets suggestions: each costs a copy and a hash of it.
     max_file_chars: int = Field(default=2_000_000, ge=1)

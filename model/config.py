@@ -65,7 +65,7 @@ class ModelConfig:
     # Written and hashed only where they differ from these defaults, so that descriptions and ready
     # folders of earlier releases stay as they are; but for the first, of imported weights alone.
     draft_after: int = 0  # tokens of an answer before its first canvas draft, where the causal pass
-    # judges drafts and canvases bring less than they cost; see drafting.py
+    # judges drafts and canvases bring less than they cost; see decoding/copies.py
     special_from: int = 0  # ids from here on are special too; 0: none
     attention: Literal["canvas", "bidirectional", "block"] = "canvas"  # who sees whom, see below
     block: int = 0  # tokens of a block, where attention is by blocks

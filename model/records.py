@@ -1,7 +1,7 @@
 """The records that cross package borders, and the one seam every front end speaks to.
 
 Frozen dataclasses only: no I/O, no torch, no onnxruntime. A field names its unit and base.
-Text offsets are ``str`` indices (code points); UTF-16 lives in ``lsp/translate.py`` alone.
+Text offsets are ``str`` indices (code points); UTF-16 lives in ``lsp/editor/positions.py`` alone.
 Texts in here use ``\n`` line ends; whoever talks to a client converts on the way in and out.
 """
 

@@ -16,13 +16,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from redraft.model.engine.record_json import error_to_json
 from redraft.model.errors import ModelNotReady, Overloaded, RedraftError, Unauthorized
 from redraft.model.records import Predictor
-from redraft.model.wire import error_to_json
 
-from .exchange import SERVICE, error_response, json_response
-from .metrics import CONTENT_TYPE, Metrics
-from .service import Service
+from .http.bodies import SERVICE, error_response, json_response
+from .http.prometheus import CONTENT_TYPE, Metrics
+from .http.service import Service
 from .settings import Settings, is_loopback
 from .wires import feedback, llamacpp, mercury, ollama, openai, redraft
 

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import SettingsError
-from redraft.model.gate import Eagerness
 
 ENV_PREFIX = "REDRAFT_"
 

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, settings
 from neovim import Desk
-from redraft.model.shards import pack
+from redraft.model.training.shards import pack
 from tiny import tiny_config, tiny_tokenizer
 
 # A busy machine is no failure: an example may take as long as it takes.

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from fakes import infill, rewrite
-from redraft.lsp.decisions import Abstain, Ask, Decision, Show
-from redraft.lsp.documents import Change, Document
-from redraft.lsp.outcomes import Settled
-from redraft.lsp.places import OpenText
-from redraft.lsp.requests import PlainContext, Query
-from redraft.lsp.session import Session
+from redraft.lsp.editor.documents import Change, Document
+from redraft.lsp.session.decisions import Abstain, Ask, Decision, Show
+from redraft.lsp.session.ghost_text import Session
+from redraft.lsp.session.mentions import OpenText
+from redraft.lsp.session.outcomes import Settled
+from redraft.lsp.session.questions import PlainContext, Query
 from redraft.lsp.settings import LspSettings
 
 URI = "file:///w/a.py"

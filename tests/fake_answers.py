@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from fake_backend import END, MASK, VOCAB, ids
-from redraft.model.backend import FloatArray
+from redraft.model.runtime.backend import FloatArray
 
 #: Of every token, beside what the answers give it: anything may be written, if need be.
 FLOOR = 1e-6

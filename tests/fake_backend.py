@@ -1,4 +1,4 @@
-"""Small deterministic stand-ins for ``redraft.model.backend.Backend``, for tests alone.
+"""Small deterministic stand-ins for ``redraft.model.runtime.backend.Backend``, for tests alone.
 
 :class:`ScriptedBackend` knows the text it shall write and is told how sure it is of each position;
 :class:`NoiseBackend` draws its logits from a hash of everything a real network would see. Both keep
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from redraft.model import tokens as marks
-from redraft.model.backend import CanvasOutput, CausalOutput, FloatArray, IntArray
 from redraft.model.config import ModelConfig
-from redraft.model.tokens import Tokenizer, _byte_of_char, build_bpe
+from redraft.model.prompt import tokens as marks
+from redraft.model.prompt.tokens import Tokenizer, _byte_of_char, build_bpe
+from redraft.model.runtime.backend import CanvasOutput, CausalOutput, FloatArray, IntArray
 
 SPECIAL = 17
 MASK = 16

@@ -27,7 +27,7 @@ from redraft.model.records import (
     StepCallback,
 )
 from redraft.server.app import create_app
-from redraft.server.listen import listening
+from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
 
 READY = ModelStatus("ready", "fake-1m int8", "CPU", None, "", 4096)

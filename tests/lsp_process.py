@@ -232,7 +232,7 @@ def main() -> int:
     """The server side."""
     sys.path.insert(0, str(SERVER.parent))
     from fakes import FakePredictor, infill, rewrite
-    from redraft.lsp.app import run_stdio
+    from redraft.lsp.connection.server import run_stdio
     from redraft.lsp.settings import LspSettings
     from redraft.model import errors
     from redraft.model.records import ModelStatus
@@ -241,7 +241,7 @@ def main() -> int:
     log = Path(script["log"])
     if "outcomes" in script:
         logging.basicConfig(filename=script["outcomes"], format="%(message)s")
-        logging.getLogger("redraft.lsp.app").setLevel(logging.DEBUG)
+        logging.getLogger("redraft.lsp.connection.server").setLevel(logging.DEBUG)
 
     def answer(entry: Any) -> Any:
         if isinstance(entry, str):

@@ -24,8 +24,8 @@ from fakes import FakePredictor, infill, rewrite
 from lsp_process import SERVER
 from neovim_screen import Screen
 from neovim_script import NVIM, QUICKLY
-from redraft.lsp.app import serve_tcp
-from redraft.lsp.door import new_token
+from redraft.lsp.connection.door import new_token
+from redraft.lsp.connection.server import serve_tcp
 from redraft.lsp.settings import LspSettings
 from redraft.model.records import EditRequest, Prediction
 

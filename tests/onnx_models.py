@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.combine import make_ready
 from redraft.model.config import ModelConfig
-from redraft.model.materialise import materialise
-from redraft.model.models import DESCRIPTION, ModelInfo
-from redraft.model.tokens import Tokenizer
+from redraft.model.network.onnx_files import materialise
+from redraft.model.prompt.tokens import Tokenizer
+from redraft.model.weights.combine import make_ready
+from redraft.model.weights.registry import DESCRIPTION, ModelInfo
 from reference import Reference, Weights, adapted, random_weights
 
 BASE = ModelConfig(

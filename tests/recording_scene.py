@@ -5,15 +5,15 @@ from __future__ import annotations
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from redraft.evals.stream_format import Changed
-from redraft.evals.streams import Documents as Replayed
-from redraft.evals.streams import read_stream
-from redraft.lsp.documents import Change, Document, Documents
-from redraft.lsp.history import History
-from redraft.lsp.recording import Recorder, Workplace
-from redraft.lsp.recording_folder import Recordings
+from redraft.evals.recordings.format import Changed
+from redraft.evals.recordings.streams import Documents as Replayed
+from redraft.evals.recordings.streams import read_stream
+from redraft.lsp.editor.documents import Change, Document, Documents
+from redraft.lsp.editor.history import History
+from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp.recording.folder import Recordings
+from redraft.lsp.recording.recorder import Recorder, Workplace
 from redraft.lsp.settings import LspSettings
-from redraft.lsp.translate import Position, Range
 
 URI = "file:///w/project/a.py"
 

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from conftest import write_lines
 from fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
-from redraft.evals.ablation import ALL, ARMS, ablate, arms, file_of
-from redraft.evals.edits import Asking
-from redraft.evals.plans import PLANS
-from redraft.evals.runs import RunFile, open_run
-from redraft.evals.samples import Change
-from redraft.evals.scenery import KINDS, Kind, gather, kinds_named
-from redraft.evals.steps import Step, steps_in
-from redraft.evals.workspaces import unpack
-from redraft.model.answering import Model
-from redraft.model.cache import PrefixCache
+from redraft.evals.benchmarks.ablation import ALL, ARMS, ablate, arms, file_of
+from redraft.evals.benchmarks.commit_moments import Step, steps_in
+from redraft.evals.benchmarks.next_edit import Asking
+from redraft.evals.benchmarks.plans import PLANS
+from redraft.evals.benchmarks.server_context import KINDS, Kind, gather, kinds_named
+from redraft.evals.figures.runs import RunFile, open_run
+from redraft.evals.figures.samples import Change
+from redraft.evals.latency.workspaces import unpack
+from redraft.model.engine.answer import Model
 from redraft.model.errors import SettingsError
-from redraft.model.prompt import render
+from redraft.model.prompt.render import render
 from redraft.model.records import Candidate, Confidence, Prediction
+from redraft.model.runtime.prefix_cache import PrefixCache
 
 BUDGET = 8_000
 HELPER = "def measured(value, unit):\n    scaled = value * unit\n    return scaled\n"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
-from redraft.evals.beside import Row, compare, headline, other_lines, typed_lines
-from redraft.evals.spread import Spread
-from redraft.model.answering import Model
-from redraft.model.cache import PrefixCache
+from redraft.evals.figures.spread import Spread
+from redraft.evals.latency.beside import Row, compare, headline, other_lines, typed_lines
+from redraft.model.engine.answer import Model
 from redraft.model.errors import SettingsError
+from redraft.model.runtime.prefix_cache import PrefixCache
 
 
 def model() -> Model:

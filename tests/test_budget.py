@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_backend import FakeBackend, FakeSequence, Noise, small_config
-from redraft.model.answering import room_for
-from redraft.model.backend import IntArray
-from redraft.model.budget import (
+from redraft.model.config import ModelConfig
+from redraft.model.engine.answer import room_for
+from redraft.model.engine.budget import (
     CHOICES,
     CHUNK,
     PrefillSpeed,
@@ -18,10 +18,10 @@ from redraft.model.budget import (
     measure,
     pick_budget,
 )
-from redraft.model.config import ModelConfig
-from redraft.model.memory import SIZE_CLASSES, size_class
+from redraft.model.network.rope import stretch
 from redraft.model.records import EditRequest, Quality
-from redraft.model.rope import stretch
+from redraft.model.runtime.backend import IntArray
+from redraft.model.runtime.kv_memory import SIZE_CLASSES, size_class
 
 
 class Clock:

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx_models import BASE, some_tokens, some_window, store
-from redraft.model.backend import CanvasOutput, IntArray, Sequence
-from redraft.model.cache import (
+from redraft.model.config import ModelConfig
+from redraft.model.errors import InvalidRequest
+from redraft.model.runtime.backend import CanvasOutput, IntArray, Sequence
+from redraft.model.runtime.prefix_cache import (
     LONG_TAIL,
     MOST_SEQUENCES,
     SHORT_PREFIX,
@@ -28,8 +30,6 @@ from redraft.model.cache import (
     excess,
     victims,
 )
-from redraft.model.config import ModelConfig
-from redraft.model.errors import InvalidRequest
 
 # --- the decision
 
@@ -335,7 +335,7 @@ def test_giving_back_twice_is_harmless() -> None:
 @pytest.mark.parametrize("variant", ["fp32", "q8"])
 def test_reuse_gives_the_same_canvas_as_computing_afresh(tmp_path: Path, variant: str) -> None:
     pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
-    from redraft.model.runtime import OnnxBackend
+    from redraft.model.runtime.onnx_backend import OnnxBackend
 
     backend = OnnxBackend(store(BASE, variant, tmp_path), threads=1)
     cache = PrefixCache(backend, 1 << 30)

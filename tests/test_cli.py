@@ -12,17 +12,18 @@ from typing import Any
 
 import pytest
 from fakes_http import ScriptedPredictor, served
-from redraft.model import device
 from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import ModelStatus, Predictor
-from redraft.server import engines, join
-from redraft.server.cli import _ask_once, main
-from redraft.server.complete import Place, cursor_at, read_text
-from redraft.server.console import Scene, canvas_text
-from redraft.server.doctor import cache_findings, examine, runtime_findings
+from redraft.model.runtime import device
+from redraft.server.commands.complete import Place, cursor_at, read_text
+from redraft.server.commands.console import Scene, canvas_text
+from redraft.server.commands.doctor import cache_findings, examine, runtime_findings
+from redraft.server.commands.main import _ask_once, main
+from redraft.server.engine_process import client
+from redraft.server.engine_process import open as engines
 from redraft.server.settings import Settings, load_settings
 
-RUN = "import sys; from redraft.server.cli import main; sys.argv[0] = 'redraft'; main()"
+RUN = "import sys; from redraft.server.commands.main import main; sys.argv[0] = 'redraft'; main()"
 
 
 async def redraft(
@@ -74,13 +75,16 @@ def test_help_names_every_command() -> None:
 
 def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys, redraft.server.cli\n"
+        "import sys, redraft.server.commands.main\n"
         "heavy = {'torch', 'numpy', 'onnxruntime', 'aiohttp', 'pygls', 'pydantic'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-        "import redraft.server.app, redraft.server.host, redraft.server.join\n"
-        "import redraft.server.serve, redraft.server.bench\n"
-        "import redraft.server.doctor, redraft.server.complete, redraft.server.engines\n"
-        "import redraft.model.engine, redraft.model.loading, redraft.model.weights\n"
+        "import redraft.server.app, redraft.server.engine_process.host, "
+        "redraft.server.engine_process.client\n"
+        "import redraft.server.commands.serve, redraft.server.commands.bench\n"
+        "import redraft.server.commands.doctor, redraft.server.commands.complete, "
+        "redraft.server.engine_process.open\n"
+        "import redraft.model.engine.engine, redraft.model.engine.load, "
+        "redraft.model.weights.provide\n"
         "assert 'torch' not in sys.modules\n"
     )
 
@@ -251,7 +255,7 @@ def test_an_engine_that_dies_over_the_request_is_done_without(
         if predictor is dying:
             raise EngineGone("it was killed")
 
-    monkeypatch.setattr(join, "join_running", join_running)
+    monkeypatch.setattr(client, "join_running", join_running)
     monkeypatch.setattr(engines, "open_engine", lambda settings: own)
     asyncio.run(_ask_once(Settings(), None, ask))
     assert asked == [dying, own]

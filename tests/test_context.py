@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from redraft.lsp.context import KINDS, Context, Gathered, OpenFile, View
-from redraft.lsp.index import make_entry
-from redraft.lsp.indexer import Indexer
-from redraft.lsp.pieces import Diagnostic, Piece
-from redraft.model.prompt import render
+from redraft.lsp.context.excerpts import Diagnostic, Piece
+from redraft.lsp.context.gather import KINDS, Context, Gathered, OpenFile, View
+from redraft.lsp.context.indexer import Indexer
+from redraft.lsp.context.symbol_index import make_entry
+from redraft.model.prompt.render import render
+from redraft.model.prompt.tokens import REGION
 from redraft.model.records import EditRequest, RecentEdit, Task
-from redraft.model.syntax import language_of
-from redraft.model.tokens import REGION
+from redraft.model.text.syntax import language_of
 from tiny import tiny_config, tiny_tokenizer
 
 CART = """\

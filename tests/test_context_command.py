@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from redraft.lsp.context import Context, View
+from redraft.lsp.context.gather import Context, View
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
-from redraft.model.prompt import render
-from redraft.server import context as command
-from redraft.server.complete import Place
-from redraft.server.context import Part, parts_of, request_for, spelled, workspace_of
+from redraft.model.prompt.render import render
+from redraft.server.commands import show_context as command
+from redraft.server.commands.complete import Place
+from redraft.server.commands.show_context import Part, parts_of, request_for, spelled, workspace_of
 from redraft.server.settings import Settings
 from test_cli import call, is_one_red_line
 from test_context import CART, FILES, MAIN, indexer_of, view

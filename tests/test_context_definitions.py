@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.definitions import Definition, definitions, definitions_by_keyword
-from redraft.lsp.imports import imported, is_meant
-from redraft.model.syntax import LANGUAGES, parse
+from redraft.lsp.context.definitions import Definition, definitions, definitions_by_keyword
+from redraft.lsp.context.imports import imported, is_meant
+from redraft.model.text.syntax import LANGUAGES, parse
 
 #: Per language: a text, and the names it defines in order, each with kind and lines.
 SAMPLES = {

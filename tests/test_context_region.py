@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from redraft.lsp import region as regions
-from redraft.lsp.page import Page
-from redraft.lsp.region import Region, choose, cost, follow, keep
-from redraft.model import syntax
-from redraft.model.syntax import LANGUAGES, Syntax, common_head, common_tail, parse
+from redraft.lsp.context import region as regions
+from redraft.lsp.context.cursor_text import Page
+from redraft.lsp.context.region import Region, choose, cost, follow, keep
+from redraft.model.text import syntax
+from redraft.model.text.syntax import LANGUAGES, Syntax, common_head, common_tail, parse
 from test_context_definitions import SAMPLES
 
 #: Whatever else the machine is doing.

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 
 import pytest
-from redraft.lsp.documents import Document
-from redraft.lsp.pieces import Diagnostic
-from redraft.lsp.requests import Query
+from redraft.lsp.context.excerpts import Diagnostic
+from redraft.lsp.editor.documents import Document
+from redraft.lsp.session.questions import Query
+from redraft.lsp.session.surroundings import Surroundings
 from redraft.lsp.settings import LspSettings
-from redraft.lsp.surroundings import Surroundings
 from test_context import CART, MAIN
 
 

@@ -23,7 +23,8 @@ from fake_backend import (
     word,
 )
 from numpy.typing import NDArray
-from redraft.model.denoise import (
+from redraft.model.decoding.copies import continuation
+from redraft.model.decoding.denoise import (
     AUTOREGRESSIVE,
     LEFTMOST_FIRST,
     Brief,
@@ -37,8 +38,7 @@ from redraft.model.denoise import (
     denoise_packed,
     plan_for,
 )
-from redraft.model.drafting import continuation
-from redraft.model.drawing import sure_part
+from redraft.model.decoding.probabilities import sure_part
 from redraft.model.records import CanvasState
 
 PROMPT = ids("def f(x):\n    ")

@@ -23,13 +23,10 @@ from fake_backend import (
     small_config,
 )
 from onnx_models import store
-from redraft.model.answering import Model, answer
-from redraft.model.backend import Backend, CanvasOutput, FloatArray, IntArray
-from redraft.model.cache import PrefixCache
-from redraft.model.candidates import EFFORTS, Field, Proposal, effort_for
-from redraft.model.canvas_editing import write_canvas_edits
 from redraft.model.config import ModelConfig
-from redraft.model.denoise import (
+from redraft.model.decoding.candidates import EFFORTS, Field, Proposal, effort_for
+from redraft.model.decoding.canvas_edits import write_canvas_edits
+from redraft.model.decoding.denoise import (
     AUTOREGRESSIVE,
     Brief,
     Cancelled,
@@ -38,10 +35,13 @@ from redraft.model.denoise import (
     Plan,
     plan_for,
 )
-from redraft.model.editing import write_edits
+from redraft.model.decoding.judged_edits import write_edits
+from redraft.model.edits.gate import sureness, threshold
+from redraft.model.edits.hunks import recent_edit
+from redraft.model.engine.answer import Model, answer
+from redraft.model.engine.record_json import prediction_from_json, prediction_to_json
 from redraft.model.errors import InvalidRequest
-from redraft.model.gate import sureness, threshold
-from redraft.model.histories import recent_edit
+from redraft.model.prompt.tokens import EDIT, Tokenizer
 from redraft.model.records import (
     Candidate,
     CanvasState,
@@ -50,9 +50,9 @@ from redraft.model.records import (
     Quality,
     RecentEdit,
 )
-from redraft.model.runtime import OnnxBackend, OnnxSequence, stack
-from redraft.model.tokens import EDIT, Tokenizer
-from redraft.model.wire import prediction_from_json, prediction_to_json
+from redraft.model.runtime.backend import Backend, CanvasOutput, FloatArray, IntArray
+from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence, stack
+from redraft.model.runtime.prefix_cache import PrefixCache
 from tiny import tiny_config, tiny_tokenizer
 
 PLAIN = plan_for("medium")

@@ -23,11 +23,9 @@ from fake_backend import (
     ids,
     small_config,
 )
-from redraft.model.answering import Model, answer, warm_up
-from redraft.model.backend import CanvasOutput, FloatArray, IntArray
-from redraft.model.cache import PrefixCache
-from redraft.model.denoise import Cancelled
-from redraft.model.engine import RETRY_AFTER_S, Engine, LoadProgress
+from redraft.model.decoding.denoise import Cancelled
+from redraft.model.engine.answer import Model, answer, warm_up
+from redraft.model.engine.engine import RETRY_AFTER_S, Engine, LoadProgress
 from redraft.model.errors import (
     EngineGone,
     InvalidRequest,
@@ -37,6 +35,8 @@ from redraft.model.errors import (
     WeightsError,
 )
 from redraft.model.records import CanvasState, EditRequest, ModelStatus, Prediction
+from redraft.model.runtime.backend import CanvasOutput, FloatArray, IntArray
+from redraft.model.runtime.prefix_cache import PrefixCache
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ import pytest
 from fakes_http import eventually
 from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import EditRequest
-from redraft.server.join import EngineClient
-from redraft.server.rendezvous import Endpoint, Rendezvous
+from redraft.server.engine_process.client import EngineClient
+from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous
 from redraft.server.settings import Settings
 
 ENGINE = "fakes_http:process_engine"

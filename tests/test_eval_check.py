@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.evals.check import accept, check, difference_of, read_accepted
-from redraft.evals.intervals import share, unmeasured
-from redraft.evals.report import NamedRun
-from redraft.evals.runs import RunFile
+from redraft.evals.figures.intervals import share, unmeasured
+from redraft.evals.figures.runs import RunFile
+from redraft.evals.report.baseline_check import accept, check, difference_of, read_accepted
+from redraft.evals.report.build import NamedRun
 from redraft.model.errors import SettingsError
-from redraft.server.cli import app
+from redraft.server.commands.main import app
 from typer.testing import CliRunner
 
 

@@ -16,16 +16,16 @@ import pytest
 from conftest import NEW, OLD, write_lines
 from fakes import infill as offering
 from onnx_models import store
-from redraft.evals.gaps import Problem
-from redraft.evals.infill import Asking, by_model, episode, request_for, solve
-from redraft.evals.plans import PLANS, check_plan, plan_named
-from redraft.evals.runs import open_run
-from redraft.evals.sandbox import run_program
-from redraft.evals.subject import find_subject, load
-from redraft.model import models
+from redraft.evals.benchmarks.infill import Asking, by_model, episode, request_for, solve
+from redraft.evals.benchmarks.infill_gaps import Problem
+from redraft.evals.benchmarks.judged_model import find_subject, load
+from redraft.evals.benchmarks.plans import PLANS, check_plan, plan_named
+from redraft.evals.figures.runs import open_run
+from redraft.evals.sandbox.sandbox import run_program
 from redraft.model.errors import RedraftError, SettingsError, WeightsError
-from redraft.model.fetch import Progress
-from redraft.server.cli import app
+from redraft.model.weights import registry
+from redraft.model.weights.fetch import Progress
+from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from tiny import tiny_config, tiny_tokenizer
 from typer.testing import CliRunner
@@ -288,10 +288,10 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / "cache" / "base").mkdir(parents=True)
     gguf.rename(tmp_path / "cache" / "base" / f"{sha[:16]}.gguf")
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
-    from redraft.model.gguf import read_checkpoint
+    from redraft.model.weights.gguf import read_checkpoint
 
     fields, _ = read_checkpoint(tmp_path / "cache" / "base" / f"{sha[:16]}.gguf")
-    shipped = models.info("redraft-135m").describe()
+    shipped = registry.info("redraft-135m").describe()
     described = shipped | {
         "name": "tiny", "adapter": None, "config": {**fields, "adapter": "none"},
         "base": {**shipped["base"], "gguf_sha256": sha},

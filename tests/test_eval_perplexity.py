@@ -10,7 +10,7 @@ import pytest
 from conftest import write_lines
 from fake_backend import FakeBackend, Noise, small_config
 from onnx_models import store
-from redraft.evals.perplexity import (
+from redraft.evals.benchmarks.perplexity import (
     BLOCK,
     CHUNK,
     SCORED,
@@ -26,7 +26,7 @@ from redraft.evals.perplexity import (
     sources,
     windows,
 )
-from redraft.evals.runs import open_run
+from redraft.evals.figures.runs import open_run
 from redraft.model.errors import SettingsError
 from tiny import tiny_config, tiny_tokenizer
 

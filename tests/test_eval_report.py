@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redraft.evals.intervals import ratio
-from redraft.evals.report import NamedRun, as_json, build
-from redraft.evals.report_figures import (
+from redraft.evals.figures.before_after import scene_of
+from redraft.evals.figures.intervals import ratio
+from redraft.evals.figures.runs import RunFile, read_run
+from redraft.evals.figures.tables import Metric
+from redraft.evals.report.build import NamedRun, as_json, build
+from redraft.evals.report.curves import (
     Cell,
     Resampling,
     calibration,
@@ -23,12 +26,9 @@ from redraft.evals.report_figures import (
     spread,
     threshold_curve,
 )
-from redraft.evals.report_page import page
-from redraft.evals.runs import RunFile, read_run
-from redraft.evals.scenes import scene_of
-from redraft.evals.tables import Metric
+from redraft.evals.report.html_page import page
 from redraft.model.errors import SettingsError
-from redraft.server.cli import app
+from redraft.server.commands.main import app
 from typer.testing import CliRunner
 
 RIGHT = Metric("right", "share", "right")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from redraft.evals.runs import open_run, read_run
+from redraft.evals.figures.runs import open_run, read_run
 from redraft.model.errors import SettingsError
 
 MADE = {"plan": "medium", "seed": 0}

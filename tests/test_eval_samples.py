@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from conftest import write_lines
-from redraft.evals.edits import Asking, ask_for, changed_lines, episode, overlap
-from redraft.evals.gaps import gaps_of, human_eval, whole_files
-from redraft.evals.plans import PLANS
-from redraft.evals.samples import Change, fingerprint, in_turn, read_changes
-from redraft.evals.sandbox import run_program
-from redraft.evals.steps import Step, steps_of
-from redraft.lsp.history import SHOWN_EDITS
+from redraft.evals.benchmarks.commit_moments import Step, steps_of
+from redraft.evals.benchmarks.infill_gaps import gaps_of, human_eval, whole_files
+from redraft.evals.benchmarks.next_edit import Asking, ask_for, changed_lines, episode, overlap
+from redraft.evals.benchmarks.plans import PLANS
+from redraft.evals.figures.samples import Change, fingerprint, in_turn, read_changes
+from redraft.evals.sandbox.sandbox import run_program
+from redraft.lsp.editor.history import SHOWN_EDITS
 from redraft.model.errors import SettingsError
-from redraft.model.prompt import window
+from redraft.model.prompt.render import window
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 
 OLD = [f"value_{i} = compute({i})" for i in range(90)]
@@ -286,7 +286,7 @@ def test_ranges_meet_where_they_share_a_line_or_a_place(
 
 
 def test_a_request_is_one_that_the_engine_takes() -> None:
-    from redraft.model.checks import check_request
+    from redraft.model.engine.validate import check_request
 
     for step in some_steps(3):
         request = ask_for(step, Asking(PLANS["medium"], 1_024, 128, 0)).request

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from redraft.evals import sandbox
-from redraft.evals.sandbox import Limits, Verdict, run_program, weakness
+from redraft.evals.sandbox import sandbox
+from redraft.evals.sandbox.sandbox import Limits, Verdict, run_program, weakness
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.evals.scenes import AROUND, LEFT_OUT, MOST_LINES, scene_of
+from redraft.evals.figures.before_after import AROUND, LEFT_OUT, MOST_LINES, scene_of
 
 LINES = [f"line {i}" for i in range(100)]
 

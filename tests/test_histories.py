@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.model.histories import (
+from redraft.model.edits.hunks import (
     Change,
     Hunk,
     apply_history,
@@ -20,8 +20,8 @@ from redraft.model.histories import (
     order_hunks,
     recent_edit,
 )
-from redraft.model.moments import draw_moment, nothing_left
-from redraft.model.neighbours import Neighbours, changed_with
+from redraft.model.training.moments import draw_moment, nothing_left
+from redraft.model.training.neighbours import Neighbours, changed_with
 
 LINES = ["", "a", "b", "  a", "}", "x = 1"]
 OLD = [f"value_{i} = compute({i})" for i in range(40)]

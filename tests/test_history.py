@@ -8,9 +8,9 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp import hunks as hunks_module
-from redraft.lsp.documents import Change, Document
-from redraft.lsp.history import (
+from redraft.lsp.editor import history_hunks as hunks_module
+from redraft.lsp.editor.documents import Change, Document
+from redraft.lsp.editor.history import (
     MAX_AGE_S,
     MAX_CHARACTERS,
     MAX_EDITS,
@@ -19,10 +19,10 @@ from redraft.lsp.history import (
     Happening,
     History,
 )
-from redraft.lsp.translate import Position, Range
-from redraft.model.histories import Change as CommitChange
-from redraft.model.histories import Hunk as CommitHunk
-from redraft.model.histories import apply_history, hunks_of, last_burst
+from redraft.lsp.editor.positions import Position, Range
+from redraft.model.edits.hunks import Change as CommitChange
+from redraft.model.edits.hunks import Hunk as CommitHunk
+from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from unidiff import PatchedFile, PatchSet
 
 URI = "file:///w/a.py"

@@ -16,14 +16,14 @@ from pathlib import Path
 from struct import pack
 
 import pytest
-from redraft.lsp import reading, workspace
-from redraft.lsp.index import Index
-from redraft.lsp.indexer import Indexer, fill
-from redraft.lsp.reading import Unreadable, read_file
-from redraft.lsp.repository import has_moved
+from redraft.lsp.context import reading, workspace
+from redraft.lsp.context.indexer import Indexer, fill
+from redraft.lsp.context.reading import Unreadable, read_file
+from redraft.lsp.context.symbol_index import Index
+from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
+from redraft.lsp.recording.git_moves import has_moved
+from redraft.lsp.session.surroundings import Surroundings
 from redraft.lsp.settings import LspSettings
-from redraft.lsp.surroundings import Surroundings
-from redraft.lsp.workspace import MOST_BYTES, find_files, read_code
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="such files are made on POSIX alone")
 
@@ -271,13 +271,23 @@ def test_the_number_of_patterns_is_bounded(
 # --- one door -----------------------------------------------------------------------------------
 
 #: Modules that look at the disk because a folder was opened, and how they may.
-READERS = ("workspace.py", "indexer.py", "index.py", "repository.py", "surroundings.py",
-           "context.py", "imports.py", "pieces.py", "git.py", "secret_texts.py")  # fmt: skip
+READERS = (
+    "context/workspace.py",
+    "context/indexer.py",
+    "context/symbol_index.py",
+    "recording/git_moves.py",
+    "session/surroundings.py",
+    "context/gather.py",
+    "context/imports.py",
+    "context/excerpts.py",
+    "context/git.py",
+    "context/secret_texts.py",
+)
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_files_of_a_folder_are_opened_by_one_function(name: str) -> None:
-    source = (Path(reading.__file__).parent / name).read_text(encoding="utf-8")
+    source = (Path(reading.__file__).parents[1] / name).read_text(encoding="utf-8")
     assert not re.findall(r"\bopen\(|\.read_text\(|\.read_bytes\(|os\.open\b", source)
 
 
@@ -358,7 +368,7 @@ def test_a_file_that_cannot_be_indexed_stops_no_other(
             raise RuntimeError("on purpose")
         return real(folder, path)
 
-    monkeypatch.setattr("redraft.lsp.indexer.read_code", failing)
+    monkeypatch.setattr("redraft.lsp.context.indexer.read_code", failing)
     indexer = Indexer(lambda path: "", lambda: 1_000.0, background=False)
     indexer.watch([project])
     indexer.catch_up()

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from redraft.evals.gitstreams import Wanted, import_git
-from redraft.lsp import git
-from redraft.lsp.index import Index
-from redraft.lsp.indexer import fill
-from redraft.lsp.repository import has_moved
+from redraft.evals.recordings.from_git import Wanted, import_git
+from redraft.lsp.context import git
+from redraft.lsp.context.indexer import fill
+from redraft.lsp.context.symbol_index import Index
+from redraft.lsp.recording.git_moves import has_moved
 from redraft.model.errors import InstallError, RedraftError
 from test_imports import PACKAGES, ROOT, modules
 
@@ -311,7 +311,7 @@ def test_all_of_git_goes_through_one_door() -> None:
         for path in modules(package)
         if (texts := other_doors(path.read_text(encoding="utf-8")))
     }
-    assert list(found) == ["lsp/git.py"]
+    assert list(found) == ["lsp/context/git.py"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from fakes_edit import (
 )
 from fakes_http import served
 from redraft.lsp.settings import LspSettings
-from redraft.model.gate import EAGERNESS, EDIT_THRESHOLDS, Eagerness
+from redraft.model.edits.gate import EAGERNESS, EDIT_THRESHOLDS, Eagerness
 from redraft.model.records import Candidate, EditRequest, Prediction
 from redraft.server.settings import Settings, load_settings
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from redraft.model.errors import ModelNotReady, SettingsError
 from redraft.server.app import create_app
-from redraft.server.listen import listening
+from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
 
 INFILL_ROUTES = ("/v1/completions", "/v1/fim/completions", "/redraft/v1/predict")

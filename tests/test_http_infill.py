@@ -12,9 +12,9 @@ from fakes_http import READY, ScriptedPredictor, eventually, served
 from redraft.model.errors import EngineGone
 from redraft.model.records import ModelStatus
 from redraft.server.app import create_app
-from redraft.server.listen import listening
+from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
-from redraft.server.wires.markers import Middle, Unknown, recognise
+from redraft.server.wires.prompts.markers import Middle, Unknown, recognise
 
 
 def post(path: str, body: dict[str, Any], predictor: ScriptedPredictor | None = None) -> Any:

@@ -10,8 +10,8 @@ import pytest
 from fakes_edit import post
 from fakes_http import ScriptedPredictor, served
 from redraft.model.records import CanvasState, EditRequest, Prediction
-from redraft.server.metrics import Metrics
-from redraft.server.service import Service
+from redraft.server.http.prometheus import Metrics
+from redraft.server.http.service import Service
 from redraft.server.settings import Settings
 from redraft.server.wires.llamacpp import keep_indented, within
 

@@ -22,15 +22,15 @@ from fakes_edit import (
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from redraft.model.checks import check_request
+from redraft.model.engine.validate import check_request
 from redraft.model.errors import InvalidRequest
-from redraft.model.prompt import replace_lines
+from redraft.model.prompt.render import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, RecentEdit
-from redraft.server.wires.diffs import fenced_diffs, original_and_updated, unified_diffs
-from redraft.server.wires.markers import Rewrite, recognise
-from redraft.server.wires.mercury_prompt import read_mercury
-from redraft.server.wires.regions import Excerpt, edit_request, rewrite
-from redraft.server.wires.zeta import Unreadable, Writer
+from redraft.server.wires.prompts.diffs import fenced_diffs, original_and_updated, unified_diffs
+from redraft.server.wires.prompts.markers import Rewrite, recognise
+from redraft.server.wires.prompts.mercury import read_mercury
+from redraft.server.wires.prompts.regions import Excerpt, edit_request, rewrite
+from redraft.server.wires.prompts.zeta import Unreadable, Writer
 
 TEMPLATE = EditRequest("infill", "untitled", "", 0)
 

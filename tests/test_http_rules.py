@@ -22,10 +22,10 @@ from fakes_edit import (
     zeta21_as_zed,
 )
 from fakes_http import served
-from redraft.model.histories import recent_edit
+from redraft.model.edits.hunks import recent_edit
+from redraft.model.edits.spans import Span
 from redraft.model.records import Candidate, EditRequest, Prediction, RecentEdit
-from redraft.model.spans import Span
-from redraft.server.wires.refusing import just_done
+from redraft.server.wires.prompts.refusing import just_done
 
 #: What the user changed is in the second line.
 OLD = ["fn area(r: f64) -> f64 {", "    r * r", "}"]

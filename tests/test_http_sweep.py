@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fakes_edit import EditPredictor, post, sweep_as_cursortab, sweep_as_zed
 from redraft.model.records import EditRequest, RecentEdit
-from redraft.server.wires.markers import Unknown, recognise
+from redraft.server.wires.prompts.markers import Unknown, recognise
 
 SECTIONS = """<|file_sep|>src/context.rs
 fn context() {}

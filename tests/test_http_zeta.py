@@ -21,7 +21,7 @@ from fakes_edit import (
 )
 from fakes_http import served
 from redraft.model.records import RecentEdit
-from redraft.server.wires.markers import Unknown, recognise
+from redraft.server.wires.prompts.markers import Unknown, recognise
 
 CONTEXT = """<filename>src/related.rs
 pub fn helper() {}

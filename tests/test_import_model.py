@@ -12,20 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from redraft.model import device, loading, weights, whole
-from redraft.model.answering import answer
-from redraft.model.cache import PrefixCache
 from redraft.model.config import ModelConfig
+from redraft.model.engine import load
+from redraft.model.engine.answer import answer
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.families import architecture, family_of
-from redraft.model.huggingface import checkpoint_sha256, read_hf_checkpoint
-from redraft.model.importing import import_model
-from redraft.model.materialise import materialise
+from redraft.model.network.onnx_files import materialise
+from redraft.model.network.rope import rope_tables
+from redraft.model.prompt.marks import find_marks
+from redraft.model.prompt.tokens import END, MARKS, MASK, SUFFIX, Tokenizer
 from redraft.model.records import EditRequest
-from redraft.model.rope import rope_tables
-from redraft.model.tokens import END, MARKS, MASK, SUFFIX, Tokenizer
-from redraft.model.vocabulary import find_marks
-from redraft.server.cli import app
+from redraft.model.runtime import block_backend, device
+from redraft.model.runtime.prefix_cache import PrefixCache
+from redraft.model.weights import provide
+from redraft.model.weights.families import architecture, family_of
+from redraft.model.weights.huggingface import checkpoint_sha256, read_hf_checkpoint
+from redraft.model.weights.import_model import import_model
+from redraft.server.commands.main import app
 from reference import Reference
 from safetensors.numpy import save_file
 from tiny_hf import (
@@ -99,7 +101,7 @@ def test_conventions_come_from_the_family(published: Published) -> None:
 
 
 def test_torch_computes_what_the_reference_does(published: Published) -> None:
-    from redraft.model.network import Network
+    from redraft.model.network.torch_network import Network
 
     config, tensors, _ = read_hf_checkpoint(published.folder)
     network = Network(config).eval()
@@ -120,7 +122,7 @@ def stored(published: Published) -> Published:
 
 @pytest.mark.parametrize("cached", [0, 1, 41, 64])
 def test_onnx_computes_what_the_reference_does(stored: Published, cached: int) -> None:
-    backend = whole.open_backend(stored.folder / "fp32", threads=1)
+    backend = block_backend.open_backend(stored.folder / "fp32", threads=1)
     config, sequence = backend.config, backend.new_sequence(256)
     tokens = some_text(config, 75)
     sequence.prefill(tokens[:cached])
@@ -156,7 +158,7 @@ def test_quantised_variants_stay_near_the_reference(
 ) -> None:
     config, tensors, _ = read_hf_checkpoint(published.folder)
     materialise(config, tensors, tensors, variant, tmp_path)
-    sequence = whole.open_backend(tmp_path, provider="CPU", threads=1).new_sequence(256)
+    sequence = block_backend.open_backend(tmp_path, provider="CPU", threads=1).new_sequence(256)
     tokens = some_text(config, 60)
     if config.attention == "canvas":
         found = sequence.verify(tokens, logits=True).logits
@@ -206,7 +208,7 @@ def backend_of(name: str, folder: Path) -> tuple[Any, ModelConfig]:
     write_hf(folder / "hf", LAYOUTS[name])
     config, tensors, _ = read_hf_checkpoint(folder / "hf")
     materialise(config, tensors, tensors, "fp32", folder / "fp32")
-    return whole.open_backend(folder / "fp32", threads=1), config
+    return block_backend.open_backend(folder / "fp32", threads=1), config
 
 
 # ------------------------------------------------------------------------------ registering
@@ -227,13 +229,13 @@ def test_an_imported_model_is_listed_checked_and_answers(
     (tmp_path / "Open weights" / "README.md").write_text("---\ntags: []\nlicense: mit\n---\n# It\n")
     imported = import_model(tmp_path / "Open weights", variants=("fp32", "q8"))
     shutil.rmtree(tmp_path / "Open weights")  # it is not needed any more
-    (listed,) = (model for model in weights.list_models() if model.name == "Open-weights")
+    (listed,) = (model for model in provide.list_models() if model.name == "Open-weights")
     assert listed == imported
     assert listed.license == "mit" and name.split()[0] in listed.summary
-    assert weights.ready_variants(listed) == ["fp32", "q8"]
-    assert weights.pull("Open-weights") == cache / "models" / "Open-weights" / "fp32"
+    assert provide.ready_variants(listed) == ["fp32", "q8"]
+    assert provide.pull("Open-weights") == cache / "models" / "Open-weights" / "fp32"
 
-    model = loading.onnx_loader("Open-weights", None, "CPU", 1)(lambda *report: None)
+    model = load.onnx_loader("Open-weights", None, "CPU", 1)(lambda *report: None)
     try:
         assert model.label == "Open-weights fp32"
         for task in ("infill", "next_edit"):
@@ -257,7 +259,7 @@ def test_a_changed_file_of_an_imported_model_is_found(cache: Path, tmp_path: Pat
     content[5000] ^= 1
     data.write_bytes(content)
     with pytest.raises(WeightsError, match=r"weights\.bin.*import"):
-        weights.ensure("mine")
+        provide.ensure("mine")
 
 
 def test_importing_again_adds_variants_and_other_weights_replace_them(
@@ -267,10 +269,10 @@ def test_importing_again_adds_variants_and_other_weights_replace_them(
     write_hf(tmp_path / "two", LAYOUTS["SDAR"], seed=1)
     import_model(tmp_path / "one", "mine")
     with pytest.raises(WeightsError, match="--variant fp32"):
-        weights.ensure("mine", "fp32")
+        provide.ensure("mine", "fp32")
     assert import_model(tmp_path / "one", "mine", ("fp32",)).prebuilt == ("fp32", "q8")
     assert import_model(tmp_path / "two", "mine", ("int8",)).prebuilt == ("int8",)
-    assert weights.ready_variants(weights.info("mine")) == ["int8"]
+    assert provide.ready_variants(provide.info("mine")) == ["int8"]
     assert not (cache / "models" / "mine" / "q8").exists()
 
 
@@ -279,10 +281,10 @@ def test_an_imported_model_can_be_exported(
 ) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["Dream"])
     import_model(tmp_path / "hf", "mine")
-    weights.export("mine", None, tmp_path / "stick")
+    provide.export("mine", None, tmp_path / "stick")
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "other machine"))
     monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path / "stick"))
-    assert weights.pull("mine") == tmp_path / "stick" / "q8"
+    assert provide.pull("mine") == tmp_path / "stick" / "q8"
 
 
 def test_without_fp16_an_imported_model_runs_on_the_cpu_beside_a_gpu(
@@ -295,13 +297,13 @@ def test_without_fp16_an_imported_model_runs_on_the_cpu_beside_a_gpu(
     def with_gpu(wanted: str = "auto", variant: str = "auto") -> device.Device:
         return cpu if wanted == "cpu" else device.Device("CUDA", "fp16")
 
-    monkeypatch.setattr(loading, "pick_device", with_gpu)
-    model = loading.onnx_loader("mine", None, None, 1)(lambda *report: None)
+    monkeypatch.setattr(load, "pick_device", with_gpu)
+    model = load.onnx_loader("mine", None, None, 1)(lambda *report: None)
     model.backend.close()
     assert (model.backend.provider, model.backend.variant) == ("CPU", "q8")
     assert "imported as q8" in model.notice
     with pytest.raises(WeightsError, match="--variant fp16"):
-        loading.onnx_loader("mine", None, "CUDA", 1)(lambda *report: None)
+        load.onnx_loader("mine", None, "CUDA", 1)(lambda *report: None)
 
 
 def test_names_of_other_models_are_not_taken(cache: Path, tmp_path: Path) -> None:
@@ -318,7 +320,7 @@ def test_the_command_imports_and_says_how_to_go_on(cache: Path, tmp_path: Path) 
     done = CliRunner().invoke(app, ["model", "import", str(tmp_path / "base"), "--name", "mine"])
     assert done.exit_code == 0
     assert "mine: Qwen2 of " in done.output and "redraft train run --base" in done.output
-    assert weights.info("mine").prebuilt == ("q8",)
+    assert provide.info("mine").prebuilt == ("q8",)
 
 
 @pytest.mark.parametrize("where", ["canvas", "all"])
@@ -339,7 +341,7 @@ def test_an_adapter_trained_for_a_base_is_merged_into_it(
     changed = {**tensors, "blocks.1.attn.q.weight": tensors["blocks.1.attn.q.weight"] + high @ low}
     read = changed if where == "all" else dict(tensors)
     reference = Reference(model.config, read, changed, 1_280)
-    sequence = whole.open_backend(weights.ensure("mine"), threads=1).new_sequence(64)
+    sequence = block_backend.open_backend(provide.ensure("mine"), threads=1).new_sequence(64)
     sequence.prefill(tokens[:32])
     found = sequence.denoise(tokens[32:], logits=True).logits
     ids = predictable(config)

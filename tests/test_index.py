@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from redraft.lsp import index as indexing
-from redraft.lsp.index import Index, Snapshot, make_entry
-from redraft.lsp.indexer import Indexer, fill, within
-from redraft.lsp.rules import refuse_file
+from redraft.lsp.context import symbol_index as indexing
+from redraft.lsp.context.indexer import Indexer, fill, within
+from redraft.lsp.context.symbol_index import Index, Snapshot, make_entry
+from redraft.lsp.context.workspace import MOST_BYTES, find_files, folder_of, read_code
+from redraft.lsp.session.exclusions import refuse_file
 from redraft.lsp.settings import LspSettings
-from redraft.lsp.workspace import MOST_BYTES, find_files, folder_of, read_code
 
 
 def allow(path: str) -> str:
@@ -219,7 +219,7 @@ def test_words_of_one_file_are_bounded() -> None:
 
 def test_every_process_knows_a_file_by_the_same_numbers() -> None:
     code = (
-        "from redraft.lsp.index import make_entry;"
+        "from redraft.lsp.context.symbol_index import make_entry;"
         "words = ' '.join(f'word_{n}' for n in range(6000));"
         "entry = make_entry('a.py', 'python', f'def area(r): pass\\n# {words}\\n', (1, 1));"
         "print(entry.names.hex(), entry.words.hex())"

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_backend import FakeBackend, FakeSequence, Noise, fake_tokenizer, small_config
-from redraft.evals import latency
-from redraft.evals.latency import COMPARED_EVERY, TYPED, measure, type_into
-from redraft.evals.spread import Spread
-from redraft.model.answering import Model
-from redraft.model.backend import CanvasOutput, IntArray
-from redraft.model.cache import PrefixCache
+from redraft.evals.figures.spread import Spread
+from redraft.evals.latency import latency
+from redraft.evals.latency.latency import COMPARED_EVERY, TYPED, measure, type_into
+from redraft.model.engine.answer import Model
+from redraft.model.runtime.backend import CanvasOutput, IntArray
+from redraft.model.runtime.prefix_cache import PrefixCache
 
 
 def model_over(backend: FakeBackend) -> Model:

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx_models import store
-from redraft.model import loading
-from redraft.model.answering import Model, answer
-from redraft.model.cache import PrefixCache
-from redraft.model.engine import Engine, LoadProgress
+from redraft.model.engine import load
+from redraft.model.engine.answer import Model, answer
+from redraft.model.engine.engine import Engine, LoadProgress
 from redraft.model.errors import SettingsError, UnknownModel, WeightsError
-from redraft.model.memory import size_class
 from redraft.model.records import EditRequest, ModelStatus, Prediction
+from redraft.model.runtime.kv_memory import size_class
+from redraft.model.runtime.prefix_cache import PrefixCache
 from tiny import tiny_config, tiny_tokenizer
 
 TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" * 4
@@ -38,13 +38,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wired(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The registry knows one model, which lies ready."""
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(loading, "ensure", lambda name, variant, progress: folder)
+    monkeypatch.setattr(load, "ensure", lambda name, variant, progress: folder)
     return tmp_path
 
 
 @pytest.fixture
 def model(wired: Path) -> Iterator[Model]:
-    loaded = loading.onnx_loader("redraft-135m", "fp32", "CPU", 1)(ignore)
+    loaded = load.onnx_loader("redraft-135m", "fp32", "CPU", 1)(ignore)
     yield loaded
     loaded.backend.close()
 
@@ -105,7 +105,7 @@ def test_one_of_several_candidates_is_the_single_answer(model: Model) -> None:
 def test_a_closed_engine_interrupts_the_download(
     wired: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from redraft.model.fetch import Progress
+    from redraft.model.weights.fetch import Progress
 
     def ensure(name: str, variant: str | None, progress: LoadProgress) -> Path:
         for done in range(100_000):
@@ -113,7 +113,7 @@ def test_a_closed_engine_interrupts_the_download(
             time.sleep(0.001)
         raise AssertionError("was not interrupted")
 
-    monkeypatch.setattr(loading, "ensure", ensure)
+    monkeypatch.setattr(load, "ensure", ensure)
 
     async def work() -> ModelStatus:
         engine = Engine.start(variant="fp32", provider="CPU")
@@ -132,9 +132,9 @@ def test_weights_without_the_shift_are_refused(
 ) -> None:
     path = store(tiny_config(head_dim=16, logit_shift=False), "fp32", tmp_path / "unshifted")
     tiny_tokenizer().save(path / "tokenizer.json")
-    monkeypatch.setattr(loading, "ensure", lambda name, variant, progress: path)
+    monkeypatch.setattr(load, "ensure", lambda name, variant, progress: path)
     with pytest.raises(WeightsError, match="shift"):
-        loading.onnx_loader("redraft-135m", "fp32", "CPU", 1)(ignore)
+        load.onnx_loader("redraft-135m", "fp32", "CPU", 1)(ignore)
 
 
 def test_four_prompts_of_the_budget_are_kept(model: Model) -> None:
@@ -149,14 +149,15 @@ def test_four_prompts_of_the_budget_are_kept(model: Model) -> None:
 
 def test_unknown_models_and_providers_are_refused() -> None:
     with pytest.raises(UnknownModel, match="nonesuch"):
-        loading.onnx_loader("nonesuch", None, "CPU", 1)(ignore)
+        load.onnx_loader("nonesuch", None, "CPU", 1)(ignore)
     with pytest.raises(SettingsError, match="tpu"):
-        loading.onnx_loader("redraft-135m", None, "TPU", 1)(ignore)
+        load.onnx_loader("redraft-135m", None, "TPU", 1)(ignore)
 
 
 def test_the_engine_never_imports_torch() -> None:
     code = (
-        "import sys, redraft.model.engine, redraft.model.loading, redraft.model.runtime; "
+        "import sys, redraft.model.engine.engine, redraft.model.engine.load, "
+        "redraft.model.runtime.onnx_backend; "
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0

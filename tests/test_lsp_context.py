@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from fakes import READY, FakePredictor
 from lsp_process import LspProcess, lsp_process
-from redraft.lsp import handlers
-from redraft.lsp.app import create_server
-from redraft.lsp.context import BUDGET, Context
-from redraft.lsp.indexer import Indexer, fill
-from redraft.server import context as command
-from redraft.server.complete import Place
+from redraft.lsp.connection import documents_sync
+from redraft.lsp.connection.server import create_server
+from redraft.lsp.context.gather import BUDGET, Context
+from redraft.lsp.context.indexer import Indexer, fill
+from redraft.server.commands import show_context as command
+from redraft.server.commands.complete import Place
 from test_context import CART, MAIN
 
 SHOP = MAIN.replace(
@@ -225,7 +225,7 @@ def test_nothing_is_read_before_the_client_told_what_is_secret(
 
         monkeypatch.setattr(server.protocol, "send_request_async", ask)
         before = set(threads())
-        starting = asyncio.ensure_future(handlers.HANDLERS["initialized"](server, {}))
+        starting = asyncio.ensure_future(documents_sync.HANDLERS["initialized"](server, {}))
         await asked.wait()
         assert set(threads()) == before
         told.set_result([{"secretGlobs": ["cart.*"]}])

@@ -17,13 +17,13 @@ import pytest
 from fakes import FakePredictor
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp import door
-from redraft.lsp.app import serve_tcp
-from redraft.lsp.door import FIRST_BODY, Refused, checked_token, let_in, new_token
-from redraft.lsp.recording_folder import Recordings
-from redraft.lsp.transport import MAX_BODY
+from redraft.lsp.connection import door
+from redraft.lsp.connection.door import FIRST_BODY, Refused, checked_token, let_in, new_token
+from redraft.lsp.connection.framing import MAX_BODY
+from redraft.lsp.connection.server import serve_tcp
+from redraft.lsp.recording.folder import Recordings
 from redraft.model.errors import SettingsError
-from redraft.server.lsp_token import given_token
+from redraft.server.commands.lsp_token import given_token
 
 TOKEN = "a-token-of-these-tests"
 OPTIONS = {"initializationOptions": {"token": TOKEN}}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lsp_process import URI, LspProcess, insert_texts, lsp_process
-from redraft.lsp.transport import MAX_BODY, BadFrame, Frames
+from redraft.lsp.connection.framing import MAX_BODY, BadFrame, Frames
 
 CODE = "def area(r):\n    \n"
 

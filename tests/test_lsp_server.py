@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from fakes import FakePredictor
 from lsp_process import URI, insert_texts, lsp_process
-from redraft.lsp.app import create_server
-from redraft.lsp.bench import keystroke_overhead
-from redraft.lsp.lanes import Lane, Superseded
-from redraft.lsp.paths import shown_path
+from redraft.evals.latency.keystroke import keystroke_overhead
+from redraft.lsp.connection.server import create_server
+from redraft.lsp.connection.turns import Lane, Superseded
+from redraft.lsp.editor.paths import shown_path
 
 CODE = "def area(r):\n    \n"
 

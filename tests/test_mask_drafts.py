@@ -14,8 +14,9 @@ import zstandard
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'redraft[train]'")
 
-from redraft.model.batches import Batches  # noqa: E402
-from redraft.model.mask_drafts import (  # noqa: E402
+from redraft.model.network.torch_network import Network  # noqa: E402
+from redraft.model.training.batches import Batches  # noqa: E402
+from redraft.model.training.mask_drafts import (  # noqa: E402
     DEPTH_WEIGHTS,
     PROMPT_WEIGHT,
     draft_loss,
@@ -23,9 +24,8 @@ from redraft.model.mask_drafts import (  # noqa: E402
     guess,
     rightness,
 )
-from redraft.model.network import Network  # noqa: E402
-from redraft.model.shards import Rows  # noqa: E402
-from redraft.model.train import TrainConfig, mask_loss, run  # noqa: E402
+from redraft.model.training.shards import Rows  # noqa: E402
+from redraft.model.training.train import TrainConfig, mask_loss, run  # noqa: E402
 from tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
-from redraft.lsp import pieces, rules
+from redraft.lsp.context import excerpts
+from redraft.lsp.session import exclusions
 from redraft.lsp.settings import LspSettings
-from redraft.model import edit_rules, prompt
+from redraft.model.edits import rules as edit_rules
 from redraft.model.memo import Memo
-from redraft.model.tokens import Tokenizer
+from redraft.model.prompt import render
+from redraft.model.prompt.tokens import Tokenizer
 
 
 def test_a_value_is_computed_once() -> None:
@@ -99,26 +101,26 @@ def tokenizer() -> Tokenizer:
 
 
 def test_costs_of_long_lines_are_bounded_in_bytes(tokenizer: Tokenizer) -> None:
-    before = prompt._cost_of_short.cache_info().currsize
+    before = render._cost_of_short.cache_info().currsize
     for number in range(60):
         for length in (300, 19_000, 400_000):
             line = f"{number}".rjust(length, "x")
             cost = length + 1 if length < 20_000 else length // 2
-            assert prompt._cost(tokenizer, line) == cost
-    assert prompt._COSTS.bytes_held <= 4 << 20
-    assert prompt._cost_of_short.cache_info().currsize == before  # counted, so short ones alone
+            assert render._cost(tokenizer, line) == cost
+    assert render._COSTS.bytes_held <= 4 << 20
+    assert render._cost_of_short.cache_info().currsize == before  # counted, so short ones alone
 
 
 def test_encoded_sections_are_bounded_in_bytes(tokenizer: Tokenizer) -> None:
     for number in range(100):
-        prompt._encode(tokenizer, f"{number}".rjust(100_000, "x"))
-    assert prompt._ENCODED.bytes_held <= 16 << 20
+        render._encode(tokenizer, f"{number}".rjust(100_000, "x"))
+    assert render._ENCODED.bytes_held <= 16 << 20
 
 
 def test_lines_of_texts_are_bounded_in_bytes() -> None:
     for number in range(20):
-        assert len(pieces._lines_of(f"{number}\n" * 50_000)) == 50_001
-    assert pieces._LINES.bytes_held <= 8 << 20
+        assert len(excerpts._lines_of(f"{number}\n" * 50_000)) == 50_001
+    assert excerpts._LINES.bytes_held <= 8 << 20
 
 
 def test_trees_are_bounded_in_bytes() -> None:
@@ -132,5 +134,5 @@ def test_trees_are_bounded_in_bytes() -> None:
 
 def test_paths_are_bounded_in_bytes() -> None:
     for number in range(200):
-        rules.refuse_file(f"{number}/".rjust(100_000, "x"), LspSettings())
-    assert rules._REFUSALS.bytes_held <= 4 << 20
+        exclusions.refuse_file(f"{number}/".rjust(100_000, "x"), LspSettings())
+    assert exclusions._REFUSALS.bytes_held <= 4 << 20

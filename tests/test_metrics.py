@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.evals import metrics
-from redraft.evals.metrics import (
+from redraft.evals.figures import metrics
+from redraft.evals.figures.metrics import (
     Kept,
     delta_chrf,
     errors_added,

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.model.crop import crop, estimate, narrow, newest
-from redraft.model.middles import MIX, MiddleKind, Source, choose_middle, draw_kind
 from redraft.model.records import RecentEdit
+from redraft.model.text.estimates import crop, estimate, narrow, newest
+from redraft.model.training.middles import MIX, MiddleKind, Source, choose_middle, draw_kind
 
 PROGRAM = "def foo(x):\n    return x + 1\n\n\ndef bar(y):\n    return foo(y, call(y, 'größe'))\n"
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from desk import URI, Desk
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp.decisions import Abstain, Ask, Decision, Show
-from redraft.lsp.documents import Document
-from redraft.lsp.requests import Query
-from redraft.model.prompt import replace_lines
+from redraft.lsp.editor.documents import Document
+from redraft.lsp.session.decisions import Abstain, Ask, Decision, Show
+from redraft.lsp.session.questions import Query
+from redraft.model.prompt.render import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 
 OTHER = "file:///w/b.py"

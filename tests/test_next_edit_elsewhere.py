@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from desk import URI, Desk, reason
 from fakes import rewrite
-from redraft.lsp.decisions import Abstain, Ask, Decision, Show
-from redraft.lsp.documents import Document
-from redraft.lsp.elsewhere import MOST_PLACES
-from redraft.lsp.next_edits import AFTER_EDIT_S
+from redraft.lsp.editor.documents import Document
+from redraft.lsp.session.decisions import Abstain, Ask, Decision, Show
+from redraft.lsp.session.next_edits import AFTER_EDIT_S
+from redraft.lsp.session.other_places import MOST_PLACES
 from redraft.model.records import EditRequest, Prediction
 
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))

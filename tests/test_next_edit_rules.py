@@ -7,11 +7,11 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.documents import Change, Document
-from redraft.lsp.memory import Rejections
-from redraft.lsp.suggestions import Suggestion
-from redraft.model.edit_rules import FAR_IMPORTS, FAR_LINES, refuse_edit, refuse_syntax, undoes
-from redraft.model.spans import Span
+from redraft.lsp.editor.documents import Change, Document
+from redraft.lsp.session.answers_and_rejections import Rejections
+from redraft.lsp.session.suggestions import Suggestion
+from redraft.model.edits.rules import FAR_IMPORTS, FAR_LINES, refuse_edit, refuse_syntax, undoes
+from redraft.model.edits.spans import Span
 
 URI = "file:///w/a.py"
 CODE = "def area(r, pi):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from desk import URI, Desk, reason, shown
 from fakes import infill, rewrite
-from redraft.lsp.decisions import Abstain, Ask, Show
-from redraft.lsp.documents import Document
-from redraft.lsp.memory import CACHED_RESULTS, COOL_DOWN_S, REJECTIONS
-from redraft.lsp.next_edits import AFTER_EDIT_S, LIFETIME_S
+from redraft.lsp.editor.documents import Document
+from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS, COOL_DOWN_S, REJECTIONS
+from redraft.lsp.session.decisions import Abstain, Ask, Show
+from redraft.lsp.session.next_edits import AFTER_EDIT_S, LIFETIME_S
 from redraft.lsp.settings import updated
 from redraft.model.records import Prediction
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from desk import URI, Desk
 from fakes import READY, rewrite
-from redraft.evals.replay_editor import Editor
-from redraft.evals.replay_model import ReplayPredictor
-from redraft.evals.simulated_time import run
-from redraft.evals.stream_format import Changed, Encountered, SetContent, TextEdit
-from redraft.lsp.app import create_server
-from redraft.lsp.decisions import Abstain, Ask, Show
-from redraft.lsp.handlers import HANDLERS
-from redraft.lsp.unfinished import REST_S
+from redraft.evals.recordings.format import Changed, Encountered, SetContent, TextEdit
+from redraft.evals.replay.editor import Editor
+from redraft.evals.replay.simulated_time import run
+from redraft.evals.replay.timed_predictor import ReplayPredictor
+from redraft.lsp.connection.documents_sync import HANDLERS
+from redraft.lsp.connection.server import create_server
+from redraft.lsp.session.decisions import Abstain, Ask, Show
+from redraft.lsp.session.typing_rhythm import REST_S
 from redraft.model.records import EditRequest, Prediction, RecentEdit
 
 KEY_S = 0.2

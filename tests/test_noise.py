@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.model.noise import (
+from redraft.model.training.noise import (
     PADDING_WEIGHT,
     Noise,
     add_surplus,

@@ -23,7 +23,7 @@ from tiny import tiny_config, tiny_tokenizer
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
 
 ROOT = Path(__file__).parent.parent
-RUN = "import sys; from redraft.server.cli import main; sys.argv[0] = 'redraft'; main()"
+RUN = "import sys; from redraft.server.commands.main import main; sys.argv[0] = 'redraft'; main()"
 #: How long the engine process stays when its editor has left: longer than onnxruntime keeps its
 #: reports back before it first uploads (9 s were seen).
 IDLE_S = 15

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.evals.outcomes import Shown, read_outcomes, tallies
-from redraft.lsp import recorder_answers as answers
-from redraft.lsp import recorder_entries as entries
-from redraft.lsp.decisions import Abstain, Ask, Show
-from redraft.lsp.outcomes import Outcome, Settled
-from redraft.lsp.requests import Query
+from redraft.evals.recordings.shown_and_outcome import Shown, read_outcomes, tallies
+from redraft.lsp.recording import events as answers
+from redraft.lsp.recording import format as entries
+from redraft.lsp.session.decisions import Abstain, Ask, Show
+from redraft.lsp.session.outcomes import Outcome, Settled
+from redraft.lsp.session.questions import Query
+from redraft.lsp.session.suggestions import Suggestion
 from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestions import Suggestion
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, Task
-from redraft.server.cli import app
+from redraft.server.commands.main import app
 from typer.testing import CliRunner
 
 TEXT = "def area(r):\n    return\n"

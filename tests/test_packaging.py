@@ -48,7 +48,7 @@ def test_the_wheel_holds_every_module_and_data_file(wheel: zipfile.ZipFile) -> N
             assert f"redraft/{path.relative_to(ROOT).as_posix()}" in packed
         assert f"redraft/{package}/py.typed" in packed
     data = [*(ROOT / "model/shipped").iterdir(), *(ROOT / "model/configs").glob("*.toml")]
-    data += [*(ROOT / "evals/page").iterdir(), ROOT / "evals/baseline.json"]
+    data += [*(ROOT / "evals/report/page").iterdir(), ROOT / "evals/report/baseline.json"]
     for path in data:
         assert f"redraft/{path.relative_to(ROOT).as_posix()}" in packed
 
@@ -73,7 +73,7 @@ def test_shipped_files_are_small_enough_for_git() -> None:
 
 def test_help_works_outside_the_checkout(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "redraft.server.cli", "--help"],
+        [sys.executable, "-m", "redraft.server.commands.main", "--help"],
         cwd=tmp_path, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0

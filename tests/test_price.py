@@ -10,8 +10,8 @@ import pytest
 from onnx_models import BASE, store
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
-from redraft.model.price import measure_passes
-from redraft.model.runtime import OnnxBackend, OnnxSequence
+from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence
+from redraft.model.runtime.pass_costs import measure_passes
 
 
 @pytest.fixture

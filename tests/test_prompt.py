@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.config import ModelConfig
 from redraft.model.errors import RedraftError
-from redraft.model.prompt import (
+from redraft.model.prompt.render import (
     ForcedText,
     InvalidAnswer,
     Prompt,
@@ -22,8 +22,7 @@ from redraft.model.prompt import (
     replace_lines,
     window,
 )
-from redraft.model.records import EditRequest, RecentEdit, RelatedFile
-from redraft.model.tokens import (
+from redraft.model.prompt.tokens import (
     EDIT,
     FILE,
     HISTORY,
@@ -34,6 +33,7 @@ from redraft.model.tokens import (
     _byte_of_char,
     build_bpe,
 )
+from redraft.model.records import EditRequest, RecentEdit, RelatedFile
 from tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()

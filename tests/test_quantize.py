@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.quantize import Stored, format_of, quantize_blocks, quantize_rows
+from redraft.model.network.quantize import Stored, format_of, quantize_blocks, quantize_rows
 
 F32 = np.dtype(np.float32)
 

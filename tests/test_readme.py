@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from redraft.server.cli import app
-from redraft.server.complete import Place, cursor_at, read_text
+from redraft.server.commands.complete import Place, cursor_at, read_text
+from redraft.server.commands.main import app
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parent.parent

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from redraft.model.answering import Model, answer
-from redraft.model.denoise import Cancelled
-from redraft.model.loading import onnx_loader
+from redraft.model.decoding.denoise import Cancelled
+from redraft.model.engine.answer import Model, answer
+from redraft.model.engine.load import onnx_loader
 from redraft.model.records import EditRequest
-from redraft.model.weights import info, ready_variants
+from redraft.model.weights.provide import info, ready_variants
 
 NAME = "redraft-135m"
 SAMPLE = Path(__file__).parent / "samples" / "notes.py"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from recording_scene import Scene
-from redraft.lsp.recording_folder import Recordings, recordings_folder
-from redraft.server.cli import app
+from redraft.lsp.recording.folder import Recordings, recordings_folder
+from redraft.server.commands.main import app
 from typer.testing import CliRunner, Result
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 from recording_scene import URI, Replayed, Scene, changes_in, insertion, replayed
-from redraft.evals.stream_format import Focused, SelectionChanged
-from redraft.evals.streams import read_stream, typed_spans
-from redraft.lsp.documents import Change, Document
-from redraft.lsp.recorder_entries import header as header_entry
-from redraft.lsp.recorder_entries import line_of
-from redraft.lsp.recording_file import RecordingFile
-from redraft.lsp.recording_folder import Limits, Recordings, recording_name
-from redraft.lsp.repository import has_moved
+from redraft.evals.recordings.format import Focused, SelectionChanged
+from redraft.evals.recordings.streams import read_stream, typed_spans
+from redraft.lsp.editor.documents import Change, Document
+from redraft.lsp.editor.positions import Position, Range, units
+from redraft.lsp.recording.file import RecordingFile
+from redraft.lsp.recording.folder import Limits, Recordings, recording_name
+from redraft.lsp.recording.format import header as header_entry
+from redraft.lsp.recording.format import line_of
+from redraft.lsp.recording.git_moves import has_moved
 from redraft.lsp.settings import LspSettings
-from redraft.lsp.translate import Position, Range, units
 from redraft.model.errors import SettingsError
 
 # --- the switch ---

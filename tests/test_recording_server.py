@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from lsp_process import LspProcess, insert_texts, lsp_process
 from recording_scene import changes_in, replayed, write_until_killed
-from redraft.evals.stream_format import Note
-from redraft.evals.streams import read_stream
-from redraft.lsp.recording_folder import Recordings
+from redraft.evals.recordings.format import Note
+from redraft.evals.recordings.streams import read_stream
+from redraft.lsp.recording.folder import Recordings
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +122,9 @@ def test_a_kill_loses_at_most_the_last_event(tmp_path: Path) -> None:
     rng = random.Random(5)
     context: Any = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")
     if os.name != "nt":
-        context.set_forkserver_preload(["redraft.evals.streams", "redraft.lsp.recording", "pytest"])
+        context.set_forkserver_preload(
+            ["redraft.evals.recordings.streams", "redraft.lsp.recording.recorder", "pytest"]
+        )
     for round_ in range(20):
         folder = tmp_path / str(round_)
         receiving, sending = context.Pipe(duplex=False)

@@ -17,6 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from redraft.model import errors
+from redraft.model.engine.record_json import (
+    WIRE_VERSION,
+    error_from_json,
+    error_to_json,
+    parse_json,
+    request_from_json,
+    request_to_json,
+)
+from redraft.model.engine.remote import RemotePredictor
 from redraft.model.records import (
     CanvasState,
     EditRequest,
@@ -25,17 +34,8 @@ from redraft.model.records import (
     RecentEdit,
     RelatedFile,
 )
-from redraft.model.remote import RemotePredictor
-from redraft.model.wire import (
-    WIRE_VERSION,
-    error_from_json,
-    error_to_json,
-    parse_json,
-    request_from_json,
-    request_to_json,
-)
 from redraft.server.app import create_app
-from redraft.server.listen import listening
+from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
 
 REQUEST = EditRequest("infill", "a.py", "x = \n", 4)

@@ -8,9 +8,9 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.model.histories import Change, apply_history
-from redraft.model.moments import draw_repeat
-from redraft.model.renames import new_name, repeated_change
+from redraft.model.edits.hunks import Change, apply_history
+from redraft.model.training.made_up_changes import new_name, repeated_change
+from redraft.model.training.moments import draw_repeat
 
 FILE = """import time
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 from fakes import READY, infill, rewrite
-from redraft.evals.replay import Outcome, play
-from redraft.evals.replay_model import ReplayPredictor
-from redraft.evals.replay_runs import Job, lines_of
-from redraft.evals.replay_script import Script
-from redraft.evals.replay_who import Mind
-from redraft.evals.runs import Episode
+from redraft.evals.figures.runs import Episode
+from redraft.evals.replay.player import Outcome, play
+from redraft.evals.replay.predictors import Mind
+from redraft.evals.replay.runs import Job, lines_of
+from redraft.evals.replay.script import Script
+from redraft.evals.replay.timed_predictor import ReplayPredictor
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest, Prediction

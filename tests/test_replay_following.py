@@ -6,9 +6,9 @@ import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.evals.aftermath import Comparison, compare, needed, until_rest
-from redraft.evals.following import Edit, Followed, Step
-from redraft.evals.matchers import Match, match
+from redraft.evals.replay.followed_text import Edit, Followed, Step
+from redraft.evals.replay.matchers import Match, match
+from redraft.evals.replay.until_rest import Comparison, compare, needed, until_rest
 
 YES, NO, UNKNOWN = Match(True, True, True), Match(False, False, False), Match(None, None, None)
 

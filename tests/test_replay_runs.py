@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from fakes import READY, FakePredictor, infill
 from onnx_models import store
-from redraft.evals.intervals import Figure
-from redraft.evals.replay_model import Elsewhere
-from redraft.evals.replay_runs import Job, jobs_of, lines_of, read_scripts, replay_all, replay_job
-from redraft.evals.replay_tables import COSTS, METRICS, acceptance_at, tables
-from redraft.evals.replay_who import Mind, Who, check_who
-from redraft.evals.runs import Episode, RunFile, open_run, read_run
+from redraft.evals.figures.intervals import Figure
+from redraft.evals.figures.runs import Episode, RunFile, open_run, read_run
+from redraft.evals.replay.predictors import Mind, Who, check_who
+from redraft.evals.replay.runs import Job, jobs_of, lines_of, read_scripts, replay_all, replay_job
+from redraft.evals.replay.tables import COSTS, METRICS, acceptance_at, tables
+from redraft.evals.replay.timed_predictor import Elsewhere
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError, SettingsError, WeightsError
 from redraft.model.records import EditRequest, ModelStatus, Prediction
-from redraft.server.cli import app
+from redraft.server.commands.main import app
 from tiny import tiny_config, tiny_tokenizer
 from typer.testing import CliRunner
 from typist import Typist

@@ -10,11 +10,11 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.evals.intervals import combined, quantile, unmeasured
-from redraft.evals.policies import Policy, copy_last_edit, substitution
-from redraft.evals.replay_script import sample, script_of
-from redraft.evals.simulated_time import run
-from redraft.evals.stream_format import Changed, TextEdit
+from redraft.evals.benchmarks.baselines import Policy, copy_last_edit, substitution
+from redraft.evals.figures.intervals import combined, quantile, unmeasured
+from redraft.evals.recordings.format import Changed, TextEdit
+from redraft.evals.replay.script import sample, script_of
+from redraft.evals.replay.simulated_time import run
 from redraft.model.records import EditRequest, RecentEdit
 from typist import Typist
 

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx_models import BASE, predictable, some_tokens, some_window, store, weights_for
-from redraft.model import device
-from redraft.model import memory as memory_module
-from redraft.model.backend import CanvasOutput
-from redraft.model.device import check_onnxruntime, int8_is_exact, pick_device
 from redraft.model.errors import InstallError, InvalidRequest, SettingsError, WeightsError
-from redraft.model.memory import RESERVE, SIZE_CLASSES, DeviceMemory, Pool, size_class
-from redraft.model.rope import rope_tables, stretch
+from redraft.model.network.rope import rope_tables, stretch
+from redraft.model.runtime import device
+from redraft.model.runtime import kv_memory as memory_module
+from redraft.model.runtime.backend import CanvasOutput
+from redraft.model.runtime.device import check_onnxruntime, int8_is_exact, pick_device
+from redraft.model.runtime.kv_memory import RESERVE, SIZE_CLASSES, DeviceMemory, Pool, size_class
 
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
-runtime = pytest.importorskip("redraft.model.runtime")
+runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
 
 TOKENS = some_tokens(BASE, 90)
 WINDOW = some_window(BASE, placed=2)
@@ -414,14 +414,14 @@ def test_a_folder_that_lacks_a_part_is_refused_with_what_to_do(tmp_path: Path, c
 
 def test_writer_and_runner_of_folders_agree() -> None:
     """The runner repeats two constants so that serving does not import onnx."""
-    from redraft.model import graph, materialise
+    from redraft.model.network import onnx_files, onnx_graph
 
-    assert runtime.LAYOUT == materialise.LAYOUT
-    assert get_args(runtime.Form) == graph.FORMS
+    assert runtime.LAYOUT == onnx_files.LAYOUT
+    assert get_args(runtime.Form) == onnx_graph.FORMS
 
 
 def test_a_changed_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    from redraft.model.combine import write_manifest
+    from redraft.model.weights.combine import write_manifest
 
     store(BASE, "fp32", tmp_path)
     write_manifest(tmp_path, "test")

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from desk import URI, Desk
 from recording_scene import Scene
-from redraft.lsp.decisions import Abstain, Ask
-from redraft.lsp.documents import Document
-from redraft.lsp.index import Index
-from redraft.lsp.indexer import fill
-from redraft.lsp.rules import refuse_file
-from redraft.lsp.secret_texts import secret_in
+from redraft.lsp.context.indexer import fill
+from redraft.lsp.context.secret_texts import secret_in
+from redraft.lsp.context.symbol_index import Index
+from redraft.lsp.editor.documents import Document
+from redraft.lsp.session.decisions import Abstain, Ask
+from redraft.lsp.session.exclusions import refuse_file
+from redraft.lsp.session.surroundings import Surroundings
 from redraft.lsp.settings import LspSettings
-from redraft.lsp.surroundings import Surroundings
 
 
 def names(listed: str) -> list[str]:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from desk import URI, Desk, reason, shown
 from fakes import infill
-from redraft.lsp.decisions import Abstain, Ask, Show
-from redraft.lsp.memory import CACHED_RESULTS
-from redraft.lsp.outcomes import Debounce
+from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS
+from redraft.lsp.session.decisions import Abstain, Ask, Show
+from redraft.lsp.session.outcomes import Debounce
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.records import Prediction
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import zstandard
 from conftest import write_lines
-from redraft.model import shards
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.shards import pack, read_shards
+from redraft.model.training import shards
+from redraft.model.training.shards import pack, read_shards
 from tiny import tiny_config, tiny_tokenizer
 
 CONFIG = tiny_config()

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from conftest import write_lines
-from redraft.evals.gitstreams import Imported, Wanted, import_git
-from redraft.evals.simulated import Simulation, natural_cuts, plan_of
-from redraft.evals.stream_format import Closed, Encountered, Note, SelectionChanged, Stream
-from redraft.evals.streams import Documents, coalesce, read_stream
-from redraft.lsp.recorder_entries import header, line_of
+from redraft.evals.recordings.format import Closed, Encountered, Note, SelectionChanged, Stream
+from redraft.evals.recordings.from_git import Imported, Wanted, import_git
+from redraft.evals.recordings.simulated import Simulation, natural_cuts, plan_of
+from redraft.evals.recordings.streams import Documents, coalesce, read_stream
+from redraft.lsp.recording.format import header, line_of
 from redraft.model.errors import InstallError, SettingsError
 
 OLD = "".join(f"def step_{n}(value):\n    return value + {n}\n\n\n" for n in range(12))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.evals.stream_format import (
+from redraft.evals.recordings.format import (
     Changed,
     FetchEnded,
     FetchStarted,
@@ -18,16 +18,16 @@ from redraft.evals.stream_format import (
     Stream,
     TextEdit,
 )
-from redraft.evals.streams import (
+from redraft.evals.recordings.streams import (
     Documents,
     coalesce,
     content_changes,
     read_stream,
     typed_spans,
 )
-from redraft.lsp import recorder_entries as entries
-from redraft.lsp.documents import Document
-from redraft.lsp.translate import units
+from redraft.lsp.editor.documents import Document
+from redraft.lsp.editor.positions import units
+from redraft.lsp.recording import format as entries
 from redraft.model.errors import InvalidRequest
 
 FOREIGN = Path(__file__).parent / "samples" / "foreign.recording.json"

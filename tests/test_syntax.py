@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.model import syntax
-from redraft.model.syntax import LANGUAGES, Syntax, count_errors, language_of, parse, pieces
+from redraft.model.text import syntax
+from redraft.model.text.syntax import LANGUAGES, Syntax, count_errors, language_of, parse, pieces
 
 #: Per language: a text without errors, and something a person would write in one go within it.
 SAMPLES = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.places import OpenText, find_places
-from redraft.lsp.touched import Touched, defines, touched, written
+from redraft.lsp.session.mentions import OpenText, find_places
+from redraft.lsp.session.touched_names import Touched, defines, touched, written
 from redraft.model.records import RecentEdit
 
 

@@ -13,13 +13,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs the 'train' extra (torch)")
 
-from redraft.model.batches import Batches, plan_batches, stream  # noqa: E402
 from redraft.model.errors import SettingsError  # noqa: E402
-from redraft.model.network import Network, canvas_mask  # noqa: E402
-from redraft.model.noise import Noise, sharpening  # noqa: E402
-from redraft.model.shards import Rows, read_shards  # noqa: E402
-from redraft.model.torch_backend import TorchBackend  # noqa: E402
-from redraft.model.train import (  # noqa: E402
+from redraft.model.network.torch_network import Network, canvas_mask  # noqa: E402
+from redraft.model.runtime.torch_backend import TorchBackend  # noqa: E402
+from redraft.model.training.batches import Batches, plan_batches, stream  # noqa: E402
+from redraft.model.training.noise import Noise, sharpening  # noqa: E402
+from redraft.model.training.shards import Rows, read_shards  # noqa: E402
+from redraft.model.training.train import (  # noqa: E402
     TrainConfig,
     batch_loss,
     judge,

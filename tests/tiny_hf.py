@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from redraft.model.tokens import build_bpe
+from redraft.model.prompt.tokens import build_bpe
 from tiny import _MERGES
 
 torch = pytest.importorskip("torch", reason="needs torch (pip install 'redraft[train]')")

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from redraft.evals.replay_script import Script, script_of
-from redraft.evals.stream_format import (
+from redraft.evals.recordings.format import (
     Changed,
     Encountered,
     Event,
@@ -19,7 +18,8 @@ from redraft.evals.stream_format import (
     Stream,
     TextEdit,
 )
-from redraft.lsp.recorder_entries import Source
+from redraft.evals.replay.script import Script, script_of
+from redraft.lsp.recording.format import Source
 
 KEY_MS = 40  # between two keys
 

@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from redraft.model.answering import Model
+from redraft.model.engine.answer import Model
 
-from .compare import Difference, compare
-from .edits import METRICS, Asking, ask
-from .intervals import Figure
-from .policies import Policy
-from .runs import Progress, RunFile
-from .scenery import KINDS, RELATED, Kind
-from .steps import Step
+from ..figures.compare import Difference, compare
+from ..figures.intervals import Figure
+from ..figures.runs import Progress, RunFile
+from .baselines import Policy
+from .commit_moments import Step
+from .next_edit import METRICS, Asking, ask
+from .server_context import KINDS, RELATED, Kind
 
 ALL = "with all"
 #: What is left out, by what to call it.
@@ -34,7 +34,7 @@ ARMS: Mapping[str, frozenset[Kind]] = {
     "far": frozenset({"far"}),
     "everything": frozenset(KINDS),
 }
-#: Columns of the table, by their names in ``edits.METRICS``.
+#: Columns of the table, by their names in ``next_edit.METRICS``.
 SHOWN = ("exact", "right place", "delta chrF", "nats/token of the true edit")
 COMPARED = ("exact", "chrf", "nats")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from redraft.model.histories import common
+from redraft.model.edits.hunks import common
 from redraft.model.records import (
     Candidate,
     Confidence,

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Literal
 
-from redraft.lsp.history import SHOWN_EDITS
-from redraft.model.histories import (
+from redraft.lsp.editor.history import SHOWN_EDITS
+from redraft.model.edits.hunks import (
     Hunk,
     apply_history,
     end_of_edits,
@@ -24,10 +24,10 @@ from redraft.model.histories import (
     last_burst,
     order_hunks,
 )
-from redraft.model.prompt import window
+from redraft.model.prompt.render import window
 from redraft.model.records import RecentEdit
 
-from .samples import Change
+from ..figures.samples import Change
 
 FROM_BEFORE = 3  # recent edits of the file edited before, at most
 MOST_LINES = 12  # of the next hunk, on either side

@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from redraft.model.answering import Model, answer
-from redraft.model.plan import Plan
+from redraft.model.decoding.plan import Plan
+from redraft.model.engine.answer import Model, answer
+from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.records import EditRequest, Prediction
-from redraft.model.tokens import Tokenizer
 
-from .gaps import Problem
-from .metrics import errors_added
-from .policies import Policy
-from .runs import Episode, Progress, RunFile, said_of
-from .sandbox import Verdict, run_program
-from .scenes import scene_of
-from .scoring import exact, first_line_exact, length_class, similarity
-from .tables import Metric, Table, overall, parted
+from ..figures.before_after import scene_of
+from ..figures.metrics import errors_added
+from ..figures.runs import Episode, Progress, RunFile, said_of
+from ..figures.scoring import exact, first_line_exact, length_class, similarity
+from ..figures.tables import Metric, Table, overall, parted
+from ..sandbox.sandbox import Verdict, run_program
+from .baselines import Policy
+from .infill_gaps import Problem
 
 METRICS = (
     Metric("pass@1", "share", "passed"),

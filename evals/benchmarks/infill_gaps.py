@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from redraft.model.edits.hunks import hunks_of
 from redraft.model.errors import SettingsError
-from redraft.model.histories import hunks_of
-from redraft.model.syntax import language_of
+from redraft.model.text.syntax import language_of
 
-from .samples import MOST_LINES, Change, unix
+from ..figures.samples import MOST_LINES, Change, unix
 
 GZIP = b"\x1f\x8b"
 MOST_CHARS = 240  # of a middle: 64 tokens mostly hold it

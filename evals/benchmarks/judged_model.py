@@ -1,7 +1,7 @@
 """The model that is judged: the shipped one, a run's adapter, the bare base, or a ready folder.
 
 Makes a ready folder of an adapter by the very combine step that serves, and loads it for
-:func:`redraft.model.answering.answer`. Knows nothing of benchmarks.
+:func:`redraft.model.engine.answer.answer`. Knows nothing of benchmarks.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from redraft.model.adapter import load_adapter
-from redraft.model.answering import Model, warm_up
-from redraft.model.cache import PrefixCache
-from redraft.model.combine import MANIFEST, combine, problem_of, read_json
 from redraft.model.config import ModelConfig
-from redraft.model.device import pick_device
+from redraft.model.engine.answer import Model, warm_up
+from redraft.model.engine.load import KV_BYTES
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.fetch import Progress
-from redraft.model.files import sha256_of
-from redraft.model.loading import KV_BYTES
-from redraft.model.models import DEFAULT_MODEL, ModelInfo, cache_dir, info
-from redraft.model.tokens import Tokenizer
-from redraft.model.weights import base_path, ensure, recipe_of
+from redraft.model.prompt.tokens import Tokenizer
+from redraft.model.runtime.device import pick_device
+from redraft.model.runtime.prefix_cache import PrefixCache
+from redraft.model.weights.adapter import load_adapter
+from redraft.model.weights.combine import MANIFEST, combine, problem_of, read_json
+from redraft.model.weights.fetch import Progress
+from redraft.model.weights.files import sha256_of
+from redraft.model.weights.provide import base_path, ensure, recipe_of
+from redraft.model.weights.registry import DEFAULT_MODEL, ModelInfo, cache_dir, info
 
 Report = Callable[[Progress], None]
 
@@ -141,7 +141,7 @@ def load(subject: Subject, context_tokens: int, threads: int | None) -> Model:
     Raises:
         WeightsError: the folder does not load.
     """
-    from redraft.model.whole import open_backend
+    from redraft.model.runtime.block_backend import open_backend
 
     backend = open_backend(subject.folder, subject.provider, threads, KV_BYTES)
     try:

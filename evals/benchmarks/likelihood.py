@@ -8,8 +8,8 @@ nothing of commits.
 from __future__ import annotations
 
 import numpy as np
-from redraft.model.answering import Model, prefill, room_for
-from redraft.model.prompt import encode_edit, render
+from redraft.model.engine.answer import Model, prefill, room_for
+from redraft.model.prompt.render import encode_edit, render
 from redraft.model.records import EditRequest
 
 

@@ -3,7 +3,7 @@
 An edit is exact when the document after it equals the document after the true next hunk, character
 by character; it is at the right place when the lines it changes overlap those of the true hunk. No
 range is revealed. Where nothing is left to do, right is to change nothing. The question is the one
-that the language server would put; see :mod:`.scenery`.
+that the language server would put; see :mod:`.server_context`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from redraft.model.answering import Model, answer
-from redraft.model.gate import sureness
-from redraft.model.histories import common
-from redraft.model.plan import Plan
+from redraft.model.decoding.plan import Plan
+from redraft.model.edits.gate import sureness
+from redraft.model.edits.hunks import common
+from redraft.model.engine.answer import Model, answer
 from redraft.model.records import EditRequest, Prediction
 
+from ..figures.before_after import scene_of
+from ..figures.metrics import delta_chrf
+from ..figures.runs import Episode, Progress, RunFile, said_of
+from ..figures.tables import Metric, Table, overall, parted
+from ..replay.tables import Score
+from .baselines import Policy
+from .commit_moments import Step
 from .likelihood import knows, nats_of, nats_of_nothing
-from .metrics import delta_chrf
-from .policies import Policy
-from .replay_tables import Score
-from .runs import Episode, Progress, RunFile, said_of
-from .scenery import Asked, Kind, gather
-from .scenes import scene_of
-from .steps import Step
-from .tables import Metric, Table, overall, parted
+from .server_context import Asked, Kind, gather
 
 
 class EditScore(Score):

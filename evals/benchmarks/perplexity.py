@@ -3,7 +3,8 @@
 Files of one repository stand one behind the other, each under its file mark, as related files do in
 the prompt. Windows of all lengths end at the same place and are scored over the same last tokens,
 so that only what stands before them differs. Positions beyond the trained ones are stretched in one
-way or another (``model/rope.py``); the tables are inputs of the graphs, so no export is needed.
+way or another (``model/network/rope.py``); the tables are inputs of the graphs, so no export is
+needed.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from redraft.model.backend import Backend, FloatArray, IntArray
-from redraft.model.backend import Sequence as Cached
-from redraft.model.combine import read_json
 from redraft.model.config import ModelConfig
 from redraft.model.errors import SettingsError
-from redraft.model.memory import size_class
-from redraft.model.rope import stretch
-from redraft.model.runtime import OnnxBackend
-from redraft.model.shards import read_records
-from redraft.model.tokens import FILE, Tokenizer
+from redraft.model.network.rope import stretch
+from redraft.model.prompt.tokens import FILE, Tokenizer
+from redraft.model.runtime.backend import Backend, FloatArray, IntArray
+from redraft.model.runtime.backend import Sequence as Cached
+from redraft.model.runtime.kv_memory import size_class
+from redraft.model.runtime.onnx_backend import OnnxBackend
+from redraft.model.training.shards import read_records
+from redraft.model.weights.combine import read_json
 
-from .intervals import Figure, ratio
-from .runs import Episode, RunFile
+from ..figures.intervals import Figure, ratio
+from ..figures.runs import Episode, RunFile
 
 Scaling = Literal["none", "linear", "ntk", "yarn"]
 SCALINGS: tuple[Scaling, ...] = get_args(Scaling)

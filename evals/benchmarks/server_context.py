@@ -11,16 +11,16 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from redraft.lsp.context import KINDS as PIECES
-from redraft.lsp.documents import Documents
-from redraft.lsp.pieces import PieceKind
-from redraft.lsp.requests import PlainContext, Query, next_edit
+from redraft.lsp.context.excerpts import PieceKind
+from redraft.lsp.context.gather import KINDS as PIECES
+from redraft.lsp.editor.documents import Documents
+from redraft.lsp.session.questions import PlainContext, Query, next_edit
+from redraft.lsp.session.surroundings import Surroundings
 from redraft.lsp.settings import LspSettings
-from redraft.lsp.surroundings import Surroundings
 from redraft.model.errors import SettingsError
 from redraft.model.records import EditRequest, Prediction
 
-from .steps import Step
+from .commit_moments import Step
 
 #: What can be left out. ``region`` is the choice of lines by syntax, in place of which a window of
 #: fixed lines is taken; ``far`` the lines of the file outside of it. Commits tell no diagnostics.

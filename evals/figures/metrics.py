@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.syntax import common_head, common_tail, count_errors, parse
+from redraft.model.text.syntax import common_head, common_tail, count_errors, parse
 
 #: Worth of a suggestion that is accepted, and cost of one that is shown and is not. They say the
 #: same as "show at p >= 25 %".

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
+from redraft.model.edits.gate import sureness
 from redraft.model.errors import SettingsError
-from redraft.model.gate import sureness
 from redraft.model.records import Candidate, Prediction
 
 Episode = dict[str, Any]  # at least "id" and "group"

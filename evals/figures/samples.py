@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 import zstandard
 from redraft.model.errors import SettingsError
-from redraft.model.shards import read_records
+from redraft.model.training.shards import read_records
 
 MOST_LINES = 6_000  # of a file
 

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from redraft.lsp.bench import Typist, code_lines
-from redraft.model.answering import Model
-from redraft.model.edit_rules import refuse_syntax
-from redraft.model.engine import Engine
+from redraft.evals.latency.keystroke import Typist, code_lines
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.rules import refuse_syntax
+from redraft.model.engine.answer import Model
+from redraft.model.engine.engine import Engine
 from redraft.model.records import EditRequest, Task
-from redraft.model.replacement import Replacement
 
-from .spread import Spread
+from ..figures.spread import Spread
 
 #: "asked at every key": as clients do that leave it to the server when to answer; the edit in
 #: progress stays out of the history until its line is finished or the keys rest. "a gesture at

@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redraft.model.answering import Model
+from redraft.model.engine.answer import Model
 from redraft.model.errors import SettingsError
 from redraft.model.records import EditRequest
 
+from ..figures.spread import Spread
 from .latency import SAMPLES, TYPED, Say, ask, emptied, places, sample_text
-from .spread import Spread
 
 TIMEOUT_S = 120.0
 MOST_TOKENS = 24  # written for one line

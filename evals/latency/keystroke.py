@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..model.records import Task
-from .context import BUDGET
-from .decisions import Ask
-from .documents import Documents
-from .messages import changed
-from .requests import Query
-from .session import Session
-from .settings import LspSettings
-from .surroundings import Surroundings
-from .translate import Position
+from redraft.lsp.connection.messages import changed
+from redraft.lsp.context.gather import BUDGET
+from redraft.lsp.editor.documents import Documents
+from redraft.lsp.editor.positions import Position
+from redraft.lsp.session.decisions import Ask
+from redraft.lsp.session.ghost_text import Session
+from redraft.lsp.session.questions import Query
+from redraft.lsp.session.surroundings import Surroundings
+from redraft.lsp.settings import LspSettings
+from redraft.model.records import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,21 +29,21 @@ from types import ModuleType
 from typing import Any
 
 import psutil
-from redraft.lsp import git
-from redraft.lsp.bench import keystroke_overhead
-from redraft.lsp.reading import Unreadable, read_file
-from redraft.model.answering import Model, answer
-from redraft.model.budget import processor
-from redraft.model.cache import PrefixCache
-from redraft.model.denoise import LEFTMOST_FIRST, Plan
+from redraft.evals.latency.keystroke import keystroke_overhead
+from redraft.lsp.context import git
+from redraft.lsp.context.reading import Unreadable, read_file
+from redraft.model.decoding.denoise import LEFTMOST_FIRST, Plan
+from redraft.model.engine.answer import Model, answer
+from redraft.model.engine.budget import processor
+from redraft.model.engine.load import KV_BYTES, onnx_loader
 from redraft.model.errors import InstallError
-from redraft.model.loading import KV_BYTES, onnx_loader
-from redraft.model.price import measure_passes
 from redraft.model.records import EditRequest, Prediction, Quality, Stats
-from redraft.model.runtime import OnnxBackend
+from redraft.model.runtime.onnx_backend import OnnxBackend
+from redraft.model.runtime.pass_costs import measure_passes
+from redraft.model.runtime.prefix_cache import PrefixCache
 
+from ..figures.spread import Spread
 from .bench_editing import Editing, type_and_ask
-from .spread import Spread
 
 CONTEXTS = (256, 1_024, 2_048, 4_096)  # prompt budgets, tokens
 SAMPLES: tuple[ModuleType, ...] = (_sample_1, _sample_2, _sample_3, _sample_4)
@@ -331,7 +331,7 @@ def machine() -> dict[str, str]:
 def _commit() -> str:
     """The commit of the checkout whose code runs, "" where it runs from none. "-changed" behind it:
     some of the code is not as it is there."""
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return ""
     try:

@@ -11,10 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
-
-from .context import Context, View
-from .indexer import Indexer
-from .workspace import read_code
+from redraft.lsp.context.gather import Context, View
+from redraft.lsp.context.indexer import Indexer
+from redraft.lsp.context.workspace import read_code
 
 _PLACES = 60  # in files of the workspace at which is gathered
 _KEYS = 10  # typed at each

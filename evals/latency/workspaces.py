@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 
 import zstandard
 from redraft.model.errors import SettingsError
-from redraft.model.shards import read_records
+from redraft.model.training.shards import read_records
 
-from .samples import rank
+from ..figures.samples import rank
 
 FILES = 5_000
 

@@ -10,12 +10,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..lsp.documents import Change, split_lines
-from ..lsp.recorder_entries import Source
-from ..lsp.translate import Position, Range, index_at, units
-from ..model.errors import InvalidRequest
-from ..model.syntax import common_head, common_tail
-from .stream_format import (
+from redraft.lsp.editor.documents import Change, split_lines
+from redraft.lsp.editor.positions import Position, Range, index_at, units
+from redraft.lsp.recording.format import Source
+from redraft.model.errors import InvalidRequest
+from redraft.model.text.syntax import common_head, common_tail
+
+from .format import (
     Changed,
     Closed,
     Encountered,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..lsp.recorder_entries import Source
+from redraft.lsp.recording.format import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import IO, Any
 
 import zstandard
+from redraft.lsp.context import git
+from redraft.lsp.context.secret_texts import secret_in
+from redraft.lsp.context.workspace import MOST_BYTES, is_made
+from redraft.lsp.recording.format import header, line_of
+from redraft.lsp.session.exclusions import refuse_file
+from redraft.lsp.settings import LspSettings
+from redraft.model.errors import SettingsError
+from redraft.model.text.syntax import language_of
+from redraft.model.training.shards import read_records
 
-from ..lsp import git
-from ..lsp.recorder_entries import header, line_of
-from ..lsp.rules import refuse_file
-from ..lsp.secret_texts import secret_in
-from ..lsp.settings import LspSettings
-from ..lsp.workspace import MOST_BYTES, is_made
-from ..model.errors import SettingsError
-from ..model.shards import read_records
-from ..model.syntax import language_of
 from .simulated import Plan, Simulation, plan_of
 
 MOST_FILES = 20  # of a commit; more are a rename, a licence or a formatter's

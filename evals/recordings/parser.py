@@ -13,9 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..lsp.recorder_entries import ACCEPTED_REASON, CHANGE_REASON, FETCH, FORMAT, Source
-from ..model.errors import InvalidRequest
-from .stream_format import (
+from redraft.lsp.recording.format import ACCEPTED_REASON, CHANGE_REASON, FETCH, FORMAT, Source
+from redraft.model.errors import InvalidRequest
+
+from .format import (
     Changed,
     Closed,
     Encountered,
@@ -63,7 +64,7 @@ _LOOSELY_DATED = (Encountered, SetContent, StoreContent, RestoreContent, Note)
 
 def parse(path: Path) -> Stream:
     """The events of a file. Where it does not state the source of a change, that is "user" for now:
-    :mod:`.stream_sources` looks at those again.
+    :mod:`.sources` looks at those again.
 
     Raises:
         InvalidRequest: the file is no recording, or an entry lacks what it needs.

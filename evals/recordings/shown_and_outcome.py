@@ -2,7 +2,7 @@
 
 One :class:`Shown` for each suggestion that a client was given: what, how sure the model was and in
 what respects, and what became of it. A gate learns from these. Reads our own events of a recording
-(``Redraft.…``, see :mod:`redraft.lsp.recorder_answers`); other recorders tell nothing of the kind.
+(``Redraft.…``, see :mod:`redraft.lsp.recording.events`); other recorders tell nothing of the kind.
 Pure but for reading files; knows nothing of replays, which only suppose what people would do.
 """
 
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from redraft.lsp.recorder_answers import ANSWER, DECISION, DRAWN, OUTCOME
+from redraft.lsp.recording.events import ANSWER, DECISION, DRAWN, OUTCOME
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Confidence
 
-from .stream_format import Encountered, Note, Stream
-from .stream_parser import parse
+from .format import Encountered, Note, Stream
+from .parser import parse
 
 Place = tuple[int, int]  # 0-based line, character in UTF-16 code units
 

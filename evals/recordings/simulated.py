@@ -1,6 +1,6 @@
 """A commit typed anew: a stream as if somebody had made its edits by hand, one after the other.
 
-Hunks come in the order a person would make them (``model/histories.py``): two to six as history,
+Hunks come in the order a person would make them (``model/edits/hunks.py``): two to six as history,
 then the one to foresee, which is typed up to a natural place in the middle of a line, left there
 for a while, and finished. Nobody did this, so such streams say nothing about acceptance, and their
 header says that they are simulated. Pure: commits in, entries out, seeded.
@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..lsp import recorder_entries as entries
-from ..lsp.recorder_entries import Entry
-from ..lsp.translate import units
-from ..model.histories import Change, Hunk, changes_of, common, shift_of
+from redraft.lsp.editor.positions import units
+from redraft.lsp.recording import format as entries
+from redraft.lsp.recording.format import Entry
+from redraft.model.edits.hunks import Change, Hunk, changes_of, common, shift_of
 
 LEAST_HISTORY, MOST_HISTORY = 2, 6  # hunks before the one to foresee
 #: A commit of more hunks is a rename or a formatter's, not an afternoon's editing.

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ..lsp.documents import Document
-from ..lsp.history import History
-from ..lsp.sources import source_of
-from .stream_documents import Documents, content_changes
-from .stream_format import Changed, Event, RestoreContent, SetContent, Stream
+from redraft.lsp.editor.documents import Document
+from redraft.lsp.editor.history import History
+from redraft.lsp.recording.change_sources import source_of
+
+from .documents import Documents, content_changes
+from .format import Changed, Event, RestoreContent, SetContent, Stream
 
 
 def with_sources(stream: Stream) -> Stream:

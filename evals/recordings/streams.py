@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .stream_documents import Documents, Span, content_changes, typed_spans
-from .stream_format import Changed, Event, Stream
-from .stream_parser import parse
-from .stream_sources import with_sources
+from .documents import Documents, Span, content_changes, typed_spans
+from .format import Changed, Event, Stream
+from .parser import parse
+from .sources import with_sources
 
 # The replay takes all of these from here.
 __all__ = [

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from redraft.lsp.app import RedraftServer
-from redraft.lsp.documents import Change
-from redraft.lsp.handlers import HANDLERS
-from redraft.lsp.messages import Asked
-from redraft.lsp.translate import Range, units
-from redraft.model.syntax import language_of
+from redraft.lsp.connection.documents_sync import HANDLERS
+from redraft.lsp.connection.messages import Asked
+from redraft.lsp.connection.server import RedraftServer
+from redraft.lsp.editor.documents import Change
+from redraft.lsp.editor.positions import Range, units
+from redraft.model.text.syntax import language_of
 
-from .stream_format import (
+from ..recordings.format import (
     Changed,
     Closed,
     Event,
@@ -26,7 +26,7 @@ from .stream_format import (
     SetContent,
     TextEdit,
 )
-from .streams import Documents, content_changes
+from ..recordings.streams import Documents, content_changes
 
 #: A folder that is not there: nothing of this machine is to get into a replay.
 ROOT = "file:///redraft-replay"

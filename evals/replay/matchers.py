@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from redraft.model.syntax import common_head
+from redraft.model.text.syntax import common_head
 
-from .following import Followed, Step
-from .metrics import dense
+from ..figures.metrics import dense
+from .followed_text import Followed, Step
 
 WITHIN = 50  # changes of the document
 PREFIX = 10  # characters that have to agree; a shorter suggestion has to be exact

@@ -12,20 +12,20 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from redraft.lsp import suggesting
-from redraft.lsp.app import RedraftServer, create_server
-from redraft.lsp.decisions import Abstain, Show
-from redraft.lsp.messages import Asked
-from redraft.lsp.requests import Query
+from redraft.lsp.connection import suggesting
+from redraft.lsp.connection.messages import Asked
+from redraft.lsp.connection.server import RedraftServer, create_server
+from redraft.lsp.session.decisions import Abstain, Show
+from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
+from redraft.model.edits.replacement import Replacement
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Task
-from redraft.model.replacement import Replacement
 
-from .replay_editor import Editor
-from .replay_model import TRACE, Answer, ReplayPredictor, Trace
-from .replay_script import Moment, Script
+from .editor import Editor
+from .script import Moment, Script
 from .simulated_time import run
+from .timed_predictor import TRACE, Answer, ReplayPredictor, Trace
 
 #: Lines from the cursor within which an edit is in sight; a farther one takes two Tabs.
 NEAR_LINES = 2

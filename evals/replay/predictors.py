@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.model.answering import answer
-from redraft.model.checks import check_request
+from redraft.model.engine.answer import answer
+from redraft.model.engine.remote import RemotePredictor
+from redraft.model.engine.validate import check_request
 from redraft.model.errors import RedraftError, SettingsError
-from redraft.model.models import DEFAULT_MODEL
 from redraft.model.records import EditRequest, ModelStatus, Prediction
-from redraft.model.remote import RemotePredictor
+from redraft.model.weights.registry import DEFAULT_MODEL
 
-from .policies import POLICIES, Policy
-from .replay_model import Elsewhere
-from .subject import SHIPPED, Report, Subject, find_subject, load
+from ..benchmarks.baselines import POLICIES, Policy
+from ..benchmarks.judged_model import SHIPPED, Report, Subject, find_subject, load
+from .timed_predictor import Elsewhere
 
 
 @dataclass(frozen=True, slots=True)

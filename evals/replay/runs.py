@@ -20,12 +20,12 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError, SettingsError
 from redraft.model.silence import import_silenced
 
-from .replay import Outcome, play
-from .replay_model import ReplayPredictor
-from .replay_scores import Scorer
-from .replay_script import Script, read_script, sample
-from .replay_who import Mind, Who, open_mind
-from .runs import Episode, Progress, RunFile
+from ..figures.runs import Episode, Progress, RunFile
+from .player import Outcome, play
+from .predictors import Mind, Who, open_mind
+from .scores import Scorer
+from .script import Script, read_script, sample
+from .timed_predictor import ReplayPredictor
 
 SUFFIXES = (".json", ".jsonl")
 

@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from redraft.lsp import rules
+from redraft.lsp.session import exclusions
 from redraft.lsp.settings import LspSettings
-from redraft.model.gate import sureness, unsure
+from redraft.model.edits.gate import sureness, unsure
 from redraft.model.records import Candidate, EditRequest, Stats
-from redraft.model.syntax import language_of
+from redraft.model.text.syntax import language_of
 
-from . import metrics
-from .aftermath import Comparison, compare, needed, until_rest
-from .following import Step
+from ..figures import metrics
+from ..figures.before_after import scene_of
+from ..figures.runs import Episode
+from .followed_text import Step
 from .matchers import UNSEEN_S, WITHIN, Match, match
-from .replay import Asking, Offer, Outcome
-from .replay_model import Answer
-from .replay_script import Moment, Script
-from .runs import Episode
-from .scenes import scene_of
+from .player import Asking, Offer, Outcome
+from .script import Moment, Script
+from .timed_predictor import Answer
+from .until_rest import Comparison, compare, needed, until_rest
 
 #: Lines by which an unchanged suggestion may move and still be the same episode.
 _SLACK_LINES = 2
@@ -181,7 +181,7 @@ def _candidates(moment: Moment, asking: Asking) -> list[Offer]:
 def _offer(moment: Moment, request: EditRequest, candidate: Candidate) -> Offer:
     text, start, end, new = request.text, candidate.start, candidate.end, candidate.text
     if request.task == "infill":
-        new = rules.tidied(new, text, request.cursor)
+        new = exclusions.tidied(new, text, request.cursor)
     made = Offer(
         request.task, moment.document, text, moment.done, start, end, new, sureness(candidate)
     )

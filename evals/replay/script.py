@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.lsp.translate import index_at, without_surrogates
-from redraft.model.syntax import common_head, common_tail, language_of
+from redraft.lsp.editor.positions import index_at, without_surrogates
+from redraft.model.text.syntax import common_head, common_tail, language_of
 
-from .following import Edit, Step
-from .stream_format import Changed, Event, RestoreContent, SetContent
-from .streams import Documents, EditEvent, Stream, coalesce, read_stream
+from ..recordings.format import Changed, Event, RestoreContent, SetContent
+from ..recordings.streams import Documents, EditEvent, Stream, coalesce, read_stream
+from .followed_text import Edit, Step
 
 #: Within this time an editor has moved the cursor after a change, and asks.
 ASKS_AFTER_S = 0.02

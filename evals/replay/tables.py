@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import Figure, combined, quantile, ratio, share, unmeasured
-from .metrics import show_quiet_score
-from .runs import Episode
-from .tables import Metric, Table, overall, parted
+from ..figures.intervals import Figure, combined, quantile, ratio, share, unmeasured
+from ..figures.metrics import show_quiet_score
+from ..figures.runs import Episode
+from ..figures.tables import Metric, Table, overall, parted
 
 #: Sessions from which on they are what is resampled.
 ENOUGH_SESSIONS = 10

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from .following import Followed, Step
-from .metrics import delta_chrf, kept
+from ..figures.metrics import delta_chrf, kept
+from .followed_text import Followed, Step
 
 QUIET_S = 10.0  # without a change: the document has come to rest
 LONGEST_S = 300.0

@@ -19,12 +19,12 @@ from typing import Any, Literal
 import numpy as np
 from redraft.model.errors import SettingsError
 
-from .intervals import LEAST, Figure, unmeasured
-from .report import NamedRun, draws_of
-from .report_figures import Cell, figures
-from .report_views import Benchmark, benchmark_of
-from .runs import RunFile
-from .tables import Metric
+from ..figures.intervals import LEAST, Figure, unmeasured
+from ..figures.runs import RunFile
+from ..figures.tables import Metric
+from .build import NamedRun, draws_of
+from .curves import Cell, figures
+from .views import Benchmark, benchmark_of
 
 ACCEPTED = Path(__file__).with_name("baseline.json")
 

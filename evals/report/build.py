@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from redraft.model.errors import SettingsError
 
-from .compare import Difference, compare
-from .intervals import LEAST, Figure
-from .report_figures import (
+from ..figures.compare import Difference, compare
+from ..figures.intervals import LEAST, Figure
+from ..figures.runs import Episode, RunFile
+from ..figures.tables import Metric, order_of
+from .curves import (
     Calibration,
     Cell,
     Point,
@@ -26,9 +28,7 @@ from .report_figures import (
     spread,
     threshold_curve,
 )
-from .report_views import Benchmark, View, benchmark_of
-from .runs import Episode, RunFile
-from .tables import Metric, order_of
+from .views import Benchmark, View, benchmark_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
-from .intervals import Figure
-from .report_figures import Calibration, Point, Spread
+from ..figures.intervals import Figure
+from .curves import Calibration, Point, Spread
 
 COLOURS = 8
 WIDTH, HEIGHT = 400, 270

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import Figure, share, unmeasured
-from .runs import Episode
-from .tables import Metric
+from ..figures.intervals import Figure, share, unmeasured
+from ..figures.runs import Episode
+from ..figures.tables import Metric
 
 Floats = NDArray[np.float64]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .report import Section
-from .report_views import View
-from .runs import Episode
-from .scenes import LEFT_OUT
+from ..figures.before_after import LEFT_OUT
+from ..figures.runs import Episode
+from .build import Section
+from .views import View
 
 #: What a row holds, by place. Texts are indices into the table of texts.
 COLUMNS = (

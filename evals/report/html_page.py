@@ -15,11 +15,11 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from .intervals import LEAST, Figure
-from .report import Measured, NamedRun, Part, Section
-from .report_charts import colour, curves, interval, latencies, reliability
-from .report_rows import rows_of
-from .tables import Metric
+from ..figures.intervals import LEAST, Figure
+from ..figures.tables import Metric
+from .build import Measured, NamedRun, Part, Section
+from .charts import colour, curves, interval, latencies, reliability
+from .episodes import rows_of
 
 #: Settings that every run has and that say nothing to a reader at a glance.
 QUIET = frozenset({"benchmark", "source", "sample", "model_sha256", "seed"})

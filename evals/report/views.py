@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from . import edits, infill, replay_tables
-from .runs import Episode
-from .scoring import length_class
-from .tables import Metric
+from ..benchmarks import infill, next_edit
+from ..figures.runs import Episode
+from ..figures.scoring import length_class
+from ..figures.tables import Metric
+from ..replay import tables
 
 Label = Callable[[Episode], str]
 
@@ -123,8 +124,8 @@ EDITS = Benchmark(
     title="Next edit",
     right="the document becomes what the commit made of it, character by character",
     note="Commits replayed as edits are simulated: they say nothing about acceptance.",
-    metrics=edits.METRICS,
-    by_part=edits.BY_PART,
+    metrics=next_edit.METRICS,
+    by_part=next_edit.BY_PART,
     parts=(
         ("language", lambda each: str(each.get("language", "?"))),
         ("lines of the true change", _edit_length),
@@ -168,8 +169,8 @@ def _suggestion_length(each: Episode) -> str:
 
 
 def _replay(simulated: bool) -> Benchmark:
-    told = replay_tables.metrics(simulated)
-    costs = [one for one in replay_tables.COSTS if not one.field.endswith("_ms")]
+    told = tables.metrics(simulated)
+    costs = [one for one in tables.COSTS if not one.field.endswith("_ms")]
     return Benchmark(
         title="Simulated streams" if simulated else "Replay",
         right="the document reaches exactly the suggested text afterwards, soon enough",
@@ -180,7 +181,7 @@ def _replay(simulated: bool) -> Benchmark:
         "does not predict online. A suggestion counts once, however often it is repeated; read "
         "acceptance beside the shown rate and the characters kept.",
         metrics=(*told, *costs),
-        by_part=replay_tables.BY_PART,
+        by_part=tables.BY_PART,
         parts=(
             ("language", lambda each: str(each.get("language", "?"))),
             ("length of the suggestion", _suggestion_length),
@@ -188,8 +189,8 @@ def _replay(simulated: bool) -> Benchmark:
         ),
         guarded=("accepted", "kept_chars", "delta_chrf", "quiet", "saved", "utility"),
         view=_replay_view,
-        stages=replay_tables.STAGES,
-        grouped=replay_tables.regrouped,
+        stages=tables.STAGES,
+        grouped=tables.regrouped,
     )
 
 

@@ -10,18 +10,19 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ..model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
-from ..model.records import Prediction
-from .decisions import Abstain, Ask, Decision, Show
-from .elsewhere import MOST_PLACES
-from .lanes import Lane, Superseded, ended
-from .recording import Question
-from .requests import Query
+from redraft.model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
+from redraft.model.records import Prediction
+
+from ..recording.recorder import Question
+from ..session.decisions import Abstain, Ask, Decision, Show
+from ..session.other_places import MOST_PLACES
+from ..session.questions import Query
+from ..session.suggestions import Suggestion
 from .status import Kind
-from .suggestions import Suggestion
+from .turns import Lane, Superseded, ended
 
 if TYPE_CHECKING:
-    from .app import RedraftServer
+    from .server import RedraftServer
 
 logger = logging.getLogger(__name__)
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ..model.errors import InvalidRequest
-from .decisions import snoozing
+from redraft.model.errors import InvalidRequest
+
+from ..session.decisions import snoozing
 
 if TYPE_CHECKING:
-    from .app import RedraftServer
+    from .server import RedraftServer
 
 SNOOZE_COMMAND = "redraft.snooze"
 STATUS_COMMAND = "redraft.status"

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
+from redraft.model.errors import InvalidRequest
 
-from ..model.errors import InvalidRequest
+from ..editor.documents import Document
+from ..editor.paths import shown_path
 from . import messages, reports, suggesting
-from .documents import Document
 from .messages import at
-from .paths import shown_path
 
 if TYPE_CHECKING:
-    from .app import RedraftServer
+    from .server import RedraftServer
 
 logger = logging.getLogger(__name__)
 

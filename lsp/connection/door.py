@@ -23,10 +23,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..model.errors import SettingsError, Unauthorized
+from redraft.model.errors import SettingsError, Unauthorized
+
+from ..settings import TOKEN
+from .framing import MAX_BODY
 from .messages import at
-from .settings import TOKEN
-from .transport import MAX_BODY
 
 #: The first message comes right after connecting; whoever is silent for so long is no editor.
 FIRST_MESSAGE_S = 10.0

@@ -10,7 +10,7 @@ Each was seen happening with pygls 2.1.1 and lsprotocol 2025.0.0:
 4. The client's first position encoding is taken, while clients exist that offer UTF-8 and then
    count UTF-16: the answer is always UTF-16.
 5. The built-in workspace splits lines where Python does, U+2028 included, and walks the whole
-   file at each keystroke; ours (:mod:`.documents`) takes its place.
+   file at each keystroke; ours (:mod:`redraft.lsp.editor.documents`) takes its place.
 
 Knows JSON-RPC and the life of a connection; nothing of suggestions.
 """
@@ -40,13 +40,13 @@ from pygls.protocol import (
     JsonRPCResponseMessage,
     LanguageServerProtocol,
 )
+from redraft.model.errors import InvalidRequest, RedraftError, StaleDocument
 
-from ..model.errors import InvalidRequest, RedraftError, StaleDocument
+from .framing import BadFrame
 from .messages import document_uri
-from .transport import BadFrame
 
 if TYPE_CHECKING:
-    from .app import RedraftServer
+    from .server import RedraftServer
 
 logger = logging.getLogger(__name__)
 

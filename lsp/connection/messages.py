@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..model.errors import InvalidRequest
-from .documents import Change
-from .pieces import Diagnostic
-from .translate import Position, Range
+from redraft.model.errors import InvalidRequest
+
+from ..context.excerpts import Diagnostic
+from ..editor.documents import Change
+from ..editor.positions import Position, Range
 
 INVOKED = 1
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
+from redraft.model.errors import InvalidRequest
 
-from ..model.errors import InvalidRequest
 from . import commands, messages
 from .asking import stop_ahead
 
 if TYPE_CHECKING:
-    from .app import RedraftServer
+    from .server import RedraftServer
 
 ACCEPT_COMMAND = "redraft.accept"
 REJECT_COMMAND = "redraft.reject"

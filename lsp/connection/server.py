@@ -4,7 +4,7 @@ Run it with ``redraft lsp``, or embed it::
 
     asyncio.run(serve_stdio(predictor, LspSettings()))
 
-What it does on each message is in :mod:`.handlers`, how messages get here in :mod:`.transport`.
+What it does on each message is in :mod:`.documents_sync`, how messages get here in :mod:`.framing`.
 """
 
 from __future__ import annotations
@@ -22,24 +22,21 @@ from typing import Any
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
+from redraft.model.errors import SettingsError
+from redraft.model.records import Predictor, Task
 
-from ..model.errors import SettingsError
-from ..model.records import Predictor, Task
+from ..editor.documents import Documents
+from ..editor.paths import shown_path
+from ..recording.folder import Recordings
+from ..recording.recorder import Recorder, Workplace
+from ..session.ghost_text import Session
+from ..session.outcomes import Settled
+from ..session.surroundings import Surroundings
+from ..settings import LspSettings, updated
 from .asking import Ahead, stop_ahead
-from .documents import Documents
+from .documents_sync import HANDLERS
 from .door import Refused, let_in
-from .handlers import HANDLERS
-from .lanes import Lane
-from .outcomes import Settled
-from .paths import shown_path
-from .quirks import RedraftProtocol
-from .recording import Recorder, Workplace
-from .recording_folder import Recordings
-from .session import Session
-from .settings import LspSettings, updated
-from .status import ModelWatch, StatusLine
-from .surroundings import Surroundings
-from .transport import (
+from .framing import (
     BadFrame,
     FileSink,
     Sink,
@@ -50,6 +47,9 @@ from .transport import (
     read_stream,
     send_away,
 )
+from .jsonrpc import RedraftProtocol
+from .status import ModelWatch, StatusLine
+from .turns import Lane
 
 logger = logging.getLogger(__name__)
 

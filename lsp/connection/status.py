@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Literal
 from uuid import uuid4
 
-from ..model.errors import RedraftError
-from ..model.records import ModelStatus, Predictor
+from redraft.model.errors import RedraftError
+from redraft.model.records import ModelStatus, Predictor
 
 logger = logging.getLogger(__name__)
 

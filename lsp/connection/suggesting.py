@@ -10,21 +10,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
+from redraft.model.errors import InvalidRequest, StaleDocument
 
-from ..model.errors import InvalidRequest, StaleDocument
+from ..editor.documents import Document
+from ..editor.paths import shown_path
+from ..editor.positions import Position, Range, units
+from ..session.decisions import Abstain, Ask, Show
+from ..session.questions import Query
+from ..session.suggestions import Suggestion
 from . import messages
 from .asking import ask, ask_ahead
-from .decisions import Abstain, Ask, Show
-from .documents import Document
 from .messages import Asked, InlineCompletionAsked
-from .paths import shown_path
 from .reports import ACCEPT_COMMAND
-from .requests import Query
-from .suggestions import Suggestion
-from .translate import Position, Range, units
 
 if TYPE_CHECKING:
-    from .app import RedraftServer
+    from .server import RedraftServer
 
 ACTION_KIND = "refactor.rewrite.redraft"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..model.syntax import common_head, common_tail
+from redraft.model.text.syntax import common_head, common_tail
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from redraft.model.text.syntax import Syntax
 from tree_sitter import Node
-
-from ..model.syntax import Syntax
 
 Kind = Literal["function", "method", "type", "value"]
 

@@ -2,7 +2,7 @@
 
 What is named near the cursor counts by how close it stands and how rare it is in the workspace; a
 place it is defined in, by how surely it is the one that is meant. Pure given a snapshot of the
-index. Knows nothing of budgets; :mod:`.context` chooses.
+index. Knows nothing of budgets; :mod:`.gather` chooses.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from posixpath import dirname
 from typing import Literal
 
-from ..model.memo import Memo
-from ..model.records import RecentEdit, RelatedFile
+from redraft.model.memo import Memo
+from redraft.model.records import RecentEdit, RelatedFile
+
 from .imports import family_of
-from .index import Entry, Place, Snapshot
 from .region import Lines, tokens_of
+from .symbol_index import Entry, Place, Snapshot
 
 PieceKind = Literal["definition", "import", "viewed", "diagnostic"]
 

@@ -13,16 +13,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..model.crop import estimate_text
-from ..model.records import RecentEdit, RelatedFile
-from ..model.syntax import LANGUAGES, Syntax, language_of, parse
+from redraft.model.records import RecentEdit, RelatedFile
+from redraft.model.text.estimates import estimate_text
+from redraft.model.text.syntax import LANGUAGES, Syntax, language_of, parse
+
 from . import region as regions
-from .choice import QUANTUM, LeftOut, add_to, select
-from .imports import imported
-from .index import Snapshot
-from .indexer import Indexer
-from .page import Page
-from .pieces import (
+from .cursor_text import Page
+from .excerpts import (
     Diagnostic,
     Piece,
     PieceKind,
@@ -33,7 +30,11 @@ from .pieces import (
     of_diagnostics,
     of_views,
 )
+from .imports import imported
+from .indexer import Indexer
 from .region import Lines, Region
+from .selection import QUANTUM, LeftOut, add_to, select
+from .symbol_index import Snapshot
 
 #: Everything that may go into the context; evaluations leave some out.
 KINDS: frozenset[PieceKind] = frozenset(("definition", "import", "viewed", "diagnostic"))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from ..model.errors import InstallError
+from redraft.model.errors import InstallError
 
 Running = subprocess.Popen[bytes]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from redraft.model.text.estimates import estimate
+from redraft.model.text.syntax import Syntax
 from tree_sitter import Node
 
-from ..model.crop import estimate
-from ..model.syntax import Syntax
-from .page import Change, Page
+from .cursor_text import Change, Page
 
 TOKENS = 350  # of a region as the prompt numbers it
 MARGIN = 3  # lines from the cursor to the edge below which a region is chosen anew

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from .paths import code_language
+from ..editor.paths import code_language
 
 _BEGIN = "-----BEGIN "
 _HEADER = re.compile(

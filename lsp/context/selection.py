@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from .pieces import Piece
+from .excerpts import Piece
 
 QUANTUM = 64  # tokens to which the room for excerpts is rounded, so that typing rarely moves it
 _AT_FIRST = 0.8  # of the room is filled when a region is new; the rest is for what comes up in it

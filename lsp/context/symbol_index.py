@@ -20,8 +20,8 @@ from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
+from redraft.model.text.syntax import parse
 
-from ..model.syntax import parse
 from .definitions import Definition, Kind, definitions, definitions_by_keyword
 from .imports import family_of, is_meant
 

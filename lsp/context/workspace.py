@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ..model.errors import InstallError
+from redraft.model.errors import InstallError
+
+from ..editor.paths import code_language
 from . import git
-from .paths import code_language
 from .reading import Unreadable, kind_of, lies_below, read_file
 from .secret_texts import secret_in
 

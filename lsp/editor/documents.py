@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from ..model.errors import InvalidRequest
-from ..model.syntax import common_head, common_tail
-from .translate import (
+from redraft.model.errors import InvalidRequest
+from redraft.model.text.syntax import common_head, common_tail
+
+from .positions import (
     Position,
     Range,
     character_at,

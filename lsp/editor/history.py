@@ -9,7 +9,7 @@ the document's history starts again from a new snapshot.
 What holds at any time, and a test checks it: the newest snapshot of a document, with the hunks
 since and the edit in progress applied in order, is its present text.
 
-Pure: the clock is an argument. Edits look as they do in training (``model/histories.py``). Knows
+Pure: the clock is an argument. Edits look as they do in training (``model/edits/hunks.py``). Knows
 nothing of LSP, of suggestions, or of what is done with the history.
 """
 
@@ -21,13 +21,13 @@ from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Literal
 
+from redraft.model.edits.rules import JUST_DONE
+from redraft.model.edits.spans import NO_CHANGE, Span, key_of, on_top
+from redraft.model.records import RecentEdit
 from unidiff.patch import Hunk, PatchedFile
 
-from ..model.edit_rules import JUST_DONE
-from ..model.records import RecentEdit
-from ..model.spans import NO_CHANGE, Span, key_of, on_top
 from .documents import Extent, Splice
-from .hunks import Edit, as_shown, hunks_of_span, patch_of
+from .history_hunks import Edit, as_shown, hunks_of_span, patch_of
 
 #: What is at most this far apart, in lines and in seconds, is one edit.
 NEAR_LINES = 8

@@ -1,6 +1,6 @@
 """Finished edits: spans of lines as hunks with context, and as a model is shown them.
 
-Edits look as they do in training (``model/histories.py``). Pure; knows nothing of documents or of
+Edits look as they do in training (``model/edits/hunks.py``). Pure; knows nothing of documents or of
 time.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from redraft.model.edits.hunks import CONTEXT_LINES, apply_history, hunks_of, last_burst
+from redraft.model.edits.spans import Span
+from redraft.model.records import RecentEdit
 from unidiff.patch import Hunk, Line, PatchedFile
 
-from ..model.histories import CONTEXT_LINES, apply_history, hunks_of, last_burst
-from ..model.records import RecentEdit
-from ..model.spans import Span
-from .translate import without_surrogates
+from .positions import without_surrogates
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from posixpath import splitext
 from urllib.parse import unquote, urlsplit
 
-from ..model.syntax import language_of
+from redraft.model.text.syntax import language_of
 
 _END_PARTS = 4  # enough for what is told by its folder, such as ".config/gh/hosts.yml"
 #: The suffix that tells a model the language where the name has none: untitled buffers, notebook

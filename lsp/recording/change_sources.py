@@ -1,18 +1,19 @@
 """Where a change came from: the kinds a recording knows, from what the history saw.
 
-:class:`~redraft.lsp.history.History` tells typing from undoing, accepting and bulk changes; this
-only names them, and tells apart what the history need not: a paste, a formatter, something else.
-Pure; knows nothing of recordings.
+:class:`~redraft.lsp.editor.history.History` tells typing from undoing, accepting and bulk changes;
+this only names them, and tells apart what the history need not: a paste, a formatter, something
+else. Pure; knows nothing of recordings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..model.syntax import common_head, common_tail
-from .documents import Splice
-from .history import BULK_CHARACTERS, BULK_LINES, Happening
-from .recorder_entries import Source
+from redraft.model.text.syntax import common_head, common_tail
+
+from ..editor.documents import Splice
+from ..editor.history import BULK_CHARACTERS, BULK_LINES, Happening
+from .format import Source
 
 #: So many visible characters put in at once were not typed: a paste, an entry of a completion menu.
 #: An editor's own indentation and closing brackets stay below.

@@ -10,15 +10,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ..model.gate import sureness, threshold
-from ..model.records import Candidate, Prediction
-from .decisions import Abstain, Ask, Show
-from .outcomes import Settled
-from .recorder_entries import FETCH
-from .rules import line_after
-from .settings import LspSettings
-from .suggestions import Suggestion
-from .translate import units
+from redraft.model.edits.gate import sureness, threshold
+from redraft.model.records import Candidate, Prediction
+
+from ..editor.positions import units
+from ..session.decisions import Abstain, Ask, Show
+from ..session.exclusions import line_after
+from ..session.outcomes import Settled
+from ..session.suggestions import Suggestion
+from ..settings import LspSettings
+from .format import FETCH
 
 ANSWER = "Redraft.answer"
 DECISION = "Redraft.decision"

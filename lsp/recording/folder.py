@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
+from redraft.model.errors import SettingsError
 
-from ..model.errors import SettingsError
-from .recorder_entries import FORMAT
+from .format import FORMAT
 
 #: When it began, the beginning of its session's id, which of that session's files it is.
 _NAME = re.compile(r"[0-9]{8}-[0-9]{6}-([0-9a-f]{8})-[0-9]+\.jsonl")

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..model.syntax import common_head, common_tail
-from .documents import Change, Document
-from .recorder_entries import Replacement
-from .translate import Position, units
+from redraft.model.text.syntax import common_head, common_tail
+
+from ..editor.documents import Change, Document
+from ..editor.positions import Position, units
+from .format import Replacement
 
 
 class Offsets:

@@ -21,24 +21,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..model.records import Prediction
-from . import recorder_answers as answers
-from . import recorder_entries as entries
-from .decisions import Abstain, Ask, Show
-from .documents import Change, Document, Splice
-from .history import Happening
+from redraft.model.records import Prediction
+
+from ..context.secret_texts import secret_in
+from ..context.workspace import folder_of
+from ..editor.documents import Change, Document, Splice
+from ..editor.history import Happening
+from ..editor.positions import Range
+from ..session.decisions import Abstain, Ask, Show
+from ..session.exclusions import refuse_file
+from ..session.outcomes import Settled
+from ..settings import LspSettings
+from . import events as answers
+from . import format as entries
+from .change_sources import source_of
+from .file import RecordingFile
+from .folder import Recordings, recording_name
+from .format import Entry, Replacement
+from .git_moves import has_moved
 from .offsets import Offsets, together
-from .outcomes import Settled
-from .recorder_entries import Entry, Replacement
-from .recording_file import RecordingFile
-from .recording_folder import Recordings, recording_name
-from .repository import has_moved
-from .rules import refuse_file
-from .secret_texts import secret_in
-from .settings import LspSettings
-from .sources import source_of
-from .translate import Range
-from .workspace import folder_of
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,9 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..model.records import EditRequest, Prediction
-from .documents import Splice
+from redraft.model.records import EditRequest, Prediction
+
+from ..editor.documents import Splice
 from .suggestions import Suggestion
 
 #: Results kept, those without a suggestion included.

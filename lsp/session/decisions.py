@@ -10,15 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from ..model.gate import sureness
-from ..model.records import Candidate, EditRequest, Prediction, Task
-from . import rules
-from .history import History
-from .memory import Rejections, Results
+from redraft.model.edits.gate import sureness
+from redraft.model.records import Candidate, EditRequest, Prediction, Task
+
+from ..editor.history import History
+from ..settings import LspSettings
+from . import exclusions
+from .answers_and_rejections import Rejections, Results
+from .mentions import Place
 from .outcomes import Debounce, Outcomes
-from .places import Place
-from .requests import Context, Query
-from .settings import LspSettings
+from .questions import Context, Query
 from .suggestions import Suggestion
 
 _LATENCY_WEIGHT = 0.3  # of the newest answer in the running mean
@@ -46,7 +47,9 @@ class Ask:
     reason: str
     #: Where the user is, if the question is about another place.
     origin: Query | None = None
-    others: int = 0  # tells apart the states of the other documents; see ``memory.Results``
+    others: int = (
+        0  # tells apart the states of the other documents; see ``answers_and_rejections.Results``
+    )
     unfinished: bool = False  # the edit in progress goes on and stays out; see ``unfinished``
     not_before_s: float = -math.inf  # by the clock: the keys have rested by then
 
@@ -107,8 +110,10 @@ class Desk:
             return Abstain(f"switched off for {query.language}", off=True)
         if query.out_of_step:
             return Abstain(f"lost track of this document: {query.out_of_step}", off=True)
-        excluded = rules.refuse_file(query.path, settings, query.uri)
-        excluded = excluded or rules.refuse_text(query.text, query.cursor, settings, query.path)
+        excluded = exclusions.refuse_file(query.path, settings, query.uri)
+        excluded = excluded or exclusions.refuse_text(
+            query.text, query.cursor, settings, query.path
+        )
         if excluded:
             return Abstain(excluded, off=True)
         if query.selected:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..model.records import Prediction
-from .memory import Key
+from redraft.model.records import Prediction
+
+from .answers_and_rejections import Key
 from .suggestions import Suggestion
-from .unfinished import Rhythm
+from .typing_rhythm import Rhythm
 
 TextKey = tuple[int, int]  # length and hash: which text, without keeping it
 

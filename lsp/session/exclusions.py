@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 
-from ..model.edit_rules import refuse_writing
-from ..model.memo import Memo
-from .paths import end_of
-from .secret_texts import secret_in
-from .settings import LspSettings
+from redraft.model.edits.rules import refuse_writing
+from redraft.model.memo import Memo
+
+from ..context.secret_texts import secret_in
+from ..editor.paths import end_of
+from ..settings import LspSettings
 
 #: Characters on either side of the cursor that show how dense a text is. Counting through all of a
 #: large file at each keystroke would be the most expensive thing the server does.

@@ -12,18 +12,19 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..model.edit_rules import undoes
-from ..model.gate import sureness, unsure
-from ..model.records import Candidate, Prediction
-from . import requests, rules
+from redraft.model.edits.gate import sureness, unsure
+from redraft.model.edits.rules import undoes
+from redraft.model.records import Candidate, Prediction
+
+from ..context.secret_texts import secret_in
+from ..editor.documents import Splice
+from ..editor.history import History
+from ..settings import LspSettings
+from . import exclusions, questions
 from .decisions import Abstain, Ask, Decision, Desk, Show
-from .documents import Splice
-from .history import History
 from .next_edits import NextEdits
 from .outcomes import Outcomes, Settled
-from .requests import Context, PlainContext, Query
-from .secret_texts import secret_in
-from .settings import LspSettings
+from .questions import Context, PlainContext, Query
 from .suggestions import Suggestion
 
 #: Suggestions of a document that typing may still confirm, shown or overtaken by a keystroke.
@@ -48,7 +49,7 @@ class Session:
         self._recent: dict[str, deque[Suggestion]] = {}  # by document
 
     def _refuse(self, path: str, uri: str) -> str:
-        return rules.refuse_file(path, self.settings, uri)
+        return exclusions.refuse_file(path, self.settings, uri)
 
     @property
     def settings(self) -> LspSettings:
@@ -157,7 +158,7 @@ class Session:
         kept = self._typed_through(query)
         if kept is not None:
             return self._show(kept)
-        request = requests.infill(query, self.settings)
+        request = questions.infill(query, self.settings)
         known = self._desk.results.get(request)
         if known is not None:
             return self._show(self._judge(query, known, "same text and cursor as before"))
@@ -242,7 +243,7 @@ class Session:
         for suggestion in self._recent.get(query.uri, ()):
             rest = suggestion.rest(query.text, query.cursor)
             wanted = suggestion.confidence >= self.settings.threshold
-            wanted = wanted and not rules.refuse_completion(rest, query.text, query.cursor)
+            wanted = wanted and not exclusions.refuse_completion(rest, query.text, query.cursor)
             if wanted and not self._desk.rejections.know(suggestion):
                 return Show(suggestion, rest, "typed so far as suggested")
         return None
@@ -262,7 +263,7 @@ class Session:
     def _objection(self, query: Query, candidate: Candidate, suggestion: Suggestion) -> str:
         if (candidate.start, candidate.end) != (query.cursor, query.cursor):
             return "the answer was for another place than the cursor"
-        refused = rules.refuse_completion(candidate.text, query.text, query.cursor)
+        refused = exclusions.refuse_completion(candidate.text, query.text, query.cursor)
         if refused:
             return refused
         too_unsure = unsure(sureness(candidate), self.settings.threshold)
@@ -280,7 +281,7 @@ class Session:
             self._desk.suggestion(query, candidate, prediction),
             start=query.cursor,
             end=query.cursor,
-            replacement=rules.tidied(candidate.text, query.text, query.cursor),
+            replacement=exclusions.tidied(candidate.text, query.text, query.cursor),
         )
         return self._desk.named(made)
 

@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..model.syntax import language_of
-from .imports import family_of
+from redraft.model.text.syntax import language_of
+
+from ..context.imports import family_of
 from .suggestions import Suggestion
-from .touched import Touched, defines
+from .touched_names import Touched, defines
 
 #: What a place counts in another file, next to one in the same; and where that file has a
 #: definition of the name for itself and most likely means that one.

@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..model import edit_rules
-from ..model.gate import sureness, unsure
-from ..model.records import Candidate, Prediction
-from . import elsewhere, requests
+from redraft.model.edits import rules
+from redraft.model.edits.gate import sureness, unsure
+from redraft.model.records import Candidate, Prediction
+
+from ..editor.history import Happening
+from . import other_places, questions
+from .answers_and_rejections import key_of
 from .decisions import Abstain, Ask, Decision, Desk, Show
-from .edit_states import EditState, TextKey, which_text
-from .elsewhere import World
-from .history import Happening
-from .memory import key_of
-from .places import follows
-from .requests import Query
+from .edit_state import EditState, TextKey, which_text
+from .mentions import follows
+from .other_places import World
+from .questions import Query
 from .suggestions import Suggestion
-from .touched import Touched, touched
-from .unfinished import rests_at_s
+from .touched_names import Touched, touched
+from .typing_rhythm import rests_at_s
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.
 AFTER_EDIT_S = 10.0
@@ -136,8 +137,8 @@ class NextEdits:
     def look(self, query: Query) -> Decision:
         """What is known of the text around a query and of other places, or what to ask next."""
         desk = self._desk
-        region, others = desk.context.region(query), elsewhere.others(desk, query.uri)
-        request = requests.next_edit(query, desk.settings, region)
+        region, others = desk.context.region(query), other_places.others(desk, query.uri)
+        request = questions.next_edit(query, desk.settings, region)
         delay_ms = desk.delay_ms(query, "next_edit")
         ask = Ask(query, request, delay_ms, "nothing known about this text yet", others=others)
         known, reason = self._known(ask, which_text(query.text))
@@ -171,14 +172,14 @@ class NextEdits:
         """What is known of the places that the last edit bears on, or which to ask about; the
         region around the cursor has no edit."""
         told = [nearly.reason.rstrip(".")]
-        for ask in elsewhere.questions(self._desk, world, near):
+        for ask in other_places.questions(self._desk, world, near):
             known, reason = self._known(ask)
             if known is None:
                 return ask
             decision = self._judge(ask, known, f"{reason} ({ask.reason})", world.names)
             if isinstance(decision, Show):
                 return self._show(decision, world.query)
-            told.append(f"{elsewhere.where(ask)}: {decision.reason}")
+            told.append(f"{other_places.where(ask)}: {decision.reason}")
         return replace(nearly, reason="; ".join(told)) if len(told) > 1 else nearly
 
     def _known(self, ask: Ask, key: TextKey | None = None) -> tuple[Prediction | None, str]:
@@ -294,9 +295,7 @@ class NextEdits:
     def _objection(self, query: Query, suggestion: Suggestion) -> str:
         desk = self._desk
         last, done = desk.history.last_edit(query.uri), desk.history.just_done(query.uri)
-        refused = edit_rules.refuse_edit(
-            suggestion.edit, done, query.line, last[1] if last else None
-        )
+        refused = rules.refuse_edit(suggestion.edit, done, query.line, last[1] if last else None)
         if refused:
             return refused
         too_unsure = unsure(suggestion.confidence, desk.settings.edit_threshold)
@@ -304,7 +303,7 @@ class NextEdits:
             return too_unsure
         if desk.rejections.know(suggestion):
             return "this edit was rejected before"
-        return edit_rules.refuse_syntax(suggestion.edit, query.path, query.language)
+        return rules.refuse_syntax(suggestion.edit, query.path, query.language)
 
     def _suggestion(self, ask: Ask, candidate: Candidate, prediction: Prediction) -> Suggestion:
         query, origin = ask.query, ask.asked_from
@@ -344,7 +343,7 @@ class NextEdits:
         state = self._state(shown.uri)
         if state.foreseen_for != shown.id:
             state.foreseen, state.foreseen_for = {}, shown.id
-        world = elsewhere.after(desk, query, shown)
+        world = other_places.after(desk, query, shown)
         ask = self._next_unknown(world) if world is not None else None
         if world is None or ask is None:
             return None
@@ -356,15 +355,15 @@ class NextEdits:
         """The question in ``world`` that is to be asked next; None where the answer is known."""
         desk, query = self._desk, world.query
         region = desk.context.region(query)
-        others = elsewhere.others(desk, query.uri, world.accepted)
-        request = requests.next_edit(query, desk.settings, region)
+        others = other_places.others(desk, query.uri, world.accepted)
+        request = questions.next_edit(query, desk.settings, region)
         foreseen = self._state(query.uri).foreseen
         known = foreseen.get(which_text(query.text))
         if known is None:
             return Ask(query, request, 0.0, "", others=others)
         if self._promises(known):
             return None
-        for ask in elsewhere.questions(desk, world, region):
+        for ask in other_places.questions(desk, world, region):
             known = foreseen.get(key_of(ask.request, ask.others))
             if known is None:
                 return ask

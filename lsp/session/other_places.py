@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..model.gate import Eagerness
-from ..model.records import RecentEdit
-from ..model.spans import Span
-from . import requests
+from redraft.model.edits.gate import Eagerness
+from redraft.model.edits.spans import Span
+from redraft.model.records import RecentEdit
+
+from ..editor.history import SHOWN_EDITS
+from ..editor.history_hunks import if_accepted
+from . import questions as requests
 from .decisions import Ask, Desk
-from .history import SHOWN_EDITS
-from .hunks import if_accepted
-from .places import OpenText, Place, find_places
-from .requests import Query
+from .mentions import OpenText, Place, find_places
+from .questions import Query
 from .suggestions import Suggestion
-from .touched import Touched, touched, written
+from .touched_names import Touched, touched, written
 
 #: Places asked about after the cursor's own, at most.
 MOST_PLACES: dict[Eagerness, int] = {"low": 1, "medium": 2, "high": 4}

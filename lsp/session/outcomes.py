@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..model.syntax import common_head
+from redraft.model.text.syntax import common_head
+
 from .suggestions import Suggestion, Way
 
 Outcome = Literal["accepted", "rejected", "ignored", "replaced", "cancelled"]

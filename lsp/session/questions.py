@@ -11,12 +11,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..model.crop import narrow
-from ..model.prompt import window
-from ..model.records import EditRequest, Quality, RelatedFile, Task
-from . import region, rules
-from .places import OpenText
-from .settings import LspSettings
+from redraft.model.prompt.render import window
+from redraft.model.records import EditRequest, Quality, RelatedFile, Task
+from redraft.model.text.estimates import narrow
+
+from ..context import region
+from ..settings import LspSettings
+from . import exclusions
+from .mentions import OpenText
 
 #: Edits to choose from, where the first may not be shown: what the engine weighs against each other
 #: at that quality anyway.
@@ -93,7 +95,7 @@ def infill(query: Query, settings: LspSettings) -> EditRequest:
         language=query.language,
         context_tokens=settings.context_tokens,
         max_tokens=settings.max_tokens,
-        max_lines=rules.lines_wanted(query.text, query.cursor, settings),
+        max_lines=exclusions.lines_wanted(query.text, query.cursor, settings),
         quality=settings.quality,
     )
 

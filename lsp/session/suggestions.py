@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..model.records import Task
-from ..model.replacement import Replacement
-from ..model.syntax import common_head, common_tail
+from redraft.model.edits.replacement import Replacement
+from redraft.model.records import Task
+from redraft.model.text.syntax import common_head, common_tail
 
 #: How the document got to where a suggestion still holds.
 Way = Literal["typed", "moved"]

@@ -1,8 +1,8 @@
 """What a session asks for the surroundings of a query: the region, and excerpts of other places.
 
 Joins the open documents, the workspace's folders and what the client reports to one
-:class:`~.context.Context` and its index. Implements ``requests.Context``. Knows nothing of LSP
-messages or asyncio.
+:class:`~redraft.lsp.context.gather.Context` and its index. Implements ``questions.Context``. Knows
+nothing of LSP messages or asyncio.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
-from ..model.records import RecentEdit, RelatedFile, Task
-from . import rules
-from .context import BUDGET, KINDS, Context, Gathered, OpenFile, View
-from .documents import Document
-from .indexer import Indexer
-from .paths import code_language, shown_path
-from .pieces import Diagnostic, PieceKind
-from .places import OpenText
-from .requests import Query
-from .secret_texts import secret_in
-from .settings import LspSettings
-from .workspace import folder_of
+from redraft.model.records import RecentEdit, RelatedFile, Task
+
+from ..context.excerpts import Diagnostic, PieceKind
+from ..context.gather import BUDGET, KINDS, Context, Gathered, OpenFile, View
+from ..context.indexer import Indexer
+from ..context.secret_texts import secret_in
+from ..context.workspace import folder_of
+from ..editor.documents import Document
+from ..editor.paths import code_language, shown_path
+from ..settings import LspSettings
+from . import exclusions
+from .mentions import OpenText
+from .questions import Query
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +179,7 @@ class Surroundings:
     def _is_secret(self, document: Document) -> bool:
         """By its whole path, of which what the model is shown may be the last part, or its text."""
         path = self._path(document)
-        if rules.refuse_file(path, self._settings(), document.uri):
+        if exclusions.refuse_file(path, self._settings(), document.uri):
             return True
         known = self._secrets.get(document.uri)
         if known is None or known[0] != document.revision:
@@ -200,7 +201,7 @@ class Surroundings:
         return path
 
     def _refuse(self, path: str) -> str:
-        return rules.refuse_file(path, self._settings())
+        return exclusions.refuse_file(path, self._settings())
 
 
 def _no_project(folder: Path | None) -> str:

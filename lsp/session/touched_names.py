@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..model.records import RecentEdit
-from ..model.syntax import common_head, common_tail
+from redraft.model.records import RecentEdit
+from redraft.model.text.syntax import common_head, common_tail
 
 MOST = 6  # names of all edits together
 _OLDER = 0.8  # what a name counts in each earlier edit

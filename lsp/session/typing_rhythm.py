@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .history import PAUSE_S, History
-from .requests import Query
+from ..editor.history import PAUSE_S, History
+from .questions import Query
 
 #: Seconds without a key that end what is being typed, for a client that asks at every key: more
 #: than there mostly are between two keys, and little beside the time that the model takes.

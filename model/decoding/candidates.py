@@ -1,6 +1,7 @@
 """What next edits are looked for, and how what is found is merged and ranked.
 
-Pure. Knows nothing of how candidates are written: ``editing.py`` and ``canvas_editing.py`` do that.
+Pure. Knows nothing of how candidates are written: ``judged_edits.py`` and ``canvas_edits.py`` do
+that.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
-from .drawing import confidence, decode
+from ..records import Quality, Source
 from .plan import Brief, Draft
+from .probabilities import confidence, decode
 from .ranges import Opening, RangeTree
-from .records import Quality, Source
 
 #: Ranges and drafts together, side by side on a canvas each: every buffer has room for so many
-#: behind a full context (``memory.SIZE_CLASSES``).
+#: behind a full context (``kv_memory.SIZE_CLASSES``).
 MOST_ROWS = 16
 #: From this probability of "no edit" on, where that may be the answer, the model writes nothing.
 QUIET_ABOVE = 0.5

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import CanvasOutput, CausalOutput, IntArray
-from .drafting import CANVAS_PAUSE, CANVAS_WORTH, FREE, Pace, continuation
-from .drawing import confidence, decode, goes_round, pieces, sample, softmax, sure_part
+from ..records import CanvasState, Finish
+from ..runtime.backend import CanvasOutput, CausalOutput, IntArray
+from .copies import CANVAS_PAUSE, CANVAS_WORTH, FREE, Pace, continuation
 from .plan import Brief, Draft
-from .records import CanvasState, Finish
+from .probabilities import confidence, decode, goes_round, pieces, sample, softmax, sure_part
 
 #: END is placed ahead of masked positions only when it is at least this sure: a wrong one squeezes
 #: the rest of the answer into the positions before it.

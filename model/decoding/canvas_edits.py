@@ -7,8 +7,8 @@
 3. Each draft is priced in halves: every other token hidden while its neighbours show.
 4. What is the same is merged, the rest ranked.
 
-Knows nothing of prompts or documents. The twin of ``editing.py``, for weights that do not judge
-causally.
+Knows nothing of prompts or documents. The twin of ``judged_edits.py``, for weights that do not
+judge causally.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import FloatArray, IntArray, Sequence
+from ..records import CanvasState, StepCallback
+from ..runtime.backend import FloatArray, IntArray, Sequence
 from .candidates import (
     FAR_FETCHED,
     Effort,
@@ -38,10 +39,9 @@ from .candidates import (
 )
 from .canvas import Answer
 from .denoise import Cancelled, Denoised, Run
-from .drawing import confidence, softmax
 from .plan import Brief, Draft
+from .probabilities import confidence, softmax
 from .ranges import Opening, RangeTree
-from .records import CanvasState, StepCallback
 
 
 def write_canvas_edits(

@@ -1,7 +1,7 @@
 """The denoising loop: from a cached prompt to finished answers.
 
-Runs passes over a :class:`~redraft.model.backend.Sequence` and lets ``canvas.py`` decide what they
-mean. Knows nothing of prompts, threads or onnxruntime.
+Runs passes over a :class:`~redraft.model.runtime.backend.Sequence` and lets ``canvas.py`` decide
+what they mean. Knows nothing of prompts, threads or onnxruntime.
 
 The shift: the sequence holds all prompt tokens but the last. A window is that last token followed
 by the first B-1 positions of the canvas, and its entry i predicts position i. When a canvas fills
@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .backend import CanvasOutput, CausalOutput, Sequence
-from .cache import common_prefix
+from ..records import Quality, StepCallback
+from ..runtime.backend import CanvasOutput, CausalOutput, Sequence
+from ..runtime.prefix_cache import common_prefix
 from .canvas import Answer
-from .drafting import FREE
+from .copies import FREE
 from .plan import Brief, Constraint, Draft, Limits, Plan
-from .records import Quality, StepCallback
 
 __all__ = [
     "AUTOREGRESSIVE",

@@ -2,11 +2,13 @@
 
 1. One causal pass prices "no edit" and where an edit may begin.
 2. Each draft that somebody proposes (a repeated edit) is priced as it stands: one pass.
-3. The likeliest ranges are written by the model, as :func:`~redraft.model.denoise.denoise` would:
+3. The likeliest ranges are written by the model, as :func:`~redraft.model.decoding.denoise.denoise`
+   would:
    what is said of a range's draft, or of its lines as they are, is the beginning of its text.
 4. What is the same is merged, the rest ranked.
 
-Knows nothing of prompts or documents; ``answering.py`` says what the lines are and what to propose.
+Knows nothing of prompts or documents; ``engine/answer.py`` says what the lines are and what to
+propose.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .backend import CausalOutput, Sequence
+from ..records import LEAST_LOG, CanvasState, Source, StepCallback
+from ..runtime.backend import CausalOutput, Sequence
 from .candidates import (
     DRAFT_TOKENS,
     FAR_FETCHED,
@@ -37,10 +40,9 @@ from .candidates import (
 )
 from .canvas import Answer
 from .denoise import Denoised, Run
-from .drawing import confidence
 from .plan import Brief, Draft
+from .probabilities import confidence
 from .ranges import Opening
-from .records import LEAST_LOG, CanvasState, Source, StepCallback
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import IntArray
-from .config import ModelConfig
-from .records import Confidence, Finish, Source
+from ..config import ModelConfig
+from ..records import Confidence, Finish, Source
+from ..runtime.backend import IntArray
 
 
 class Constraint(Protocol):

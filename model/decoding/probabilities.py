@@ -8,8 +8,8 @@ from collections.abc import Sequence as Seq
 import numpy as np
 from numpy.typing import NDArray
 
+from ..records import LEAST_LOG, Confidence
 from .plan import Plan
-from .records import LEAST_LOG, Confidence
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """Which line ranges a next edit may begin with, and how likely each is: a tree of a few tokens.
 
 Every pass over some range tells how likely each next character was at every place along it, so one
-pass also prices the siblings of what it ran. Pure: logits in, ranges out; ``editing.py`` runs the
-passes. Knows nothing of what is written after a range.
+pass also prices the siblings of what it ran. Pure: logits in, ranges out; ``judged_edits.py`` runs
+the passes. Knows nothing of what is written after a range.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import FloatArray
-from .drawing import softmax
-from .records import LEAST_LOG
+from ..records import LEAST_LOG
+from ..runtime.backend import FloatArray
+from .probabilities import softmax
 
 
 @dataclass(frozen=True, slots=True)

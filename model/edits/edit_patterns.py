@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
 
-from .histories import common
-from .records import RecentEdit
+from ..records import RecentEdit
+from .hunks import common
 
 #: Pieces of unchanged text that must stand on both sides, most first: more is a better omen.
 CONTEXTS = (6, 3, 2, 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from .records import Candidate, Task
+from ..records import Candidate, Task
 
 Eagerness = Literal["low", "medium", "high"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from .records import RecentEdit
+from ..records import RecentEdit
 
 CONTEXT_LINES = 3  # of a hunk in the edit history
 MAX_LINES = 6_000  # of a file; longer ones are skipped

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .records import RecentEdit
-from .substitutions import (
+from ..records import RecentEdit
+from .edit_patterns import (
     CONTEXTS,
     MOST_CHARS,
     BlockRule,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .syntax import common_head, common_tail
+from ..text.syntax import common_head, common_tail
 
 
 @dataclass(frozen=True, slots=True)

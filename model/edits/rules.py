@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from .memo import Memo
+from ..memo import Memo
+from ..text.syntax import Syntax, common_head, common_tail, count_errors, language_of, parse
 from .replacement import Replacement
 from .spans import Span
-from .syntax import Syntax, common_head, common_tail, count_errors, language_of, parse
 
 #: Lines from the cursor and from the last edit beyond which an edit would come out of the blue.
 FAR_LINES = 40

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .histories import common
+from .hunks import common
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import Backend, Sequence
-from .budget import CHUNK
-from .cache import PrefixCache
-from .candidates import Effort, Field, Proposal, effort_for
-from .canvas_editing import write_canvas_edits
-from .config import ModelConfig
-from .denoise import (
+from ..config import ModelConfig
+from ..decoding.candidates import Effort, Field, Proposal, effort_for
+from ..decoding.canvas_edits import write_canvas_edits
+from ..decoding.denoise import (
     Brief,
     Cancelled,
     Denoised,
@@ -30,11 +27,14 @@ from .denoise import (
     denoise_packed,
     plan_for,
 )
-from .editing import write_edits
-from .prompt import InvalidAnswer, Prompt, ValidRange, is_above_a_line, read_answer, render
-from .records import Candidate, EditRequest, Prediction, Source, Stats, StepCallback
-from .repeats import find_repeats
-from .tokens import Tokenizer
+from ..decoding.judged_edits import write_edits
+from ..edits.repeats import find_repeats
+from ..prompt.render import InvalidAnswer, Prompt, ValidRange, is_above_a_line, read_answer, render
+from ..prompt.tokens import Tokenizer
+from ..records import Candidate, EditRequest, Prediction, Source, Stats, StepCallback
+from ..runtime.backend import Backend, Sequence
+from ..runtime.prefix_cache import PrefixCache
+from .budget import CHUNK
 
 Clock = Callable[[], float]  # seconds, monotonic
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .backend import Backend
-from .errors import RedraftError
-from .files import make_folder, write_atomically
-from .memory import SIZE_CLASSES, size_class
+from ..errors import RedraftError
+from ..runtime.backend import Backend
+from ..runtime.kv_memory import SIZE_CLASSES, size_class
+from ..weights.files import make_folder, write_atomically
 
 #: The budgets to choose from, in tokens.
 CHOICES = (1_024, 2_048, 4_096, 8_192, 16_384, 32_768)

@@ -19,11 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from .answering import Clock, Model, answer
-from .checks import check_request
-from .denoise import Cancelled
-from .errors import EngineGone, ModelNotReady, Overloaded, RedraftError
-from .records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
+from ..decoding.denoise import Cancelled
+from ..errors import EngineGone, ModelNotReady, Overloaded, RedraftError
+from ..records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
+from .answer import Clock, Model, answer
+from .validate import check_request
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ class Engine:
             provider: "CPU" or "CUDA"; None: CUDA where it works, else CPU.
             threads: for the CPU; None: one per physical core.
         """
-        from .loading import onnx_loader
+        from .load import onnx_loader
 
         name = f"{model} {variant}" if variant else model
         return cls(onnx_loader(model, variant, provider, threads), name, queue_length)

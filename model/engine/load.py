@@ -10,21 +10,21 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .answering import Model, warm_up
-from .backend import Backend
+from ..errors import WeightsError
+from ..prompt.tokens import Tokenizer
+from ..runtime.backend import Backend
+from ..runtime.device import Device, pick_device
+from ..runtime.kv_memory import return_freed, size_class
+from ..runtime.prefix_cache import PrefixCache
+from ..weights.fetch import Progress
+from ..weights.provide import ensure
+from ..weights.registry import cache_dir, info
+from .answer import Model, warm_up
 from .budget import CHOICES, best_known, pick_budget
-from .cache import PrefixCache
-from .device import Device, pick_device
 from .engine import Loader, LoadProgress
-from .errors import WeightsError
-from .fetch import Progress
-from .memory import return_freed, size_class
-from .models import cache_dir, info
-from .tokens import Tokenizer
-from .weights import ensure
 
 if TYPE_CHECKING:
-    from .runtime import OnnxBackend
+    from ..runtime.onnx_backend import OnnxBackend
 
 #: Memory for the keys and values of cached prompts at most.
 KV_BYTES = 1 << 30
@@ -35,14 +35,15 @@ KEPT_PROMPTS = 4
 def onnx_loader(
     model: str, variant: str | None, provider: str | None, threads: int | None
 ) -> Loader:
-    """A loader for :class:`~redraft.model.engine.Engine`; see ``Engine.start`` for the arguments.
+    """A loader for :class:`~redraft.model.engine.engine.Engine`; see ``Engine.start`` for the
+    arguments.
 
     Raises (from the loader):
         UnknownModel, SettingsError, WeightsError, InstallError: each says what to do.
     """
 
     def load(report: LoadProgress) -> Model:
-        from .whole import open_backend
+        from ..runtime.block_backend import open_backend
 
         def fetching(progress: Progress) -> None:
             fetches = progress.stage in ("wait", "download")

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn, TypeVar, cast, get_args
 
-from .errors import EngineGone, InvalidRequest, Overloaded, RedraftError
-from .records import (
+from ..errors import EngineGone, InvalidRequest, Overloaded, RedraftError
+from ..records import (
     LEAST_LOG,
     MAX_CONTEXT_TOKENS,
     Candidate,

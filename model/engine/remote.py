@@ -2,7 +2,8 @@
 
 Speaks ``/redraft/v1`` over aiohttp's client, on a TCP port or a Unix domain socket. Dropping the
 connection is what cancels: the server stops computing when its client goes away. Knows nothing of
-how the other side was started, and never retries; see ``redraft.server.host`` for that.
+how the other side was started, and never retries; see ``redraft.server.engine_process.host`` for
+that.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from .errors import EngineGone, InvalidRequest, SettingsError
-from .records import EditRequest, ModelStatus, Prediction, StepCallback
-from .wire import (
+from ..errors import EngineGone, InvalidRequest, SettingsError
+from ..records import EditRequest, ModelStatus, Prediction, StepCallback
+from .record_json import (
     error_from_json,
     parse_json,
     prediction_from_json,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import get_args
 
-from .errors import InvalidRequest
-from .records import MAX_CONTEXT_TOKENS, EditRequest, Quality, Task
+from ..errors import InvalidRequest
+from ..records import MAX_CONTEXT_TOKENS, EditRequest, Quality, Task
 
 MAX_ANSWER_TOKENS = 4_096  # longer answers are another product; keeps caches within their classes
 MAX_CANDIDATES = 16

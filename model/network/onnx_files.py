@@ -1,7 +1,7 @@
 """Writes the graphs of a model with their weights: the numbers go to one file that they share.
 
 Tensors are encoded and written one by one, so memory holds one at a time. Knows nothing of where
-weights come from, of manifests (``combine.py`` makes a folder appear whole) or of running.
+weights come from, of manifests (``weights/combine.py`` makes a folder appear whole) or of running.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Any, BinaryIO
 import numpy as np
 from onnx import ModelProto
 
-from .config import ModelConfig
-from .errors import WeightsError
-from .graph import DATA_FILE, MASK_ROW, Form, Graph, build, forms_of, tables_of
+from ..config import ModelConfig
+from ..errors import WeightsError
+from .onnx_graph import DATA_FILE, MASK_ROW, Form, Graph, build, forms_of, tables_of
 from .quantize import Array, FloatArray, Stored
 
-#: Raise when the inputs or outputs of the graphs change: ``runtime.py`` refuses other layouts.
+#: Raise when the inputs or outputs of the graphs change: ``runtime/onnx_backend.py`` refuses other
+#: layouts.
 LAYOUT = 3
 
 #: Offset and length in the data file, in bytes, of each tensor by its name.
@@ -39,7 +40,7 @@ def materialise(
     folder: Path,
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Write the graphs (``<form>.onnx`` of each of ``graph.forms_of``), ``weights.bin``,
+    """Write the graphs (``<form>.onnx`` of each of ``onnx_graph.forms_of``), ``weights.bin``,
     ``config.json`` and ``graphs.json`` (variant, layout, forms, and where the tables that are
     looked up outside the graphs lie in ``weights.bin``).
 

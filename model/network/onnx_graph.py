@@ -5,11 +5,11 @@ both directions), ``packed`` (windows side by side, none sees another, of which 
 case) and ``shared``, which is prefill or packed as an input says: onnxruntime packs the weights of
 each graph anew, so only one graph means one copy of them. Weights that attend otherwise than to a
 canvas (``ModelConfig.attention``) have ``denoise`` alone: it reads any part of a sequence. Tokens
-are looked up outside (``embedding.py``): a table in the graph would stay in memory beside the head
-that was packed from it. No exporter, no torch and no binary in git is involved.
-Attention is onnxruntime's GroupQueryAttention: it appends keys and values to preallocated buffers
-and rotates by tables that are inputs. Knows nothing of files, sessions or devices:
-``materialise.py`` places the weights.
+are looked up outside (``runtime/embedding.py``): a table in the graph would stay in memory beside
+the head that was packed from it. No exporter, no torch and no binary in git is involved. Attention
+is onnxruntime's GroupQueryAttention: it appends keys and values to preallocated buffers and rotates
+by tables that are inputs. Knows nothing of files, sessions or devices: ``onnx_files.py`` places the
+weights.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from onnx import (
     numpy_helper,
 )
 
-from .config import ModelConfig
-from .errors import WeightsError
+from ..config import ModelConfig
+from ..errors import WeightsError
 from .quantize import Stored, block_size, check_variant, float_type, format_of
 
 Form = Literal["shared", "prefill", "denoise", "packed"]

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import SettingsError, WeightsError
+from ..errors import SettingsError, WeightsError
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float32]

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .config import ModelConfig
+from ..config import ModelConfig
 
 FloatArray = NDArray[np.float32]
 

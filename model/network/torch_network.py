@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .config import ModelConfig
+from ..config import ModelConfig
 from .rope import rope_tables
 
 #: Keys and values per layer, each [batch, kv_heads, length, head_dim], keys already rotated.

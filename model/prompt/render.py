@@ -36,12 +36,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from .config import ModelConfig
-from .errors import RedraftError
-from .memo import Memo
-from .plan import Constraint
-from .ranges import next_chars
-from .records import EditRequest, RecentEdit, RelatedFile
+from ..config import ModelConfig
+from ..decoding.plan import Constraint
+from ..decoding.ranges import next_chars
+from ..errors import RedraftError
+from ..memo import Memo
+from ..records import EditRequest, RecentEdit, RelatedFile
 from .tokens import (
     EDIT,
     FAR_PREFIX,

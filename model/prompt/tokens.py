@@ -13,13 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import WeightsError
-from .vocabulary import FAR_PREFIXES, find_marks, read_tokenizer
+from ..errors import WeightsError
+from .marks import FAR_PREFIXES, find_marks, read_tokenizer
 
 if TYPE_CHECKING:  # 4 MB that the language server, which only knows the format, does without
     from tokenizers import Tokenizer as BpeTokenizer
 
-#: The marks of a prompt, by their names in SmolLM2's vocabulary; ``vocabulary.py`` knows who stands
+#: The marks of a prompt, by their names in SmolLM2's vocabulary; ``marks.py`` knows who stands
 #: in for them elsewhere.
 END = "<|endoftext|>"
 FILE = "<file_sep>"
@@ -80,7 +80,7 @@ class Tokenizer:
 
     @classmethod
     def from_file(cls, path: Path) -> Tokenizer:
-        """From a ``tokenizer.json``, Redraft's or another model's; see ``vocabulary.py``.
+        """From a ``tokenizer.json``, Redraft's or another model's; see ``marks.py``.
 
         Raises:
             WeightsError: the file is missing or not a tokenizer.

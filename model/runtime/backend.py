@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .config import ModelConfig
+from ..config import ModelConfig
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float32]

@@ -2,7 +2,7 @@
 
 By blocks, keys and values of finished blocks are cached and exact; the unfinished one is read again
 with every denoise step. In both directions nothing can be kept: a prefill only remembers tokens,
-and every step reads all of them. Everything else is ``runtime.py``'s.
+and every step reads all of them. Everything else is ``onnx_backend.py``'s.
 
 A window means the same as everywhere: its entry i predicts the token after it. Weights without the
 shift predict a masked position in its own place, so they are given one mask more and the answers
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InvalidRequest, SettingsError
+from ..weights.combine import read_json
 from .backend import CanvasOutput, CausalOutput, FloatArray, IntArray
-from .combine import read_json
-from .errors import InvalidRequest, SettingsError
-from .memory import SIZE_CLASSES, size_class
-from .runtime import CHUNK, DEFAULT_KV_BYTES, Form, OnnxBackend, OnnxSequence, Purpose, stack
+from .kv_memory import SIZE_CLASSES, size_class
+from .onnx_backend import CHUNK, DEFAULT_KV_BYTES, Form, OnnxBackend, OnnxSequence, Purpose, stack
 
 #: Tokens at most where every step reads all of them: attention takes memory by their square.
 MOST_TOKENS = SIZE_CLASSES[3]

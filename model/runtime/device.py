@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .errors import InstallError, SettingsError
-from .quantize import check_variant
-from .silence import import_silenced
+from ..errors import InstallError, SettingsError
+from ..network.quantize import check_variant
+from ..silence import import_silenced
 
 Provider = Literal["CPU", "CUDA"]
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..config import ModelConfig
+from ..errors import WeightsError
 from .backend import IntArray
-from .config import ModelConfig
-from .errors import WeightsError
 
 #: What 8-bit blocks add to each value; as ``quantize.quantize_blocks``.
 _ZERO_POINT = np.float32(128.0)

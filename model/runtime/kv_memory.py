@@ -15,9 +15,9 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from .config import ModelConfig
+from ..config import ModelConfig
+from ..errors import InvalidRequest
 from .device import Provider
-from .errors import InvalidRequest
 
 #: Tokens a buffer holds: each holds one of the context budgets (``budget.CHOICES``) and the answer
 #: and canvases behind it, 256 tokens at least. Without that room a full context would take a buffer

@@ -18,15 +18,15 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
+from ..config import ModelConfig
+from ..errors import InstallError, InvalidRequest, SettingsError, WeightsError
+from ..network.quantize import float_type
+from ..network.rope import rope_tables, stretch
+from ..weights.combine import MANIFEST, problem_of, read_json
 from .backend import CanvasOutput, CausalOutput, IntArray, Sequence
-from .combine import MANIFEST, problem_of, read_json
-from .config import ModelConfig
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
 from .embedding import Embedding
-from .errors import InstallError, InvalidRequest, SettingsError, WeightsError
-from .memory import Buffer, Pool, memory_on, size_class
-from .quantize import float_type
-from .rope import rope_tables, stretch
+from .kv_memory import Buffer, Pool, memory_on, size_class
 
 __all__ = ["OnnxBackend", "check_onnxruntime", "pick_device", "size_class"]
 
@@ -40,10 +40,11 @@ _FITTING: dict[Purpose, tuple[Form, ...]] = {
     "packed": ("packed", "shared"),
 }
 
-#: Of the graphs this module knows how to feed; as in ``materialise.py``, which brings onnx along.
+#: Of the graphs this module knows how to feed; as in ``network/onnx_files.py``, which brings onnx
+#: along.
 LAYOUT = 3
 
-#: The file beside the graphs that holds every large tensor; as in ``graph.py``.
+#: The file beside the graphs that holds every large tensor; as in ``network/onnx_graph.py``.
 DATA_FILE = "weights.bin"
 
 #: Bytes of KV buffers kept for reuse after they were released.

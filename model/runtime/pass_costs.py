@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .runtime import OnnxBackend
+from .onnx_backend import OnnxBackend
 
 #: Positions of a pass: one token alone, with one draft, and (k + 1)² for groups of k masks.
 WIDTHS = (1, 2, 4, 9, 16, 25)

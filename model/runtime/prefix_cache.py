@@ -16,10 +16,10 @@ from typing import Literal
 
 import numpy as np
 
+from ..errors import InvalidRequest
+from ..network.rope import stretch
 from .backend import Backend, Sequence
-from .errors import InvalidRequest
-from .memory import size_class
-from .rope import stretch
+from .kv_memory import size_class
 
 #: A sequence is copied rather than cut when more cached tokens than this would be lost. On two
 #: cores a token costs 0.6 ms to compute again and 0.01 ms to copy, but a copy takes a buffer (a new

@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..config import ModelConfig
+from ..network.torch_network import KeyValues, Network
 from .backend import CanvasOutput, CausalOutput, IntArray, Sequence
-from .config import ModelConfig
-from .network import KeyValues, Network
 
 
 class TorchSequence:
-    """See :class:`redraft.model.backend.Sequence`."""
+    """See :class:`redraft.model.runtime.backend.Sequence`."""
 
     def __init__(self, network: Network, capacity: int) -> None:
         self._network = network
@@ -90,7 +90,7 @@ class TorchSequence:
 
 
 class TorchBackend:
-    """See :class:`redraft.model.backend.Backend`."""
+    """See :class:`redraft.model.runtime.backend.Backend`."""
 
     variant = "torch"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .records import RecentEdit
+from ..records import RecentEdit
 
 _CHARS_PER_TOKEN = 3.2  # of code without its indentation
 

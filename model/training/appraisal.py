@@ -16,12 +16,20 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .denoise import AUTOREGRESSIVE, LEFTMOST_FIRST, Brief, Limits, Plan, denoise, plan_for
+from ..decoding.denoise import (
+    AUTOREGRESSIVE,
+    LEFTMOST_FIRST,
+    Brief,
+    Limits,
+    Plan,
+    denoise,
+    plan_for,
+)
+from ..network.torch_network import KeyValues, Network
+from ..runtime.torch_backend import TorchBackend
 from .mask_drafts import rightness
-from .network import KeyValues, Network
 from .noise import Canvas, lay_canvas
 from .shards import Rows
-from .torch_backend import TorchBackend
 
 RATIOS = (1.0, 0.75, 0.5, 0.25)  # of the positions that are hidden
 #: First and last position of the groups that losses are told for.

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from .config import ModelConfig
-from .errors import SettingsError
+from ..config import ModelConfig
+from ..errors import SettingsError
 from .mask_drafts import Groups, draw_groups
 from .noise import NOISE, Canvas, Noise, canvases_of, causal_weights, unshifted
 from .shards import Rows

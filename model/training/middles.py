@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from .syntax import Syntax, language_of, parse, pieces
+from ..text.syntax import Syntax, language_of, parse, pieces
 
 MiddleKind = Literal["tail", "line", "lines", "block", "node", "inside", "word", "span"]
 

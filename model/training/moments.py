@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-from .histories import (
+from ..edits.hunks import (
     Change,
     Hunk,
     apply_history,
@@ -19,7 +19,7 @@ from .histories import (
     end_of_edits,
     shift_of,
 )
-from .records import RecentEdit
+from ..records import RecentEdit
 
 _FAR = 40  # lines between the cursor and an edit that its region does not reach
 _ALL_DONE = 0.15  # of the moments of a change that repeats itself

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from posixpath import dirname
 
-from .histories import Change, shift_of
-from .records import RelatedFile
+from ..edits.hunks import Change, shift_of
+from ..records import RelatedFile
 
 _DEFINITION = re.compile(
     r"^[ \t]*(?:(?:export|default|pub|async|public|private|protected|static|abstract|final|unsafe)"

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .config import ModelConfig
-from .crop import crop, estimate_text, narrow, newest
-from .histories import (
+from ..config import ModelConfig
+from ..edits.hunks import (
     Change,
     Hunk,
     apply_history,
@@ -24,13 +23,14 @@ from .histories import (
     last_burst,
     region_of,
 )
+from ..prompt.render import encode_edit, render, window
+from ..prompt.tokens import PREFIX, Tokenizer
+from ..records import EditRequest, RecentEdit, RelatedFile, Task
+from ..text.estimates import crop, estimate_text, narrow, newest
+from .made_up_changes import repeated_change
 from .middles import Middle, MiddleKind, Source, choose_middle, draw_kind
 from .moments import Moment, draw_moment, draw_repeat, nothing_left
 from .neighbours import Neighbours, changed_with
-from .prompt import encode_edit, render, window
-from .records import EditRequest, RecentEdit, RelatedFile, Task
-from .renames import repeated_change
-from .tokens import PREFIX, Tokenizer
 
 Kind = MiddleKind | Literal["edit", "repeat", "typing", "none"]
 _TRIES = 3

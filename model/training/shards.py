@@ -26,12 +26,12 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from .config import ModelConfig
-from .errors import SettingsError, WeightsError
+from ..config import ModelConfig
+from ..errors import SettingsError, WeightsError
+from ..prompt.tokens import Tokenizer
 from .neighbours import Neighbours
 from .rows import RECIPE, Recipe, Row, rows_of
 from .spool import PackedRows, Spool, Tokens, pack_rows
-from .tokens import Tokenizer
 
 TOKENS_PER_SHARD = 24_000_000  # 48 MB, and about 18 packed
 CHUNK = 64  # lines a worker gets at once

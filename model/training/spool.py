@@ -19,7 +19,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from .config import ModelConfig
+from ..config import ModelConfig
 from .rows import Kind, Row
 
 Tokens = NDArray[np.unsignedinteger[Any]]

@@ -33,13 +33,13 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
 
-from .adapter import GROUND
+from ..config import ModelConfig
+from ..errors import SettingsError
+from ..network.torch_network import Network
+from ..weights.adapter import GROUND
 from .appraisal import Extent, appraise
 from .batches import Batch, Batches, Laying, stream
-from .config import ModelConfig
-from .errors import SettingsError
 from .mask_drafts import draft_loss
-from .network import Network
 from .noise import NOISE, Noise
 from .shards import Rows, read_shards
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, deserialize
 
-from .config import LINEARS, ModelConfig
-from .errors import WeightsError
+from ..config import LINEARS, ModelConfig
+from ..errors import WeightsError
 from .files import explaining
 from .gguf import bf16_to_float32, tensor_shapes
 

@@ -1,7 +1,7 @@
 """The combine step: base weights + adapter → a folder ready to run, whole or not at all.
 
 Works tensor by tensor in numpy, without torch. Knows nothing of where the base came from or of
-which folder is wanted; :mod:`.weights` decides that and holds the lock.
+which folder is wanted; :mod:`.provide` decides that and holds the lock.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from ..config import ModelConfig
+from ..errors import WeightsError
+from ..prompt.tokens import Tokenizer
 from .adapter import FloatArray, check_adapter, load_adapter, merge
-from .config import ModelConfig
-from .errors import WeightsError
 from .fetch import Progress, ProgressCallback
 from .files import (
     explaining,
@@ -30,8 +31,7 @@ from .files import (
     write_atomically,
 )
 from .gguf import read_checkpoint, tensor_shapes, tokenizer_data
-from .models import ModelInfo
-from .tokens import Tokenizer
+from .registry import ModelInfo
 
 #: In every ready folder: the SHA-256 of its files and of the recipe it was made by.
 MANIFEST = "manifest.json"
@@ -126,7 +126,7 @@ def _materialise(
     progress: ProgressCallback | None,
 ) -> None:
     # Imported here: it brings onnx along, which serving does not need once a model is ready.
-    from .materialise import materialise
+    from ..network.onnx_files import materialise
 
     def report(fraction: float) -> None:
         if progress is not None:

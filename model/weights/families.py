@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .config import LINEARS
-from .errors import SettingsError, WeightsError
+from ..config import LINEARS
+from ..errors import SettingsError, WeightsError
 
 Attention = Literal["canvas", "bidirectional", "block"]
 

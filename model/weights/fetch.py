@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from .errors import WeightsError
+from ..errors import WeightsError
 from .files import atomic_file, explaining, make_folder, require_space, sha256_of
 from .index import find_file, project_url
 from .pipconf import PackageSources, package_sources

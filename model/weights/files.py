@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import WeightsError
+from ..errors import WeightsError
 
 #: Called with the bytes handled so far.
 BytesCallback = Callable[[int], None]

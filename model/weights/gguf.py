@@ -21,8 +21,8 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .config import LINEARS
-from .errors import WeightsError
+from ..config import LINEARS
+from ..errors import WeightsError
 
 FloatArray = NDArray[np.float32]
 

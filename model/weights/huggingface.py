@@ -13,15 +13,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..config import ModelConfig
+from ..errors import WeightsError
+from ..prompt.marks import text_range
+from ..prompt.tokens import END, MASK, Tokenizer
 from .combine import read_json
-from .config import ModelConfig
-from .errors import WeightsError
 from .families import DERIVED, Family, architecture, family_of, names
 from .files import sha256_of
 from .gguf import tensor_shapes
-from .tensorfile import FloatArray, StoredTensor, tensors_in
-from .tokens import END, MASK, Tokenizer
-from .vocabulary import text_range
+from .safetensors_file import FloatArray, StoredTensor, tensors_in
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 #: Formats that execute code when they are read.

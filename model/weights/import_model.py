@@ -16,17 +16,17 @@ from math import prod
 from pathlib import Path
 from typing import Literal, cast
 
+from ..config import ModelConfig
+from ..errors import SettingsError, WeightsError
+from ..network.quantize import VARIANTS, FloatArray, check_variant
+from ..prompt.tokens import Tokenizer
 from .adapter import Adapter, check_adapter, load_adapter, merge
 from .combine import expected_bytes, make_ready
-from .config import ModelConfig
-from .errors import SettingsError, WeightsError
 from .fetch import Progress, ProgressCallback
 from .files import explaining, make_folder, sha256_of, write_atomically
 from .gguf import tensor_shapes
 from .huggingface import checkpoint_sha256, family_name, read_hf_checkpoint
-from .models import DESCRIPTION, ModelInfo, cache_dir, check_name, list_models, read_description
-from .quantize import VARIANTS, FloatArray, check_variant
-from .tokens import Tokenizer
+from .registry import DESCRIPTION, ModelInfo, cache_dir, check_name, list_models, read_description
 
 #: The accurate one of those that run on a CPU: nobody has measured how these weights take int8.
 DEFAULT_VARIANT = "q8"
@@ -189,7 +189,7 @@ def _convert(
     place: Path,
     progress: ProgressCallback | None,
 ) -> None:
-    from .materialise import materialise  # here: it brings onnx along
+    from ..network.onnx_files import materialise  # here: it brings onnx along
 
     def report(fraction: float) -> None:
         if progress is not None:

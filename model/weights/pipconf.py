@@ -17,7 +17,7 @@ from pathlib import Path
 
 import platformdirs
 
-from .errors import SettingsError
+from ..errors import SettingsError
 
 PUBLIC_INDEX = "https://pypi.org/simple"
 

@@ -27,8 +27,9 @@ from pathlib import Path
 
 import filelock
 
+from ..errors import SettingsError, WeightsError
+from ..network.quantize import VARIANTS
 from .combine import STAMPS, combine, problem_of, read_json
-from .errors import SettingsError, WeightsError
 from .fetch import Base, Progress, ProgressCallback, fetch_base, take_base
 from .files import (
     explaining,
@@ -38,8 +39,7 @@ from .files import (
     sync_files,
     write_atomically,
 )
-from .models import DEFAULT_MODEL, DESCRIPTION, ModelInfo, cache_dir, info, list_models
-from .quantize import VARIANTS
+from .registry import DEFAULT_MODEL, DESCRIPTION, ModelInfo, cache_dir, info, list_models
 
 __all__ = [
     "DEFAULT_MODEL", "ModelInfo", "Progress", "base_path", "cache_dir", "check_known", "ensure",
@@ -48,7 +48,13 @@ __all__ = [
 
 #: The modules that decide what a ready folder holds: when one changes, it is made anew. Hashing
 #: them replaces a version number that somebody would forget to raise.
-_MAKERS = ("adapter.py", "gguf.py", "graph.py", "materialise.py", "quantize.py")
+_MAKERS = (
+    "weights/adapter.py",
+    "weights/gguf.py",
+    "network/onnx_graph.py",
+    "network/onnx_files.py",
+    "network/quantize.py",
+)
 _LOCK_PATIENCE_S = 1_800.0
 _LOCK_POLL_S = 1.0  # how often a waiting process reports
 
@@ -158,7 +164,7 @@ def _place(model: ModelInfo, variant: str) -> tuple[Path, str | None]:
 def recipe_of(model: ModelInfo, variant: str) -> str:
     """A SHA-256 over everything a ready folder depends on."""
     parts = {
-        "makers": {name: sha256_of(Path(__file__).with_name(name)) for name in _MAKERS},
+        "makers": {name: sha256_of(Path(__file__).parents[1] / name) for name in _MAKERS},
         "base": model.base.gguf_sha256,
         "adapter": model.adapter_sha256,
         "config": model.config.to_dict(),

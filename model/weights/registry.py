@@ -16,17 +16,17 @@ from typing import Any
 
 import platformdirs
 
-from .config import ModelConfig
-from .errors import SettingsError, UnknownModel, WeightsError
+from ..config import ModelConfig
+from ..errors import SettingsError, UnknownModel, WeightsError
+from ..network.quantize import VARIANTS
 from .fetch import Base
-from .quantize import VARIANTS
 
 #: The model used when no other is named.
 DEFAULT_MODEL = "redraft-135m"
 #: Name of the file that makes a folder a model.
 DESCRIPTION = "model.json"
 
-_BUILT_IN = Path(__file__).parent / "shipped"
+_BUILT_IN = Path(__file__).parents[1] / "shipped"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import WeightsError
+from ..errors import WeightsError
 from .files import explaining
 from .gguf import bf16_to_float32
 

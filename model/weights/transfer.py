@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import truststore
 
-from .errors import WeightsError
+from ..errors import WeightsError
 from .files import BytesCallback, explaining
 from .pipconf import PackageSources
 

@@ -1,6 +1,6 @@
 """``redraft bench``: runs the latency benchmark and shows its report as tables or JSON.
 
-Measures nothing itself; see ``redraft.evals.latency``.
+Measures nothing itself; see ``redraft.evals.latency.latency``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from redraft.model.errors import SettingsError
 from redraft.model.records import Quality
 from rich.table import Table
 
+from ..settings import Settings
 from .console import bar, out
-from .settings import Settings
 
 if TYPE_CHECKING:
-    from redraft.evals.latency import Report
-    from redraft.evals.spread import Spread
+    from redraft.evals.figures.spread import Spread
+    from redraft.evals.latency.latency import Report
 
 _LOADED = 0.75  # processes per core above which the clock misleads
 
@@ -38,7 +38,7 @@ def measure(
         SettingsError: ``json_file`` cannot be written.
         RedraftError: the model cannot be loaded.
     """
-    from redraft.evals.latency import CONTEXTS, as_json, run
+    from redraft.evals.latency.latency import CONTEXTS, as_json, run
 
     _check_folder(json_file)
     with bar() as show:
@@ -66,8 +66,8 @@ def measure_beside(
     Raises:
         SettingsError: the other server cannot be asked, or ``json_file`` cannot be written.
     """
-    from redraft.evals.beside import compare, headline
-    from redraft.model.loading import onnx_loader
+    from redraft.evals.latency.beside import compare, headline
+    from redraft.model.engine.load import onnx_loader
 
     _check_folder(json_file)
     with bar() as show:

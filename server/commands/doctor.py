@@ -20,10 +20,10 @@ import psutil
 from redraft.model.errors import RedraftError
 from redraft.model.records import EditRequest, Predictor
 
-from .engines import open_engine
-from .join import join_running
-from .rendezvous import RELEASE, Rendezvous
-from .settings import Settings, config_file, load_settings
+from ..engine_process.client import join_running
+from ..engine_process.open import open_engine
+from ..engine_process.rendezvous import RELEASE, Rendezvous
+from ..settings import Settings, config_file, load_settings
 
 Verdict = Literal["ok", "note", "problem"]
 
@@ -76,7 +76,7 @@ def _versions() -> Iterator[Finding]:
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Whether exactly one recent onnxruntime is there, and where it would run what."""
-    from redraft.model.device import check_onnxruntime, import_onnxruntime, pick_device
+    from redraft.model.runtime.device import check_onnxruntime, import_onnxruntime, pick_device
 
     try:
         version = check_onnxruntime()
@@ -111,7 +111,7 @@ def _settings_found() -> Iterator[Finding]:
 
 def _model(settings: Settings) -> tuple[list[Finding], bool]:
     """Findings on weights and cache, and whether the model can be loaded at once."""
-    from redraft.model.weights import cache_dir, info, ready_variants
+    from redraft.model.weights.provide import cache_dir, info, ready_variants
 
     findings, ready, variant = [], False, settings.variant
     try:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from redraft.model.edits.gate import EDIT_THRESHOLDS
 from redraft.model.errors import SettingsError
-from redraft.model.gate import EDIT_THRESHOLDS
 
-from . import infilling, replay, report
-from .judging import (
+from . import eval_infill, eval_replay, eval_report
+from .eval_options import (
     SERVED,
     Adapter,
     Baseline,
@@ -46,18 +46,18 @@ from .judging import (
 )
 
 if TYPE_CHECKING:
-    from redraft.evals.edits import Asking
-    from redraft.evals.perplexity import Scaling
-    from redraft.evals.policies import Policy
-    from redraft.evals.runs import RunFile
-    from redraft.evals.scenery import Kind
-    from redraft.evals.steps import Step
-    from redraft.evals.subject import Subject
-    from redraft.model.answering import Model
-    from redraft.model.backend import Backend
+    from redraft.evals.benchmarks.baselines import Policy
+    from redraft.evals.benchmarks.commit_moments import Step
+    from redraft.evals.benchmarks.judged_model import Subject
+    from redraft.evals.benchmarks.next_edit import Asking
+    from redraft.evals.benchmarks.perplexity import Scaling
+    from redraft.evals.benchmarks.server_context import Kind
+    from redraft.evals.figures.runs import RunFile
+    from redraft.model.engine.answer import Model
+    from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
-for each in (infilling, replay, report):
+for each in (eval_infill, eval_replay, eval_report):
     each.register(app)
 
 
@@ -107,13 +107,13 @@ def edits(
     seed: Seed = 0,
 ) -> None:
     """Foresee the next hunk of held-out commits, given the ones before it."""
-    from redraft.evals.edits import Asking, foresee, tables
-    from redraft.evals.policies import Policy
-    from redraft.evals.samples import fingerprint, in_turn, read_changes
-    from redraft.evals.scenery import kinds_named
-    from redraft.evals.steps import steps_in
+    from redraft.evals.benchmarks.baselines import Policy
+    from redraft.evals.benchmarks.commit_moments import steps_in
+    from redraft.evals.benchmarks.next_edit import Asking, foresee, tables
+    from redraft.evals.benchmarks.server_context import kinds_named
+    from redraft.evals.figures.samples import fingerprint, in_turn, read_changes
 
-    from .figures import show_tables
+    from .eval_tables import show_tables
 
     left_out = kinds_named(without or ())
     if ablate and left_out:
@@ -145,7 +145,7 @@ def edits(
 def _foreseeing(
     baseline: str | None, subject: Subject | None, threads: int | None, context: int
 ) -> Iterator[Model | Policy]:
-    from redraft.evals.policies import POLICIES
+    from redraft.evals.benchmarks.baselines import POLICIES
 
     if subject is None:
         yield rule_of(baseline or "", POLICIES)
@@ -155,8 +155,8 @@ def _foreseeing(
 
 
 def _check_likelihood(wanted: bool, model: Model | Policy) -> None:
-    from redraft.evals.likelihood import knows
-    from redraft.evals.policies import Policy
+    from redraft.evals.benchmarks.baselines import Policy
+    from redraft.evals.benchmarks.likelihood import knows
 
     if wanted and (isinstance(model, Policy) or not knows(model)):
         raise SettingsError(
@@ -174,9 +174,9 @@ def _ablate(
     resume: bool,
     json_file: Path | None,
 ) -> None:
-    from redraft.evals.ablation import ALL, ablate, arms, file_of
+    from redraft.evals.benchmarks.ablation import ALL, ablate, arms, file_of
 
-    from .figures import show_arms
+    from .eval_tables import show_arms
 
     def open_file(name: str, without: frozenset[Kind]) -> RunFile:
         path = file_of(out, name) if out is not None else None
@@ -208,9 +208,9 @@ def perplexity(
     seed: Seed = 0,
 ) -> None:
     """Perplexity of the last 1,024 tokens of long contexts, under each scaling of positions."""
-    from redraft.evals import perplexity as long
+    from redraft.evals.benchmarks import perplexity as long
 
-    from .figures import show_perplexity
+    from .eval_tables import show_perplexity
 
     sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
     subject = subject_of(model, adapter, weights, variant, provider, out)
@@ -240,7 +240,7 @@ def _lengths(text: str, least: int) -> list[int]:
 
 
 def _scalings(text: str) -> list[Scaling]:
-    from redraft.evals.perplexity import SCALINGS
+    from redraft.evals.benchmarks.perplexity import SCALINGS
 
     wanted = {part.strip() for part in text.split(",")}
     if unknown := sorted(wanted - set(SCALINGS)):
@@ -258,10 +258,10 @@ def compare_runs(
     seed: Seed = 0,
 ) -> None:
     """Is run B better than run A, on the episodes that both have?"""
-    from redraft.evals.compare import compare
-    from redraft.evals.runs import read_run
+    from redraft.evals.figures.compare import compare
+    from redraft.evals.figures.runs import read_run
 
-    from .figures import show_comparison
+    from .eval_tables import show_comparison
 
     first, second = read_run(a), read_run(b)
     show_comparison(first, second, *compare(first, second, seed), json_file)

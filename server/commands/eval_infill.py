@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from redraft.model.errors import SettingsError
 
-from .judging import (
+from .eval_options import (
     SERVED,
     Adapter,
     Baseline,
@@ -44,10 +44,10 @@ from .judging import (
 )
 
 if TYPE_CHECKING:
-    from redraft.evals.gaps import Problem
-    from redraft.evals.infill import Writer
-    from redraft.evals.subject import Subject
-    from redraft.model.plan import Plan
+    from redraft.evals.benchmarks.infill import Writer
+    from redraft.evals.benchmarks.infill_gaps import Problem
+    from redraft.evals.benchmarks.judged_model import Subject
+    from redraft.model.decoding.plan import Plan
 
 #: Holds every problem of HumanEval-Infilling whole (577 tokens at most, 261 of them suffix).
 WHOLE = 2_048
@@ -95,11 +95,11 @@ def infill(
     seed: Seed = 0,
 ) -> None:
     """Fill gaps: HumanEval-Infilling by its tests, or held-out commits and files by exact match."""
-    from redraft.evals.infill import Asking, solve, tables
-    from redraft.evals.samples import in_turn
-    from redraft.evals.sandbox import weakness
+    from redraft.evals.benchmarks.infill import Asking, solve, tables
+    from redraft.evals.figures.samples import in_turn
+    from redraft.evals.sandbox.sandbox import weakness
 
-    from .figures import show_tables
+    from .eval_tables import show_tables
 
     problems, source = _gaps(human_eval, commits, files)
     if human_eval is not None and weakness():
@@ -126,9 +126,9 @@ def _writing(
     baseline: str | None, subject: Subject, threads: int | None, context: int, plan: Plan
 ) -> Iterator[Writer]:
     """Who fills the gaps, ready; of a model that a rule stands in for, the tokenizer alone."""
-    from redraft.evals.infill import by_model, by_rule
-    from redraft.evals.policies import NONE
-    from redraft.model.tokens import Tokenizer
+    from redraft.evals.benchmarks.baselines import NONE
+    from redraft.evals.benchmarks.infill import by_model, by_rule
+    from redraft.model.prompt.tokens import Tokenizer
 
     if baseline is not None:
         tokenizer = Tokenizer.from_file(subject.folder / "tokenizer.json")
@@ -151,10 +151,10 @@ def _warn_of_long(asked: Sequence[Problem], writer: Writer, most: int) -> None:
 def _gaps(
     human_eval: Path | None, commits: Path | None, files: list[Path] | None
 ) -> tuple[list[Problem], dict[str, str]]:
-    from redraft.evals.gaps import gaps_of, whole_files
-    from redraft.evals.gaps import human_eval as read
-    from redraft.evals.perplexity import sources
-    from redraft.evals.samples import fingerprint, read_changes
+    from redraft.evals.benchmarks.infill_gaps import gaps_of, whole_files
+    from redraft.evals.benchmarks.infill_gaps import human_eval as read
+    from redraft.evals.benchmarks.perplexity import sources
+    from redraft.evals.figures.samples import fingerprint, read_changes
 
     if [human_eval, commits, files or None].count(None) != 2:
         raise SettingsError(

@@ -17,15 +17,15 @@ import typer
 from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
-    from redraft.evals.policies import Policy
-    from redraft.evals.runs import RunFile
-    from redraft.evals.subject import Subject
-    from redraft.model.answering import Model
-    from redraft.model.plan import Plan
+    from redraft.evals.benchmarks.baselines import Policy
+    from redraft.evals.benchmarks.judged_model import Subject
+    from redraft.evals.figures.runs import RunFile
+    from redraft.model.decoding.plan import Plan
+    from redraft.model.engine.answer import Model
 
 
 def _writable(json_file: Path | None) -> Path | None:
-    from .figures import check_writable
+    from .eval_tables import check_writable
 
     return check_writable(json_file)
 
@@ -91,7 +91,7 @@ Commits = Annotated[
 
 
 def rule_of(name: str, known: Sequence[str]) -> Policy:
-    from redraft.evals.policies import Policy
+    from redraft.evals.benchmarks.baselines import Policy
 
     if name not in known:
         raise SettingsError(f"There is no baseline {name!r} here; choose {' or '.join(known)}.")
@@ -99,13 +99,13 @@ def rule_of(name: str, known: Sequence[str]) -> Policy:
 
 
 def plan_of(name: str, threshold: float | None, changes: list[str] | None) -> Plan:
-    from redraft.evals.plans import plan_named
+    from redraft.evals.benchmarks.plans import plan_named
 
     return plan_named(name, threshold, changes or ())
 
 
 def check_plan_of(plan: Plan, model: Model) -> None:
-    from redraft.evals.plans import check_plan
+    from redraft.evals.benchmarks.plans import check_plan
 
     check_plan(plan, model.backend.config)
 
@@ -118,7 +118,7 @@ def subject_of(
     provider: str | None,
     out: Path | None,
 ) -> Subject:
-    from redraft.evals.subject import find_subject
+    from redraft.evals.benchmarks.judged_model import find_subject
 
     from .console import bar
 
@@ -132,7 +132,7 @@ def subject_of(
 @contextmanager
 def loaded(subject: Subject, threads: int | None, context: int) -> Iterator[Model]:
     """The model to judge in memory, which is given back afterwards."""
-    from redraft.evals.subject import load
+    from redraft.evals.benchmarks.judged_model import load
 
     model = load(subject, context, threads)
     try:
@@ -153,8 +153,8 @@ def about(subject: Subject | None, baseline: str | None = None) -> dict[str, str
 
 def open_run_for(out: Path | None, settings: dict[str, Any], resume: bool) -> RunFile:
     """The run that ``--out`` and ``--resume`` mean, with this machine and command in its header."""
-    from redraft.evals.latency import machine
-    from redraft.evals.runs import open_run
+    from redraft.evals.figures.runs import open_run
+    from redraft.evals.latency.latency import machine
 
     return open_run(out, settings, machine() | {"command": _command()}, resume)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import SettingsError
-from redraft.model.gate import Eagerness
 from redraft.model.records import Quality
 
 if TYPE_CHECKING:
-    from redraft.evals.replay_script import Script
-    from redraft.evals.replay_who import Who
+    from redraft.evals.replay.predictors import Who
+    from redraft.evals.replay.script import Script
 
 Gate = Literal["threshold", "none"]
 
@@ -105,14 +105,14 @@ def replay(
     seed: Seed = 0,
 ) -> None:
     """Play recordings through the language server and compare what it shows with what was typed."""
-    from redraft.evals.policies import NONE
-    from redraft.evals.replay_runs import jobs_of, read_scripts, replay_all
-    from redraft.evals.replay_tables import tables
-    from redraft.evals.replay_who import Who, check_who
+    from redraft.evals.benchmarks.baselines import NONE
+    from redraft.evals.replay.predictors import Who, check_who
+    from redraft.evals.replay.runs import jobs_of, read_scripts, replay_all
+    from redraft.evals.replay.tables import tables
     from redraft.lsp.settings import LspSettings
 
-    from .figures import check_writable, show_tables
-    from .judging import open_run_for, progress_of
+    from .eval_options import open_run_for, progress_of
+    from .eval_tables import check_writable, show_tables
 
     check_writable(json_file)
     keep = out.absolute().parent / "judged" if out is not None else None
@@ -140,7 +140,7 @@ def replay(
 def _about(who: Who) -> dict[str, Any]:
     """Which model, and where from; finding it also fetches it, before anything else begins."""
     if who.server:
-        from redraft.evals.replay_who import open_mind
+        from redraft.evals.replay.predictors import open_mind
 
         mind = open_mind(who)
         mind.close()
@@ -160,7 +160,7 @@ def _about(who: Who) -> dict[str, Any]:
 
 
 def _source(scripts: list[Script]) -> dict[str, Any]:
-    from redraft.evals.replay_script import fingerprint
+    from redraft.evals.replay.script import fingerprint
 
     first, *more = [script.name for script in scripts]
     return {

@@ -14,8 +14,8 @@ import typer
 from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
-    from redraft.evals.check import Line
-    from redraft.evals.report import NamedRun
+    from redraft.evals.report.baseline_check import Line
+    from redraft.evals.report.build import NamedRun
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN.jsonl...", help="Files that --out wrote.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]
@@ -35,8 +35,8 @@ def report(
     seed: Seed = 0,
 ) -> None:
     """One page that holds everything: runs side by side, and every episode to look at."""
-    from redraft.evals.report import as_json, build
-    from redraft.evals.report_page import page
+    from redraft.evals.report.build import as_json, build
+    from redraft.evals.report.html_page import page
 
     from .console import bar, out
 
@@ -74,8 +74,8 @@ def check(
     seed: Seed = 0,
 ) -> None:
     """Has a run fallen below the accepted scores by more than its noise? Then exit with 1."""
-    from redraft.evals.check import ACCEPTED, FAILING, accept, read_accepted
-    from redraft.evals.check import check as held
+    from redraft.evals.report.baseline_check import ACCEPTED, FAILING, accept, read_accepted
+    from redraft.evals.report.baseline_check import check as held
 
     from .console import err, out
 
@@ -93,8 +93,8 @@ def check(
 
 def _read(paths: Sequence[Path]) -> list[NamedRun]:
     """The runs, each under a name of its own."""
-    from redraft.evals.report import NamedRun
-    from redraft.evals.runs import read_run
+    from redraft.evals.figures.runs import read_run
+    from redraft.evals.report.build import NamedRun
 
     found: dict[str, NamedRun] = {}
     for path in paths:
@@ -109,7 +109,7 @@ def _show(lines: Sequence[Line]) -> None:
     from rich.table import Table
 
     from .console import out
-    from .figures import WIDE
+    from .eval_tables import WIDE
 
     drawn = Table(box=None, padding=(0, 3, 0, 0))
     for heading in ("run", "score", "accepted", "n", "found", "n", "difference", ""):

@@ -10,12 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from redraft.evals.ablation import ALL, COMPARED, SHOWN, Arm
-from redraft.evals.compare import Difference
-from redraft.evals.edits import METRICS
-from redraft.evals.perplexity import Cell
-from redraft.evals.runs import RunFile
-from redraft.evals.tables import Table
+from redraft.evals.benchmarks.ablation import ALL, COMPARED, SHOWN, Arm
+from redraft.evals.benchmarks.next_edit import METRICS
+from redraft.evals.benchmarks.perplexity import Cell
+from redraft.evals.figures.compare import Difference
+from redraft.evals.figures.runs import RunFile
+from redraft.evals.figures.tables import Table
 from redraft.model.errors import SettingsError
 from rich.table import Table as Drawn
 from rich.text import Text

@@ -37,7 +37,7 @@ def import_weights(
     ] = None,
 ) -> None:
     """Make a model of open weights: Llama, Qwen2, Qwen3 and the diffusion models built on them."""
-    from redraft.model.importing import DEFAULT_VARIANT, import_model
+    from redraft.model.weights.import_model import DEFAULT_VARIANT, import_model
 
     from .console import bar, err, out
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from redraft.lsp.door import checked_token
+from redraft.lsp.connection.door import checked_token
 from redraft.model.errors import SettingsError
 
 VARIABLE = "REDRAFT_LSP_TOKEN"

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from redraft.model.errors import RedraftError, SettingsError
 
-from .evaluate import app as eval_app
-from .importing import import_weights
+from .eval import app as eval_app
+from .import_model import import_weights
 from .record import app as record_app
-from .training import app as train_app
+from .train import app as train_app
 
 if TYPE_CHECKING:
     from redraft.model.records import Predictor
 
-    from .settings import Settings
+    from ..settings import Settings
 
 app = typer.Typer(
     name="redraft",
@@ -97,7 +97,7 @@ def _redraft(
 
 
 def _settings(**options: Any) -> Settings:
-    from .settings import load_settings
+    from ..settings import load_settings
 
     return load_settings().with_options(**options)
 
@@ -144,7 +144,7 @@ def model_list(
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """The models that can be used, and which of their variants are ready."""
-    from redraft.model.weights import list_models, ready_variants
+    from redraft.model.weights.provide import list_models, ready_variants
     from rich.table import Table
 
     from .console import out
@@ -177,7 +177,7 @@ def model_pull(
     variant: Variant = None,
 ) -> None:
     """Fetch the base weights, check them and make them ready to run."""
-    from redraft.model.weights import pull
+    from redraft.model.weights.provide import pull
 
     from .console import bar, out
 
@@ -197,7 +197,7 @@ def model_info(
     """Everything known about one model, as JSON."""
     import json
 
-    from redraft.model.weights import info, ready_variants
+    from redraft.model.weights.provide import info, ready_variants
 
     found = info(_settings(model=model).model)
     typer.echo(json.dumps({**found.describe(), "ready": ready_variants(found)}, indent=1))
@@ -210,7 +210,7 @@ def model_export(
     variant: Variant = None,
 ) -> None:
     """Copy a ready model to a folder that another machine can use offline (REDRAFT_MODELS)."""
-    from redraft.model.weights import export
+    from redraft.model.weights.provide import export
 
     from .console import bar, out
 
@@ -268,7 +268,8 @@ def show_context(
     model: Model = None,
 ) -> None:
     """What the model is shown at one place of a file: each part, why, and its cost in tokens."""
-    from . import complete, context
+    from . import complete
+    from . import show_context as context
 
     try:
         parsed = complete.Place.parse(place)
@@ -287,8 +288,8 @@ async def _ask_once(
     """
     from redraft.model.errors import EngineGone
 
-    from .engines import open_engine
-    from .join import join_running
+    from ..engine_process.client import join_running
+    from ..engine_process.open import open_engine
 
     if server is not None:
         return await ask(_remote(settings, server))
@@ -302,7 +303,7 @@ async def _ask_once(
 
 
 def _remote(settings: Settings, server: str) -> Predictor:
-    from redraft.model.remote import RemotePredictor
+    from redraft.model.engine.remote import RemotePredictor
 
     return RemotePredictor(server, settings.key())
 
@@ -341,7 +342,7 @@ def bench(
 ) -> None:
     """Measure this machine: latency per stage, tokens per step, cost of a keystroke, memory."""
     if workspace is not None:
-        from .context import measure_workspace
+        from .show_context import measure_workspace
 
         return measure_workspace(workspace, json_file)
     settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
@@ -414,10 +415,10 @@ def lsp(
     Over TCP, a client tells the token as the header Redraft-Token of its first message, or as
     initializationOptions.token of initialize.
     """
-    from redraft.lsp.app import run_stdio, run_tcp
-    from redraft.lsp.door import new_token
+    from redraft.lsp.connection.door import new_token
+    from redraft.lsp.connection.server import run_stdio, run_tcp
 
-    from .join import EngineClient
+    from ..engine_process.client import EngineClient
     from .lsp_token import given_token, tell_listening
 
     if tcp is not None and stdio:

@@ -13,8 +13,8 @@ import typer
 from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
-    from redraft.evals.outcomes import Tally
-    from redraft.lsp.recording_folder import Kept, Recordings
+    from redraft.evals.recordings.shown_and_outcome import Tally
+    from redraft.lsp.recording.folder import Kept, Recordings
     from rich.table import Table
 
 app = typer.Typer(
@@ -27,7 +27,7 @@ _NAMED = 5  # other files of the folder that are told by name
 
 
 def _recordings() -> Recordings:
-    from redraft.lsp.recording_folder import Recordings
+    from redraft.lsp.recording.folder import Recordings
 
     return Recordings()
 
@@ -40,7 +40,7 @@ def turn_on(
     ] = None,
 ) -> None:
     """Record from now on, in every editor that runs Redraft, those open already included."""
-    from redraft.lsp.recording_folder import FILE_BYTES, Limits
+    from redraft.lsp.recording.folder import FILE_BYTES, Limits
 
     from .console import out
 
@@ -182,7 +182,7 @@ def outcomes(
     """What became of the suggestions that were shown, by task."""
     from dataclasses import asdict
 
-    from redraft.evals.outcomes import read_outcomes, tallies
+    from redraft.evals.recordings.shown_and_outcome import read_outcomes, tallies
 
     from .console import out
 
@@ -222,7 +222,7 @@ def import_from_git(
     """Type the commits of a repository anew, as a simulated recording for 'redraft eval'."""
     from importlib.metadata import version
 
-    from redraft.evals.gitstreams import Wanted, import_git
+    from redraft.evals.recordings.from_git import Wanted, import_git
 
     from .console import bar, out
 

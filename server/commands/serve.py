@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from redraft.model.records import Predictor
-from redraft.model.weights import check_known
+from redraft.model.weights.provide import check_known
 
-from .app import create_app
+from ..app import create_app
+from ..engine_process.open import open_engine
+from ..http.listen import check_free, listening, until_told_to_stop
+from ..settings import Settings
 from .console import err
-from .engines import open_engine
-from .listen import check_free, listening, until_told_to_stop
-from .settings import Settings
 
 #: Seconds between two looks at a model that is loading.
 LOOK_S = 0.5

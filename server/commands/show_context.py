@@ -13,22 +13,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.lsp.context import Context, Gathered, View
-from redraft.lsp.indexer import Indexer, fill
-from redraft.lsp.rules import refuse_file, refuse_text
+from redraft.lsp.context.gather import Context, Gathered, View
+from redraft.lsp.context.indexer import Indexer, fill
+from redraft.lsp.session.exclusions import refuse_file, refuse_text
 from redraft.lsp.settings import LspSettings
 from redraft.model.config import ModelConfig
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
-from redraft.model.prompt import render
+from redraft.model.prompt.render import render
+from redraft.model.prompt.tokens import FAR_PREFIX, FILE, HISTORY, MARKS, PREFIX, SUFFIX, Tokenizer
 from redraft.model.records import EditRequest, Task
-from redraft.model.tokens import FAR_PREFIX, FILE, HISTORY, MARKS, PREFIX, SUFFIX, Tokenizer
-from redraft.model.weights import ensure, info, ready_variants
+from redraft.model.weights.provide import ensure, info, ready_variants
 from rich.table import Table
 from rich.text import Text
 
+from ..settings import Settings
 from .complete import Place, cursor_at, read_text
 from .console import bar, out
-from .settings import Settings
 
 _SHOWN_LEFT_OUT = 8
 _TEXT_BYTES = 1 << 30  # everything: the process ends at once
@@ -117,7 +117,7 @@ def measure_workspace(place: Path, json_file: Path | None) -> None:
             f"{place} is neither a folder nor a file. Name the root of a workspace, or a file such "
             "as train-files.jsonl.zst."
         )
-    from redraft.evals.workspaces import unpack
+    from redraft.evals.latency.workspaces import unpack
 
     with tempfile.TemporaryDirectory(prefix="redraft-workspace-") as folder:
         unpack(place, Path(folder))
@@ -125,11 +125,11 @@ def measure_workspace(place: Path, json_file: Path | None) -> None:
 
 
 def _measure_folder(folder: Path, json_file: Path | None) -> None:
-    from redraft.evals.bench_process import memory_of
-    from redraft.lsp.context_bench import workspace_cost
+    from redraft.evals.latency.server_memory import memory_of
+    from redraft.evals.latency.workspace_cost import workspace_cost
 
     # Nothing answers at this address: no engine is started, and no model loaded.
-    program = "from redraft.server.cli import main; main()"
+    program = "from redraft.server.commands.main import main; main()"
     command = [sys.executable, "-c", program, "lsp", "--server", "http://127.0.0.1:9"]
     with bar() as told:
         told("a language server reads the workspace", None)

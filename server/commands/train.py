@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-    from redraft.model.adapter import Adapter
     from redraft.model.config import ModelConfig
+    from redraft.model.weights.adapter import Adapter
 
 app = typer.Typer(help="Pack training data and train the adapter.", no_args_is_help=True)
 
@@ -74,8 +74,8 @@ def pack(
     """Render rows with the serving prompt and pack them into token shards, once."""
     import dataclasses
 
-    from redraft.model.rows import RECIPES
-    from redraft.model.shards import pack as make
+    from redraft.model.training.rows import RECIPES
+    from redraft.model.training.shards import pack as make
     from rich.progress import Progress
 
     from .console import out as console
@@ -108,11 +108,11 @@ def show(
     seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:
     """Print training rows as the model sees them, marks by name, the answer in ⟦ ⟧."""
-    from redraft.model.models import info
-    from redraft.model.rows import rows_of, show_row
-    from redraft.model.shards import read_records
-    from redraft.model.tokens import Tokenizer
-    from redraft.model.weights import ensure
+    from redraft.model.prompt.tokens import Tokenizer
+    from redraft.model.training.rows import rows_of, show_row
+    from redraft.model.training.shards import read_records
+    from redraft.model.weights.provide import ensure
+    from redraft.model.weights.registry import info
 
     from .console import out as console
 
@@ -158,7 +158,7 @@ def run(
     train = _torch_side()
     import dataclasses
 
-    from redraft.model.adapter import Adapter, with_ground
+    from redraft.model.weights.adapter import Adapter, with_ground
 
     from .console import out as console
 
@@ -207,10 +207,10 @@ def judge(
     train = _torch_side()
     import dataclasses
 
-    from redraft.model.adapter import with_ground
     from redraft.model.config import ModelConfig
-    from redraft.model.models import info
-    from redraft.model.shards import read_shards
+    from redraft.model.training.shards import read_shards
+    from redraft.model.weights.adapter import with_ground
+    from redraft.model.weights.registry import info
 
     from .console import out as console
 
@@ -242,7 +242,7 @@ def ship(
     ),
 ) -> None:
     """Replace the shipped adapter in a checkout, with its checksum and version."""
-    from redraft.model.adapter import load_adapter
+    from redraft.model.weights.adapter import load_adapter
 
     from .console import out as console
 
@@ -266,9 +266,9 @@ def ship(
 
 
 def _torch_side() -> ModuleType:
-    """``redraft.model.train``, or what to do where torch is missing."""
+    """``redraft.model.training.train``, or what to do where torch is missing."""
     try:
-        from redraft.model import train
+        from redraft.model.training import train
     except ModuleNotFoundError as error:
         raise InstallError(
             f"Training needs {error.name}, which is not installed. Run: "
@@ -279,8 +279,8 @@ def _torch_side() -> ModuleType:
 
 def _adapter(name: str, wanted: str = "") -> Adapter:
     """The adapter; an empty one where the shipped one acts elsewhere than ``wanted``."""
-    from redraft.model.adapter import Adapter, load_adapter
-    from redraft.model.models import info
+    from redraft.model.weights.adapter import Adapter, load_adapter
+    from redraft.model.weights.registry import info
 
     path = info(MODEL).adapter if name == "shipped" else Path(name)
     if path is None or not path.is_file():
@@ -310,14 +310,14 @@ class _Base(NamedTuple):
 def _base(folder: Path | None) -> _Base:
     """The shipped model's base, or a dense Llama, Qwen2 or Qwen3 in a Hugging Face folder."""
     if folder is not None:
-        from redraft.model.huggingface import checkpoint_sha256, read_hf_checkpoint
+        from redraft.model.weights.huggingface import checkpoint_sha256, read_hf_checkpoint
 
         config, tensors, tokenizer = read_hf_checkpoint(folder)
         facts = {"base": folder.resolve().name, "base_sha256": checkpoint_sha256(folder)}
         return _Base(config, tensors, tokenizer, facts)
-    from redraft.model.gguf import read_checkpoint
-    from redraft.model.models import info
-    from redraft.model.weights import base_path, ensure
+    from redraft.model.weights.gguf import read_checkpoint
+    from redraft.model.weights.provide import base_path, ensure
+    from redraft.model.weights.registry import info
 
     model = info(MODEL)
     facts = {

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 import psutil
+from redraft.model.engine.record_json import WIRE_VERSION
+from redraft.model.engine.remote import RemotePredictor
 from redraft.model.errors import EngineGone, RedraftError, Unauthorized
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
-from redraft.model.remote import RemotePredictor
-from redraft.model.wire import WIRE_VERSION
 
+from ..settings import Settings
 from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous
-from .settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -238,7 +238,7 @@ class _Starter:
         ``-P`` and the folder: nothing in the folder of the user's project shall be imported.
         """
         settings = self._settings.model_dump_json(exclude={"api_key"})
-        command = [sys.executable, "-P", "-m", "redraft.server.host"]
+        command = [sys.executable, "-P", "-m", "redraft.server.engine_process.host"]
         command += ["--engine", self._engine, "--settings", settings]
         log.info("starting an engine process")
         output = _open_or_discard(self._meeting.start_log_file)

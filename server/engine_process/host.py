@@ -1,8 +1,8 @@
 """The engine process: one engine for all editors of a user, on a local socket with a private token.
 
-Started by ``join.py``, never by hand: ``python -P -m redraft.server.host --settings JSON``. Lives
-as long as it is used, plus ``idle_exit_s``. Whoever holds the rendezvous' lock is the engine; a
-second one started in a race finds the lock taken and leaves at once.
+Started by ``client.py``, never by hand: ``python -P -m redraft.server.engine_process.host
+--settings JSON``. Lives as long as it is used, plus ``idle_exit_s``. Whoever holds the rendezvous'
+lock is the engine; a second one started in a race finds the lock taken and leaves at once.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from filelock import BaseFileLock
 from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.records import Predictor
 
-from .app import create_app
-from .listen import listening, until_told_to_stop
+from ..app import create_app
+from ..http.listen import listening, until_told_to_stop
+from ..settings import Settings
 from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous
-from .settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,9 @@ class Activity:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="redraft.server.host", description="engine process")
+    parser = argparse.ArgumentParser(
+        prog="redraft.server.engine_process.host", description="engine process"
+    )
     parser.add_argument("--settings", required=True, help="settings as JSON")
     parser.add_argument("--engine", default=DEFAULT_ENGINE, help="module:callable")
     options = parser.parse_args(arguments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redraft.model.records import Predictor
 
-from .settings import Settings
+from ..settings import Settings
 
 
 def open_engine(settings: Settings) -> Predictor:
@@ -13,7 +13,7 @@ def open_engine(settings: Settings) -> Predictor:
     Whatever goes wrong there, an unknown model or a missing onnxruntime included, is what its
     status says.
     """
-    from redraft.model.engine import Engine
+    from redraft.model.engine.engine import Engine
 
     return Engine.start(
         model=settings.model,

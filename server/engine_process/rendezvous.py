@@ -22,14 +22,14 @@ from pathlib import Path
 
 import filelock
 import platformdirs
+from redraft.model.engine.record_json import WIRE_VERSION
 from redraft.model.errors import SettingsError
-from redraft.model.wire import WIRE_VERSION
 
-from .settings import Settings
+from ..settings import Settings
 
 #: What makes the engine in its process, as ``module:callable``; the callable takes
 #: :class:`Settings`. Named here, as importing the process's own module costs clients 6 MB.
-DEFAULT_ENGINE = "redraft.server.engines:open_engine"
+DEFAULT_ENGINE = "redraft.server.engine_process.open:open_engine"
 
 #: Longest path of a Unix domain socket that every system takes, bytes (macOS: 104 with the NUL).
 MAX_SOCKET_PATH_BYTES = 103

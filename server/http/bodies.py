@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from aiohttp import web
+from redraft.model.engine.record_json import Json, error_to_json, parse_json
 from redraft.model.errors import RedraftError
 from redraft.model.records import CanvasState, EditRequest, Prediction
-from redraft.model.wire import Json, error_to_json, parse_json
 
 from .service import Service
 
@@ -63,7 +63,7 @@ def json_response(
 def error_response(
     status: int, code: str, message: str, headers: dict[str, str] | None = None
 ) -> web.Response:
-    """The same shape as ``wire.error_to_json``, for what HTTP itself refuses."""
+    """The same shape as ``record_json.error_to_json``, for what HTTP itself refuses."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     body = {"error": {"message": message, "type": kind, "code": code, "param": None}}
     return json_response(body, status=status, headers=headers)

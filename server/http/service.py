@@ -20,8 +20,8 @@ from redraft.model.records import (
     StepCallback,
 )
 
-from .metrics import Metrics
-from .settings import Settings
+from ..settings import Settings
+from .prometheus import Metrics
 
 #: Weight of the newest prediction in the running mean that Retry-After is computed from.
 SMOOTHING = 0.2

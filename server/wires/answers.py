@@ -10,8 +10,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from redraft.model.gate import sureness, unsure
-from redraft.model.prompt import InvalidAnswer, Prompt, read_answer
+from redraft.model.edits.gate import sureness, unsure
+from redraft.model.prompt.render import InvalidAnswer, Prompt, read_answer
 from redraft.model.records import (
     Candidate,
     CanvasState,
@@ -20,9 +20,9 @@ from redraft.model.records import (
     Prediction,
 )
 
-from .markers import Middle, Rewrite, Unknown
-from .refusing import Rules
-from .regions import edit_request, rewrite, unix
+from .prompts.markers import Middle, Rewrite, Unknown
+from .prompts.refusing import Rules
+from .prompts.regions import edit_request, rewrite, unix
 
 FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length", "unsure": "stop"}
 

@@ -10,16 +10,16 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from redraft.model.edits.gate import EAGERNESS, threshold
+from redraft.model.engine.record_json import Fields, Json, check_text
 from redraft.model.errors import InvalidRequest, UnknownModel
-from redraft.model.gate import EAGERNESS, threshold
 from redraft.model.records import EditRequest, ModelStatus, Prediction
-from redraft.model.wire import Fields, Json, check_text
 
-from ..service import Service
+from ..http.service import Service
 from ..settings import Settings
 from .answers import NO_PATH, Answer, Question, question
-from .markers import Middle, Rewrite, Unknown
-from .regions import MAX_EDIT_TOKENS, unix
+from .prompts.markers import Middle, Rewrite, Unknown
+from .prompts.regions import MAX_EDIT_TOKENS, unix
 
 #: Of an infill whose client does not say how much it wants; the record's own default.
 INFILL_TOKENS = EditRequest(task="infill", path="", text="", cursor=0).max_tokens

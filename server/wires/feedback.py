@@ -11,9 +11,9 @@ from typing import Literal
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
-from redraft.model.wire import Fields, brief
+from redraft.model.engine.record_json import Fields, brief
 
-from ..exchange import error_response, json_response, read_json
+from ..http.bodies import error_response, json_response, read_json
 
 Outcome = Literal["accepted", "rejected", "ignored"]
 

@@ -13,15 +13,15 @@ from contextlib import aclosing
 from itertools import takewhile
 
 from aiohttp import web
+from redraft.model.engine.record_json import Fields, Json, check_text
 from redraft.model.records import CanvasState, EditRequest, Prediction, RelatedFile, Stats
-from redraft.model.wire import Fields, Json, check_text
 
-from ..exchange import EVENT_STREAM, SERVICE, Stream, json_response, read_json
-from ..service import Service
+from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_json
+from ..http.service import Service
 from .answers import Question, question
 from .completion import INFILL_TOKENS, read_sampling, read_stop
-from .markers import Middle
-from .regions import related_file
+from .prompts.markers import Middle
+from .prompts.regions import related_file
 
 #: Stop strings a request may carry; the engine's own limit, as llama.cpp has none.
 MAX_STOPS = 16

@@ -9,18 +9,18 @@ step.
 from __future__ import annotations
 
 from aiohttp import web
+from redraft.model.engine.record_json import Fields, Json, check_text, json_type
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import CanvasState, Prediction
-from redraft.model.wire import Fields, Json, check_text, json_type
 
-from ..exchange import EVENT_STREAM, SERVICE, Stream, json_response, read_json
-from ..service import Service
+from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_json
+from ..http.service import Service
 from .answers import Answer
 from .completion import Ask, Head, answered, check_model, model_names, read_ask, usage, why
 from .feedback import LEDGER
-from .markers import Middle, Rewrite, Unknown
-from .mercury_prompt import NO_EDIT, read_mercury
-from .zeta import Unreadable
+from .prompts.markers import Middle, Rewrite, Unknown
+from .prompts.mercury import NO_EDIT, read_mercury
+from .prompts.zeta import Unreadable
 
 #: Names that clients of these routes have built in and their users cannot change.
 FOREIGN_NAMES = ("mercury", "codestral")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from aiohttp import web
+from redraft.model.engine.record_json import Fields, Json
 from redraft.model.records import CanvasState, ModelStatus, Prediction
-from redraft.model.wire import Fields, Json
 
-from ..exchange import LINES, SERVICE, Stream, json_response, read_json
-from ..service import Service
+from ..http.bodies import LINES, SERVICE, Stream, json_response, read_json
+from ..http.service import Service
 from .answers import Question, question
 from .completion import (
     answered,
@@ -24,7 +24,7 @@ from .completion import (
     read_threshold,
     why,
 )
-from .markers import Middle, Rewrite, Unknown, recognise
+from .prompts.markers import Middle, Rewrite, Unknown, recognise
 
 #: Stop strings a request may carry: clients of many models list the ends of all of them.
 MAX_STOPS = 16

@@ -1,22 +1,22 @@
 """OpenAI's text completions with ``suffix``, and the list of models.
 
-Prompts are recognised by their markers (``markers.py``), infill and region rewrites alike; one made
-for another kind of model is answered with empty text. A stream carries the text in one piece: all
-of a canvas's tokens are denoised together, and none is certain before the last.
+Prompts are recognised by their markers (``wires/prompts/markers.py``), infill and region rewrites
+alike; one made for another kind of model is answered with empty text. A stream carries the text in
+one piece: all of a canvas's tokens are denoised together, and none is certain before the last.
 """
 
 from __future__ import annotations
 
 from aiohttp import web
+from redraft.model.engine.record_json import Fields, Json, check_text, json_type
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import CanvasState, Prediction
-from redraft.model.wire import Fields, Json, check_text, json_type
 
-from ..exchange import EVENT_STREAM, SERVICE, Stream, json_response, read_json
-from ..service import Service
+from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_json
+from ..http.service import Service
 from .completion import Ask, Head, answered, check_model, model_names, read_ask, usage, why
 from .feedback import LEDGER
-from .markers import Middle, Rewrite, Unknown, recognise
+from .prompts.markers import Middle, Rewrite, Unknown, recognise
 
 routes = web.RouteTableDef()
 

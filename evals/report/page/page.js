@@ -1,5 +1,5 @@
 // The browser of single episodes. Rows are drawn as they scroll into view; every text reaches the
-// page as text (textContent), never as markup. Knows the columns that report_rows.py names.
+// page as text (textContent), never as markup. Knows the columns that report/episodes.py names.
 "use strict";
 (() => {
   const ROW = 52; // px, as in the style sheet

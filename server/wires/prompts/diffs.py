@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from redraft.model.histories import common, recent_edit
+from redraft.model.edits.hunks import common, recent_edit
 from redraft.model.records import RecentEdit
 
 ACCEPTED = "// User accepted prediction:"

@@ -11,7 +11,7 @@ import re
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import RecentEdit, RelatedFile
 
-from .answers import NO_PATH
+from ..answers import NO_PATH
 from .diffs import unified_diffs
 from .regions import Excerpt, related_file
 from .zeta import PSEUDO_FILES, Unreadable, Writer, take_cursor

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from redraft.model import edit_rules
+from redraft.model.edits import rules
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.spans import Span, on_top
 from redraft.model.records import Candidate, EditRequest, RecentEdit
-from redraft.model.replacement import Replacement
-from redraft.model.spans import Span, on_top
 
 #: Newest hunks that are looked for, and places where one may stand alike.
 _HUNKS = 8
@@ -32,12 +32,12 @@ class Rules:
         """Why an edit would never please anyone; "" where it may."""
         last = self._done[0] if self._done else None
         last_line = last.first + max(0, len(last.new) - 1) if last else None
-        return edit_rules.refuse_edit(self._edit(candidate), self._done, self._line, last_line)
+        return rules.refuse_edit(self._edit(candidate), self._done, self._line, last_line)
 
     def refuse_syntax(self, candidate: Candidate) -> str:
         """Why it would break the file; costs a parse."""
         request = self._request
-        return edit_rules.refuse_syntax(self._edit(candidate), request.path, request.language)
+        return rules.refuse_syntax(self._edit(candidate), request.path, request.language)
 
     def _edit(self, candidate: Candidate) -> Replacement:
         return Replacement(self._request.text, candidate.start, candidate.end, candidate.text)
@@ -61,7 +61,7 @@ def just_done(request: EditRequest) -> list[Span]:
     for span in reversed(made):
         spans = on_top(span, spans)
     trimmed = (span.trimmed() for span in spans)
-    return [span for span in trimmed if span.old or span.new][: edit_rules.JUST_DONE]
+    return [span for span in trimmed if span.old or span.new][: rules.JUST_DONE]
 
 
 def _same_file(one: str, other: str) -> bool:

@@ -12,7 +12,7 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
-from redraft.model.prompt import window
+from redraft.model.prompt.render import window
 from redraft.model.records import Candidate, EditRequest, RecentEdit, RelatedFile
 
 #: What a model is asked to edit at once: regions in training have 12 to 48 lines, clients' any.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from redraft.model.histories import common
+from redraft.model.edits.hunks import common
 from redraft.model.records import RecentEdit, RelatedFile
 
 from .diffs import MAX_EDITS, original_and_updated

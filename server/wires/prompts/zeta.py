@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from redraft.model.histories import common
+from redraft.model.edits.hunks import common
 from redraft.model.records import RecentEdit, RelatedFile
 
 from .diffs import fenced_diffs, unified_diffs
