@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from onnx_models import store
 from redraft.model.engine import load
@@ -17,6 +18,7 @@ from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.engine import Engine, LoadProgress
 from redraft.model.errors import SettingsError, UnknownModel, WeightsError
 from redraft.model.records import EditRequest, ModelStatus, Prediction
+from redraft.model.runtime.kv_memory import size_class
 from redraft.model.runtime.prefix_cache import PrefixCache
 from tiny import tiny_config, tiny_tokenizer
 
@@ -133,6 +135,16 @@ def test_weights_without_the_shift_are_refused(
     monkeypatch.setattr(load, "ensure", lambda name, variant, progress: path)
     with pytest.raises(WeightsError, match="shift"):
         load.onnx_loader("redraft-135m", "fp32", "CPU", 1)(ignore)
+
+
+def test_four_prompts_of_the_budget_are_kept(model: Model) -> None:
+    for first in range(40, 46):  # six prompts that share nothing
+        lease = model.cache.acquire([first] * model.context_tokens, 1)
+        lease.sequence.prefill(np.full(2, first))
+        lease.release()
+    room = size_class(model.context_tokens + 1)
+    assert [sequence.capacity for sequence in model.cache._idle] == [room] * 4
+    assert sum(buffer.capacity for buffer in model.backend._pool.free) == 0
 
 
 def test_unknown_models_and_providers_are_refused() -> None:

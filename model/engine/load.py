@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import WeightsError
 from ..prompt.tokens import Tokenizer
+from ..runtime.backend import Backend
 from ..runtime.device import Device, pick_device
+from ..runtime.kv_memory import return_freed, size_class
 from ..runtime.prefix_cache import PrefixCache
 from ..weights.fetch import Progress
 from ..weights.provide import ensure
@@ -24,8 +26,10 @@ from .engine import Loader, LoadProgress
 if TYPE_CHECKING:
     from ..runtime.onnx_backend import OnnxBackend
 
-#: Memory for the keys and values of cached prompts.
+#: Memory for the keys and values of cached prompts at most.
 KV_BYTES = 1 << 30
+#: Prompts of the budget's size that are kept: an infill and a next edit in each of two files.
+KEPT_PROMPTS = 4
 
 
 def onnx_loader(
@@ -57,12 +61,16 @@ def onnx_loader(
                 )
             warm_up(backend)
             budget = _budget(backend, model, threads)
+            kept = kept_bytes(backend, budget)
+            backend.keep(kept)
             backend.prepare(budget + 1)
+            tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
+            return_freed()
             return Model(
                 name=model,
                 backend=backend,
-                tokenizer=Tokenizer.from_file(folder / "tokenizer.json"),
-                cache=PrefixCache(backend, KV_BYTES),
+                tokenizer=tokenizer,
+                cache=PrefixCache(backend, kept),
                 context_tokens=budget,
                 notice=device.notice,
                 version=info(model).version,
@@ -72,6 +80,11 @@ def onnx_loader(
             raise
 
     return load
+
+
+def kept_bytes(backend: Backend, budget: int) -> int:
+    """Memory for the keys and values of cached prompts of ``budget`` tokens."""
+    return min(KV_BYTES, KEPT_PROMPTS * size_class(budget + 1) * backend.bytes_per_token)
 
 
 def _budget(backend: OnnxBackend, model: str, threads: int | None) -> int:
