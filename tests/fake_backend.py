@@ -117,11 +117,9 @@ def _output(logits: FloatArray, wanted: bool) -> CanvasOutput:
     logits[..., [i for i in range(SPECIAL) if i != END]] = -1e9  # as every backend does
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     p = weights / weights.sum(axis=-1, keepdims=True)  # [..., B, vocab]
-    entropy = -(p * np.log(np.maximum(p, 1e-30))).sum(axis=-1)
     return CanvasOutput(
         token=p.argmax(axis=-1).astype(np.int64),
         confidence=p.max(axis=-1).astype(np.float32),
-        entropy=entropy.astype(np.float32),
         logits=logits.astype(np.float32) if wanted else None,
     )
 

@@ -812,7 +812,7 @@ def test_each_row_writes_what_it_would_write_alone(seed: int) -> None:
     class OneByOne(FakeSequence):
         def denoise_packed(self, windows, logits=False):  # type: ignore[no-untyped-def]
             outs = [self.denoise(window, logits) for window in windows]
-            names = ("token", "confidence", "entropy", *(("logits",) if logits else ()))
+            names = ("token", "confidence", *(("logits",) if logits else ()))
             return type(outs[0])(*(np.stack([getattr(o, name) for o in outs]) for name in names))
 
     noise = Noise(seed, scale=4.0)

@@ -320,10 +320,10 @@ def test_an_adapter_is_judged_as_it_was_trained(base: str, tmp_path: Path) -> No
     assert found.folder == keep / found.identity[:16] / "fp32"
     config = json.loads((found.folder / "config.json").read_text())
     assert (config["adapter"], config["verifier"], config["canvas_width"]) == ("canvas", "ar", 8)
-    before = (found.folder / "denoise.onnx").stat().st_mtime_ns
+    before = (found.folder / "graphs.json").stat().st_mtime_ns
     again = find_subject(str(adapter), None, "fp32", "CPU", keep, quiet, "tiny")
     assert again == found
-    assert (found.folder / "denoise.onnx").stat().st_mtime_ns == before, "it was made once"
+    assert (found.folder / "graphs.json").stat().st_mtime_ns == before, "it was made once"
 
 
 def test_the_bare_base_writes_causally(base: str, tmp_path: Path) -> None:

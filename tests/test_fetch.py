@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from fake_hub import Hub, serving
 from redraft.model.errors import WeightsError
+from redraft.model.silence import import_silenced
 from redraft.model.weights import hub as hub_module
 from redraft.model.weights import packages
 from redraft.model.weights.fetch import Base, Progress, fetch_base, part_of, take_base
@@ -113,7 +114,7 @@ def stop_after(count: int) -> Any:
 def test_an_interrupted_download_goes_on_where_it_ended(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from huggingface_hub import constants
+    constants = import_silenced("huggingface_hub.constants")
 
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 10_000)
     with pytest.raises(Stop):

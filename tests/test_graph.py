@@ -22,7 +22,7 @@ from onnx_models import (
 )
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.network.onnx_files import materialise
-from redraft.model.network.onnx_graph import FORMS, Form, build
+from redraft.model.network.onnx_graph import build, forms_of
 from redraft.model.network.quantize import VARIANTS
 from reference import log_softmax
 
@@ -36,19 +36,19 @@ def shape(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("form", FORMS)
 def test_graphs_pass_the_checker_and_shape_inference(
-    variant: str, form: Form, shape: str, tmp_path: Path
+    variant: str, shape: str, tmp_path: Path
 ) -> None:
     config = shaped(shape)
     store(config, variant, tmp_path)
-    onnx.checker.check_model(str(tmp_path / f"{form}.onnx"), full_check=True)
-    model = onnx.load(str(tmp_path / f"{form}.onnx"), load_external_data=False)
-    assert onnx.shape_inference.infer_shapes(model, check_type=True).graph.node
+    for form in forms_of(config, variant):
+        onnx.checker.check_model(str(tmp_path / f"{form}.onnx"), full_check=True)
+        model = onnx.load(str(tmp_path / f"{form}.onnx"), load_external_data=False)
+        assert onnx.shape_inference.infer_shapes(model, check_type=True).graph.node
 
 
 def test_building_twice_gives_the_same_bytes() -> None:
-    for form in FORMS:
+    for form in ("shared", "prefill", "denoise", "packed"):
         one, two = build(BASE, "int8", form), build(BASE, "int8", form)
         left = one.model.SerializeToString(deterministic=True)
         assert left == two.model.SerializeToString(deterministic=True)
@@ -84,10 +84,8 @@ def test_denoise_equals_the_reference(shape: str, cached: int, placed: int, tmp_
     ids = predictable(config)
     assert relative(out.logits[:, ids], expected[:, ids]) < 1e-3
     chances = np.exp(log_softmax(expected))
-    entropy = -(chances * np.log(np.maximum(chances, 1e-300))).sum(axis=1)
     assert np.array_equal(out.token, expected.argmax(axis=1))
     assert np.allclose(out.confidence, chances.max(axis=1), rtol=1e-3)
-    assert np.allclose(out.entropy, entropy, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("variant", ["q8", "int8", "fp16"])
@@ -105,6 +103,20 @@ def test_quantised_variants_stay_near_the_reference(
     ids = predictable(config)
     limit = {"q8": 0.05, "int8": 0.06, "fp16": 0.005}[variant]
     assert relative(out.logits[:, ids], expected[:, ids]) < limit
+
+
+def test_a_row_of_zeros_stays_one_in_int8(tmp_path: Path) -> None:
+    """Its largest activation is 0, by which it is divided."""
+    config = dataclasses.replace(BASE, adapter="none")
+    weights, _ = weights_for(config)
+    tokens = some_tokens(config, 12)
+    weights["embed.weight"][tokens[::3]] = 0.0
+    found = []
+    for variant in ("int8", "fp32"):
+        materialise(config, weights, weights, variant, tmp_path / variant)
+        sequence = runtime.OnnxBackend(tmp_path / variant, threads=1).new_sequence(64)
+        found.append(sequence.verify(tokens, logits=True).logits[:, predictable(config)])
+    assert relative(*found) < 0.06
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -135,6 +147,17 @@ def test_tensors_that_do_not_differ_are_stored_once(tmp_path: Path) -> None:
     block = c.hidden * (2 * c.heads + 2 * c.kv_heads) * c.head_dim + 3 * c.hidden * c.intermediate
     extra = sizes["canvas"] - sizes["none"]
     assert extra == pytest.approx(4 * c.layers * block, rel=0.1)
+
+
+@pytest.mark.parametrize("variant", ["fp32", "q8", "int8"])
+def test_one_graph_serves_where_context_and_canvas_have_the_same_weights(
+    variant: str, tmp_path: Path
+) -> None:
+    """Each graph is another copy in memory."""
+    for adapter, graphs in (("all", {"shared"}), ("canvas", {"prefill", "packed"})):
+        config = dataclasses.replace(BASE, adapter=adapter)
+        folder = store(config, variant, tmp_path / adapter)
+        assert {path.stem for path in folder.glob("*.onnx")} == graphs
 
 
 def test_a_failed_write_leaves_the_old_files(tmp_path: Path) -> None:

@@ -10,13 +10,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from onnx_models import store
+from redraft.model.config import ModelConfig
 from redraft.model.engine import load
 from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.engine import Engine, LoadProgress
 from redraft.model.errors import SettingsError, UnknownModel, WeightsError
 from redraft.model.records import EditRequest, ModelStatus, Prediction
+from redraft.model.runtime.kv_memory import size_class
+from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.prefix_cache import PrefixCache
 from tiny import tiny_config, tiny_tokenizer
 
@@ -162,6 +166,32 @@ def test_where_neither_can_be_had_both_reasons_are_said(
     monkeypatch.setattr(load, "ensure", ensure)
     with pytest.raises(WeightsError, match=r"No redraft-0\.5b.*No redraft-135m"):
         load.onnx_loader("redraft-0.5b", "fp32", "CPU", 1, "redraft-135m")(ignore)
+
+
+def test_four_prompts_of_the_budget_are_kept(model: Model) -> None:
+    for first in range(40, 46):  # six prompts that share nothing
+        lease = model.cache.acquire([first] * model.context_tokens, 1)
+        lease.sequence.prefill(np.full(2, first))
+        lease.release()
+    room = size_class(model.context_tokens + 1)
+    assert [sequence.capacity for sequence in model.cache._idle] == [room] * 4
+    assert sum(buffer.capacity for buffer in model.backend._pool.free) == 0
+
+
+def test_passes_are_priced_where_drafts_are_judged(model: Model) -> None:
+    assert model.prices is None  # these weights do not judge
+    judge = FixedConfig(model.backend, replace(model.backend.config, verifier="ar"))
+    prices = load._prices(judge)
+    assert prices is not None and prices.positions[0] == 1
+    assert all(ms > 0 for ms in prices.ms) and list(prices.ms) == sorted(prices.ms)
+
+
+class FixedConfig(OnnxBackend):
+    """A backend that is already open, with another description."""
+
+    def __init__(self, backend: OnnxBackend, config: ModelConfig) -> None:
+        self.__dict__.update(backend.__dict__)
+        self._config = config
 
 
 def test_unknown_models_and_providers_are_refused() -> None:

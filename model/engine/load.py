@@ -12,9 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..decoding.prices import PassPrices
 from ..errors import WeightsError
 from ..prompt.tokens import Tokenizer
+from ..runtime.backend import Backend
 from ..runtime.device import Device, pick_device
+from ..runtime.kv_memory import return_freed, size_class
 from ..runtime.prefix_cache import PrefixCache
 from ..weights.fetch import Progress, ProgressCallback
 from ..weights.provide import ensure
@@ -28,8 +31,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Memory for the keys and values of cached prompts.
+#: Memory for the keys and values of cached prompts at most.
 KV_BYTES = 1 << 30
+#: Prompts of the budget's size that are kept: an infill and a next edit in each of two files.
+KEPT_PROMPTS = 4
 
 
 def onnx_loader(
@@ -65,15 +70,20 @@ def onnx_loader(
                 )
             warm_up(backend)
             budget = _budget(backend, name, threads)
+            kept = kept_bytes(backend, budget)
+            backend.keep(kept)
             backend.prepare(budget + 1)
+            tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
+            return_freed()
             return Model(
                 name=name,
                 backend=backend,
-                tokenizer=Tokenizer.from_file(folder / "tokenizer.json"),
-                cache=PrefixCache(backend, KV_BYTES),
+                tokenizer=tokenizer,
+                cache=PrefixCache(backend, kept),
                 context_tokens=budget,
                 notice=found.notice,
                 version=info(name).version,
+                prices=_prices(backend),
             )
         except BaseException:
             backend.close()
@@ -115,6 +125,22 @@ def _provide(
         notice = f"{model} cannot be had, {fallback} is used instead: {error}"
         _log.warning("%s", notice)
         return _Provided(fallback, folder, device, notice)
+
+
+def _prices(backend: Backend) -> PassPrices | None:
+    """What causal passes cost here, measured in about half a second; None where drafts are not
+    judged."""
+    from ..runtime.onnx_backend import OnnxBackend
+    from ..runtime.pass_costs import measure_passes
+
+    if backend.config.verifier != "ar" or not isinstance(backend, OnnxBackend):
+        return None
+    return PassPrices.measured(measure_passes(backend))
+
+
+def kept_bytes(backend: Backend, budget: int) -> int:
+    """Memory for the keys and values of cached prompts of ``budget`` tokens."""
+    return min(KV_BYTES, KEPT_PROMPTS * size_class(budget + 1) * backend.bytes_per_token)
 
 
 def _budget(backend: OnnxBackend, model: str, threads: int | None) -> int:

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from onnx import ModelProto
 
 from ..config import ModelConfig
 from ..errors import WeightsError
-from .onnx_graph import DATA_FILE, MASK_ROW, Form, Graph, build, forms_of
+from .onnx_graph import DATA_FILE, MASK_ROW, Form, Graph, build, forms_of, tables_of
 from .quantize import Array, FloatArray, Stored
 
 #: Raise when the inputs or outputs of the graphs change: ``runtime/onnx_backend.py`` refuses other
 #: layouts.
-LAYOUT = 2
+LAYOUT = 3
+
+#: Offset and length in the data file, in bytes, of each tensor by its name.
+Places = dict[str, tuple[int, int]]
+#: Where the runtime finds a tensor itself: {"offset": bytes, "dtype": name, "shape": list}.
+Table = dict[str, Any]
 
 _ALIGNMENT = 4096  # of tensors in the data file, so that it can be mapped page by page
 
@@ -34,8 +40,9 @@ def materialise(
     folder: Path,
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Write the graphs (``prefill.onnx``, ``denoise.onnx``, ``packed.onnx``, or ``denoise.onnx``
-    alone), ``weights.bin``, ``config.json`` and ``graphs.json`` (variant and layout).
+    """Write the graphs (``<form>.onnx`` of each of ``onnx_graph.forms_of``), ``weights.bin``,
+    ``config.json`` and ``graphs.json`` (variant, layout, forms, and where the tables that are
+    looked up outside the graphs lie in ``weights.bin``).
 
     Each file appears under its name when it is whole, the graphs after the data they point into.
 
@@ -50,15 +57,16 @@ def materialise(
         SettingsError: there is no such variant.
         WeightsError: a weight is missing or misshapen, or the disk is full or read-only.
     """
-    graphs = {form: build(config, variant, form) for form in forms_of(config)}
+    graphs = {form: build(config, variant, form) for form in forms_of(config, variant)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write_data(config, graphs, context, canvas, folder, progress or (lambda _: None))
+        write = _Writer(config, variant, context, canvas, progress or (lambda _: None))
+        tables = write.data(graphs, folder)
         for form, graph in graphs.items():
             data = graph.model.SerializeToString(deterministic=True)
             _write_whole(folder / f"{form}.onnx", data)
         _write_whole(folder / "config.json", config.to_json().encode())
-        about = {"layout": LAYOUT, "variant": variant}
+        about = {"layout": LAYOUT, "variant": variant, "forms": list(graphs), "tables": tables}
         _write_whole(folder / "graphs.json", json.dumps(about).encode())
     except OSError as error:
         raise WeightsError(
@@ -67,35 +75,56 @@ def materialise(
         ) from error
 
 
-def _write_data(
-    config: ModelConfig,
-    graphs: dict[Form, Graph],
-    context: Mapping[str, FloatArray],
-    canvas: Mapping[str, FloatArray],
-    folder: Path,
-    progress: Callable[[float], None],
-) -> None:
-    """Write every tensor once and point the graphs at it."""
-    split = config.adapter == "canvas" and canvas is not context
-    places: dict[tuple[str, str, bool], dict[str, tuple[int, int]]] = {}
-    total = sum(len(graph.stored) for graph in graphs.values())
-    done = 0
-    temporary = folder / f"{DATA_FILE}.part"
-    try:
-        with temporary.open("wb") as file:
-            for form, graph in graphs.items():
-                for stored in graph.stored:
-                    own = split and form != "prefill" and stored.adapted
-                    key = (stored.name, stored.format, own)
-                    if key not in places:
-                        weights = _source(config, stored, canvas if own else context, canvas)
-                        places[key] = _append(file, stored, stored.encode(weights))
-                    _point(graph.model, places[key])
-                    done += 1
-                    progress(done / total)
-        temporary.replace(folder / DATA_FILE)
-    finally:
-        temporary.unlink(missing_ok=True)
+@dataclass
+class _Writer:
+    """Writes every tensor once."""
+
+    config: ModelConfig
+    variant: str
+    context: Mapping[str, FloatArray]
+    canvas: Mapping[str, FloatArray]
+    progress: Callable[[float], None]
+    places: dict[tuple[str, str, bool], Places] = field(default_factory=dict)
+    done: int = 0
+
+    def data(self, graphs: dict[Form, Graph], folder: Path) -> dict[str, Table]:
+        """Write the data file, point the graphs at it and say where the tables lie."""
+        split = self.config.adapter == "canvas" and self.canvas is not self.context
+        tables = tables_of(self.config, self.variant)
+        total = sum(len(graph.stored) for graph in graphs.values()) + len(tables)
+        temporary = folder / f"{DATA_FILE}.part"
+        try:
+            with temporary.open("wb") as file:
+                for form, graph in graphs.items():
+                    for stored in graph.stored:
+                        own = split and form != "prefill" and stored.adapted
+                        _point(graph.model, self._place(file, stored, own, total))
+                found = {s: self._place(file, s, False, total) for s in tables}
+            temporary.replace(folder / DATA_FILE)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return {
+            name: {"offset": found[stored][name][0], "dtype": dtype.name, "shape": list(shape)}
+            for stored in tables
+            for name, (dtype, shape) in stored.tensors().items()
+        }
+
+    def _place(self, file: BinaryIO, stored: Stored, own: bool, total: int) -> Places:
+        """Where the tensors of ``stored`` are; written where they are not yet.
+
+        Args:
+            own: as the canvas has them, not as the context has.
+            total: of tensors to be placed, for the progress.
+        """
+        key = (stored.name, stored.format, own)
+        if key not in self.places:
+            weights = self.canvas if own else self.context
+            if stored.sources == (MASK_ROW,):
+                weights = {MASK_ROW: self.canvas["embed.weight"][self.config.mask_token]}
+            self.places[key] = _append(file, stored, stored.encode(weights))
+        self.done += 1
+        self.progress(self.done / total)
+        return self.places[key]
 
 
 def _write_whole(path: Path, data: bytes) -> None:
@@ -107,22 +136,9 @@ def _write_whole(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _source(
-    config: ModelConfig,
-    stored: Stored,
-    weights: Mapping[str, FloatArray],
-    canvas: Mapping[str, FloatArray],
-) -> Mapping[str, FloatArray]:
-    if stored.sources == (MASK_ROW,):
-        return {MASK_ROW: canvas["embed.weight"][config.mask_token]}
-    return weights
-
-
-def _append(
-    file: BinaryIO, stored: Stored, arrays: Mapping[str, Array]
-) -> dict[str, tuple[int, int]]:
+def _append(file: BinaryIO, stored: Stored, arrays: Mapping[str, Array]) -> Places:
     """Write the tensors of ``stored``; offset and length of each by name."""
-    places = {}
+    places: Places = {}
     for name, (dtype, shape) in stored.tensors().items():
         array = np.ascontiguousarray(arrays[name])
         assert array.dtype == dtype and array.shape == shape, (name, array.dtype, array.shape)
@@ -133,7 +149,7 @@ def _append(
     return places
 
 
-def _point(model: ModelProto, places: Mapping[str, tuple[int, int]]) -> None:
+def _point(model: ModelProto, places: Places) -> None:
     for tensor in model.graph.initializer:
         if tensor.name in places and len(tensor.external_data) == 1:
             offset, length = places[tensor.name]

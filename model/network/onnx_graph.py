@@ -1,13 +1,15 @@
 """Builds the ONNX graphs of a model from its configuration, node by node, without weights.
 
-Three forms of one network: ``prefill`` (causal, appends to the KV cache), ``denoise`` (one
-window, both directions) and ``packed`` (K windows side by side, none sees another). Weights that
-attend otherwise than to a canvas (``ModelConfig.attention``) have ``denoise`` alone: it reads any
-part of a sequence and speaks of the rows it is asked about. No exporter, no torch and no binary in
-git is involved.
-Attention is onnxruntime's GroupQueryAttention: it appends keys and values to preallocated buffers
-and rotates by tables that are inputs. Knows nothing of files, sessions or devices:
-``onnx_files.py`` places the weights.
+The forms of one network: ``prefill`` (causal, appends to the KV cache), ``denoise`` (one window,
+both directions), ``packed`` (windows side by side, none sees another, of which one is a special
+case) and ``shared``, which is prefill or packed as an input says: onnxruntime packs the weights of
+each graph anew, so only one graph means one copy of them. Weights that attend otherwise than to a
+canvas (``ModelConfig.attention``) have ``denoise`` alone: it reads any part of a sequence. Tokens
+are looked up outside (``runtime/embedding.py``): a table in the graph would stay in memory beside
+the head that was packed from it. No exporter, no torch and no binary in git is involved. Attention
+is onnxruntime's GroupQueryAttention: it appends keys and values to preallocated buffers and rotates
+by tables that are inputs. Knows nothing of files, sessions or devices: ``onnx_files.py`` places the
+weights.
 """
 
 from __future__ import annotations
@@ -18,13 +20,21 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+)
 
 from ..config import ModelConfig
 from ..errors import WeightsError
 from .quantize import Stored, block_size, check_variant, float_type, format_of
 
-Form = Literal["prefill", "denoise", "packed"]
+Form = Literal["shared", "prefill", "denoise", "packed"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
 #: Added to the logits of special tokens other than END: they are never predicted.
@@ -34,11 +44,12 @@ SUPPRESSED = -1e9
 DATA_FILE = "weights.bin"
 #: Source of the mask's embedding on the canvas: one row of the canvas embedding.
 MASK_ROW = "mask.weight"
+#: Names of the tables that are looked up outside the graphs.
+EMBEDDING, MASK = "embed", "mask"
 
 _OPSET = 23
 _IR_VERSION = 11
 _CONTRIB = "com.microsoft"
-_TINY = 1e-12  # floor of a row's largest activation: an all-zero row must not divide by zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +60,44 @@ class Graph:
     stored: tuple[Stored, ...]
 
 
-def forms_of(config: ModelConfig) -> tuple[Form, ...]:
+def forms_of(config: ModelConfig, variant: str) -> tuple[Form, ...]:
     """The graphs that a model of this configuration runs."""
-    return FORMS if config.attention == "canvas" else ("denoise",)
+    if config.attention != "canvas":
+        return ("denoise",)
+    if variant == "fp16":  # CUDA packs no weights, and its fused attention takes no bias
+        return ("prefill", "denoise", "packed")
+    return ("prefill", "packed") if config.adapter == "canvas" else ("shared",)
+
+
+def tables_of(config: ModelConfig, variant: str) -> tuple[Stored, ...]:
+    """What is looked up outside the graphs: the embedding, stored as the head is."""
+    mask = Stored(MASK, (MASK_ROW,), "vector", (config.hidden,), float_type(variant))
+    return (_vocabulary(config, variant, EMBEDDING), mask)
+
+
+def _vocabulary(config: ModelConfig, variant: str, name: str) -> Stored:
+    return Stored(
+        name,
+        (f"{name}.weight",),
+        format_of(variant, "vocabulary"),
+        (config.vocab, config.hidden),
+        float_type(variant),
+        block_size(variant),
+    )
 
 
 def build(config: ModelConfig, variant: str, form: Form) -> Graph:
-    """The graph of one form. Inputs and outputs::
+    """The graph of one form, of n positions of which r are spoken about. Inputs and outputs::
 
-        tokens int64 [1, n]; seqlens_k int32 [1], cached + new tokens - 1; total int32, cached + new
+        embedded [1, n, hidden]
+        seqlens_k int32 [1], cached + new tokens - 1; total int32, cached + new
         cos, sin [positions, head_dim / 2]
         past_key.i, past_value.i -> present_key.i, present_value.i [1, kv_heads, capacity, head_dim]
-        prefill: rows, targets int64 [r] -> log_probability float32 [r, 1] of targets after rows,
-                 token int64 [r, 1], confidence float32 [r, 1], logits float32 [r, vocab]
-        packed: positions int64 [1, n]; bias [1, 1, n, total]
-        denoise, packed: -> token int64 [n, 1], confidence, entropy float32 [n, 1],
-                            logits float32 [n, vocab]
-        denoise, where the attention is not to a canvas: rows int64 [r], and by blocks
-                 bias [1, 1, n, total] -> the same of the r rows alone
+        rows int64 [r] -> token int64 [r, 1], confidence float32 [r, 1], logits float32 [r, vocab]
+        targets int64 [r] -> log_probability float32 [r, 1], of each target after its row
+        shared: causal bool; where it is true, the next two may be empty
+        packed, shared: positions int64 [1, n]; bias [1, 1, n, total]
+        denoise, where the attention is by blocks: bias [1, 1, n, total]
 
     Raises:
         SettingsError: there is no such variant.
@@ -96,48 +127,16 @@ class _Builder:
     # --- the network, top to bottom
 
     def graph(self) -> Graph:
-        x = self._embed()  # [1, n, hidden]
+        x = "embedded"  # [1, n, hidden]
         skip: str | None = None
         for layer in range(self.config.layers):
             x, skip = self._block(layer, x, skip)
         assert skip is not None
         hidden, _ = self._norm("norm", x, skip)
         flat = self._op("Reshape", hidden, self._ints("flat", [-1, self.config.hidden]))
-        self._logits(flat)  # [n or r, vocab]
-        self._score() if self.form == "prefill" else self._predict()
+        self._logits(flat)  # [r, vocab]
+        self._score()
         return Graph(self._model(), tuple(self.stored.values()))
-
-    def _embed(self) -> str:
-        c = self.config
-        if format_of(self.variant, "vocabulary") == "table":
-            x = self._op("Gather", self._vocabulary("embed")[0], "tokens")  # [1, n, hidden]
-        else:
-            x = self._embed_blocks()
-        if self.form == "prefill" or self._whole:
-            return x
-        is_mask = self._op("Equal", "tokens", self._ints("mask_token", c.mask_token))
-        is_mask = self._op("Unsqueeze", is_mask, self._ints("last", [-1]))  # [1, n, 1]
-        row = self._store(Stored("mask", (MASK_ROW,), "vector", (c.hidden,), self._float))
-        return self._op("Where", is_mask, row, x)
-
-    def _embed_blocks(self) -> str:
-        """Rows of the head's own 8-bit blocks, scaled by hand: a second table would cost 57 MB,
-        and GatherBlockQuantized took 4 ms for 16 rows where these five nodes take 0.1 ms."""
-        c = self.config
-        values, scales = self._vocabulary("embed")
-        x = self._op("Cast", self._op("Gather", values, "tokens"), to=TensorProto.FLOAT)
-        x = self._op("Sub", x, self._floats("zero_point", 128.0))  # [1, n, blocks, block]
-        scale = self._op("Gather", scales, "tokens")  # [1, n, blocks]
-        scale = self._op("Unsqueeze", scale, self._ints("last", [-1]))
-        x = self._op("Mul", x, scale)
-        padded = self._tensor_shape(scales)[1] * block_size(self.variant)
-        x = self._op("Reshape", x, self._ints("rows_of", [1, -1, padded]))
-        if padded == c.hidden:
-            return x
-        return self._op(
-            "Slice", x, self._ints("from", [0]), self._ints("to", [c.hidden]),
-            self._ints("last", [-1]),
-        )  # fmt: skip
 
     def _block(self, layer: int, x: str, skip: str | None) -> tuple[str, str]:
         """One transformer block; the residual stream is x + skip, added by the next norm."""
@@ -145,20 +144,18 @@ class _Builder:
         y, x = self._norm(f"{name}.norm_attn", x, skip)
         y = self._attention(layer, y)
         last = layer == c.layers - 1
-        tail = last and self.form == "prefill"
-        if tail or (last and self._whole):
-            # After the last keys and values, only scored rows matter: none costs nothing.
+        if last:  # after the last keys and values, only scored rows matter: none costs nothing
             y = self._op("Gather", y, "rows", axis=1)
             x = self._op("Gather", x, "rows", axis=1)
         width = c.heads * c.head_dim
-        y = self._linear(f"{name}.attn.o", [f"{name}.attn.o"], y, width, c.hidden, tail=tail)
+        y = self._linear(f"{name}.attn.o", [f"{name}.attn.o"], y, width, c.hidden, tail=last)
         y, x = self._norm(f"{name}.norm_mlp", x, y)
         both = [f"{name}.mlp.gate", f"{name}.mlp.up"]
-        y = self._linear(f"{name}.mlp.gate_up", both, y, c.hidden, 2 * c.intermediate, tail=tail)
+        y = self._linear(f"{name}.mlp.gate_up", both, y, c.hidden, 2 * c.intermediate, tail=last)
         gate, up = self._ops("Split", [y], 2, axis=-1, num_outputs=2)
         y = self._op("Mul", self._silu(gate), up)
         down = f"{name}.mlp.down"
-        return x, self._linear(down, [down], y, c.intermediate, c.hidden, tail=tail)
+        return x, self._linear(down, [down], y, c.intermediate, c.hidden, tail=last)
 
     def _silu(self, x: str) -> str:
         return self._op("QuickGelu", x, domain=_CONTRIB, alpha=1.0)
@@ -167,8 +164,8 @@ class _Builder:
         c, name = self.config, f"blocks.{layer}.attn"
         width, kv_width = c.heads * c.head_dim, c.kv_heads * c.head_dim
         sources = [f"{name}.{part}" for part in "qkv"]
-        outputs = width + 2 * kv_width
-        qkv = self._linear(f"{name}.qkv", sources, y, c.hidden, outputs, bias=c.qkv_bias)
+        total = width + 2 * kv_width
+        qkv = self._linear(f"{name}.qkv", sources, y, c.hidden, total, bias=c.qkv_bias)
         heads = [qkv, "", ""]
         if c.qk_norm:
             sizes = self._ints("qkv_sizes", [width, kv_width, kv_width])
@@ -178,23 +175,48 @@ class _Builder:
             heads = [q, k, v]
         inputs = [*heads, f"past_key.{layer}", f"past_value.{layer}"]
         inputs += ["seqlens_k", "total", "cos", "sin"]
-        if self.form == "packed":
-            inputs += ["positions", "bias"]
-        elif self._whole and c.attention == "block":
-            inputs += ["", "bias"]  # positions count on from what is cached
-        node = helper.make_node(
+        outputs = [f"attention.{layer}", f"present_key.{layer}", f"present_value.{layer}"]
+        if self.form == "shared":
+            self._ops(
+                "If",
+                ["causal"],
+                0,
+                outputs,
+                then_branch=self._branch(layer, inputs, outputs, "prefill"),
+                else_branch=self._branch(layer, inputs, outputs, "packed"),
+            )
+        else:
+            self.nodes.append(self._attend(layer, inputs, outputs, self.form))
+        return outputs[0]  # [1, n, heads * head_dim]
+
+    def _branch(self, layer: int, inputs: list[str], outputs: list[str], form: Form) -> GraphProto:
+        """Attention as in ``form``, as a branch; what it writes to is what the whole graph is bound
+        to, so that no cache is copied."""
+        own = [f"{form}.{name}" for name in outputs]
+        kind = helper.np_dtype_to_tensor_dtype(self._float)
+        return helper.make_graph(
+            [self._attend(layer, inputs, own, form)],
+            f"{form}.{layer}",
+            [],
+            [helper.make_tensor_value_info(name, kind, None) for name in own],
+        )
+
+    def _attend(self, layer: int, inputs: list[str], outputs: list[str], form: Form) -> NodeProto:
+        if form == "packed":
+            inputs = [*inputs, "positions", "bias"]
+        elif self.config.attention == "block":
+            inputs = [*inputs, "", "bias"]  # positions count on from what is cached
+        return helper.make_node(
             "GroupQueryAttention",
             inputs,
-            [f"attention.{layer}", f"present_key.{layer}", f"present_value.{layer}"],
-            name=f"GroupQueryAttention.{layer}",
+            outputs,
+            name=f"GroupQueryAttention.{form}.{layer}",
             domain=_CONTRIB,
-            num_heads=c.heads,
-            kv_num_heads=c.kv_heads,
+            num_heads=self.config.heads,
+            kv_num_heads=self.config.kv_heads,
             do_rotary=1,
-            causal=1 if self.form == "prefill" else 0,
+            causal=1 if form == "prefill" else 0,
         )
-        self.nodes.append(node)
-        return f"attention.{layer}"  # [1, n, heads * head_dim]
 
     def _norm_heads(self, name: str, x: str, heads: int) -> str:
         dim = self.config.head_dim
@@ -232,7 +254,9 @@ class _Builder:
         bias[c.text_ids.start : c.text_ids.stop] = 0.0
         bias[c.end_token] = 0.0
         suppress = self._constant("suppress", bias)
-        head = self._vocabulary("embed" if c.tied else "head")
+        stored = _vocabulary(c, self.variant, EMBEDDING if c.tied else "head")
+        self._store(stored)
+        head = list(stored.tensors())
         if len(head) == 2:
             self._blocks_matmul(hidden, head, c.hidden, c.vocab, suppress, "logits")
         elif self.variant == "fp16":
@@ -242,39 +266,21 @@ class _Builder:
             self._op("Gemm", hidden, head[0], suppress, out="logits", transB=1)
 
     def _score(self) -> None:
-        """The next token after each row, its probability, and what is thought of the targets."""
-        last = self._ints("last", [-1])
-        target = self._op("Unsqueeze", "targets", last)  # [r, 1]
-        logit = self._op("GatherElements", "logits", target, axis=1)
-        norm = self._op("ReduceLogSumExp", "logits", last, keepdims=1)
-        self._op("Sub", logit, norm, out="log_probability")
-        best, _ = self._ops(
-            "TopK", ["logits", self._ints("one", [1])], 0, out=["best", "token"], axis=-1
-        )
-        self._op("Exp", self._op("Sub", best, norm), out="confidence")
+        """The next token after each row, its probability, and what is thought of the targets.
 
-    def _predict(self) -> None:
-        """Token, probability and entropy; log Z = logit - log p spares another pass over the
-        vocabulary: H = log Z - Σ p · logit."""
+        log Z = logit - log p of the likeliest: ReduceLogSumExp runs on one thread and takes 0.3 ms
+        a row of 151,936, four times what Softmax takes.
+        """
         last = self._ints("last", [-1])
-        p = self._op("Softmax", "logits", axis=-1)  # [n, vocab]
+        p = self._op("Softmax", "logits", axis=-1)  # [r, vocab]
         best, _ = self._ops(
             "TopK", ["logits", self._ints("one", [1])], 0, out=["best", "token"], axis=-1
         )
         self._op("GatherElements", p, "token", out="confidence", axis=1)
-        log_z = self._op("Sub", best, self._op("Log", "confidence"))
-        mean = self._op("ReduceSum", self._op("Mul", p, "logits"), last, keepdims=1)
-        self._op("Sub", log_z, mean, out="entropy")
-
-    def _vocabulary(self, name: str) -> list[str]:
-        c = self.config
-        how = format_of(self.variant, "vocabulary")
-        stored = Stored(
-            name, (f"{name}.weight",), how, (c.vocab, c.hidden), self._float,
-            block_size(self.variant),
-        )  # fmt: skip
-        self._store(stored)
-        return list(stored.tensors())
+        norm = self._op("Sub", best, self._op("Log", "confidence"))
+        target = self._op("Unsqueeze", "targets", last)  # [r, 1]
+        logit = self._op("GatherElements", "logits", target, axis=1)
+        self._op("Sub", logit, norm, out="log_probability")
 
     # --- linear maps
 
@@ -338,8 +344,7 @@ class _Builder:
         if x not in self.quantized:
             largest = self._op(
                 "ReduceMax", self._op("Abs", x), self._ints("last", [-1]), keepdims=1
-            )
-            largest = self._op("Max", largest, self._floats("tiny", _TINY))  # [1, n, 1]
+            )  # [1, n, 1]; a row of zeros becomes 0 / 0, some byte, and times 0 zeros again
             unit = self._op("Div", x, largest)
             self.quantized[x] = (self._op("QuantizeLinear", unit, step, zero), largest)
         values, largest = self.quantized[x]
@@ -348,10 +353,6 @@ class _Builder:
         return self._op("Mul", y, largest)
 
     # --- nodes and tensors
-
-    @property
-    def _whole(self) -> bool:
-        return self.config.attention != "canvas"
 
     @property
     def _float(self) -> np.dtype[Any]:
@@ -394,9 +395,6 @@ class _Builder:
         self.stored[stored.name, stored.format] = stored
         return stored.name
 
-    def _tensor_shape(self, tensor: str) -> tuple[int, ...]:
-        return next(s.tensors()[tensor][1] for s in self.stored.values() if tensor in s.tensors())
-
     # --- the model around them
 
     def _model(self) -> ModelProto:
@@ -426,40 +424,30 @@ class _Builder:
         kind = helper.np_dtype_to_tensor_dtype(self._float)
         half = self.config.head_dim // 2
         values = [
-            info("tokens", TensorProto.INT64, [1, "n"]),
+            info("embedded", kind, [1, "n", self.config.hidden]),
             info("seqlens_k", TensorProto.INT32, [1]),
             info("total", TensorProto.INT32, []),
             info("cos", kind, ["positions", half]),
             info("sin", kind, ["positions", half]),
+            info("rows", TensorProto.INT64, ["r"]),
+            info("targets", TensorProto.INT64, ["r"]),
         ]
-        if self.form == "prefill":
-            values += [info("rows", TensorProto.INT64, ["r"])]
-            values += [info("targets", TensorProto.INT64, ["r"])]
-        if self.form == "packed":
-            values += [info("positions", TensorProto.INT64, [1, "n"])]
-        if self._whole:
-            values += [info("rows", TensorProto.INT64, ["r"])]
-        if self.form == "packed" or self.config.attention == "block":
-            values += [info("bias", kind, [1, 1, "n", "all"])]
+        if self.form == "shared":
+            values += [info("causal", TensorProto.BOOL, [])]
+        if self.form in ("packed", "shared"):
+            values += [info("positions", TensorProto.INT64, [1, "placed"])]
+        if self.form in ("packed", "shared") or self.config.attention == "block":
+            values += [info("bias", kind, [1, 1, "placed", "all"])]
         return values + self._caches("past")
 
     def _outputs(self) -> list[ValueInfoProto]:
         info = helper.make_tensor_value_info
-        if self.form == "prefill":
-            values = [
-                info("log_probability", TensorProto.FLOAT, ["r", 1]),
-                info("token", TensorProto.INT64, ["r", 1]),
-                info("confidence", TensorProto.FLOAT, ["r", 1]),
-                info("logits", TensorProto.FLOAT, ["r", self.config.vocab]),
-            ]
-        else:
-            n = "r" if self._whole else "n"
-            values = [
-                info("token", TensorProto.INT64, [n, 1]),
-                info("confidence", TensorProto.FLOAT, [n, 1]),
-                info("entropy", TensorProto.FLOAT, [n, 1]),
-                info("logits", TensorProto.FLOAT, [n, self.config.vocab]),
-            ]
+        values = [
+            info("log_probability", TensorProto.FLOAT, ["r", 1]),
+            info("token", TensorProto.INT64, ["r", 1]),
+            info("confidence", TensorProto.FLOAT, ["r", 1]),
+            info("logits", TensorProto.FLOAT, ["r", self.config.vocab]),
+        ]
         return values + self._caches("present")
 
     def _caches(self, prefix: str) -> list[ValueInfoProto]:

@@ -28,7 +28,6 @@ class CanvasOutput:
 
     token: IntArray  # [..., B] most likely token
     confidence: FloatArray  # [..., B] its probability
-    entropy: FloatArray  # [..., B] of the whole distribution, nats
     logits: FloatArray | None = None  # [..., B, vocab], only when asked for
 
 

@@ -21,7 +21,7 @@ from ..errors import InvalidRequest, SettingsError
 from ..weights.combine import read_json
 from .backend import CanvasOutput, CausalOutput, FloatArray, IntArray
 from .kv_memory import SIZE_CLASSES, size_class
-from .onnx_backend import CHUNK, DEFAULT_KV_BYTES, Form, OnnxBackend, OnnxSequence, stack
+from .onnx_backend import CHUNK, DEFAULT_KV_BYTES, Form, OnnxBackend, OnnxSequence, Purpose, stack
 
 #: Tokens at most where every step reads all of them: attention takes memory by their square.
 MOST_TOKENS = SIZE_CLASSES[3]
@@ -45,9 +45,13 @@ def open_backend(
 class WholeBackend(OnnxBackend):
     """See the module."""
 
-    def session(self, form: Form) -> Any:
+    def form_for(self, purpose: Purpose) -> Form:
         """The one graph there is, whatever for."""
-        return super().session("denoise")
+        return "denoise"
+
+    def reads_masks(self, purpose: Purpose) -> bool:
+        """Their masks are rows of the embedding like any other."""
+        return False
 
     def new_sequence(self, capacity: int) -> WholeSequence:
         if self.config.attention == "bidirectional" and capacity > MOST_TOKENS:
@@ -92,7 +96,6 @@ class WholeSequence(OnnxSequence):
         outputs: dict[str, NDArray[Any]] = {
             "token": np.empty((width, 1), np.int64),
             "confidence": np.empty((width, 1), np.float32),
-            "entropy": np.empty((width, 1), np.float32),
         }
         if logits:
             outputs["logits"] = np.empty((width, config.vocab), np.float32)
@@ -100,7 +103,6 @@ class WholeSequence(OnnxSequence):
         return CanvasOutput(
             outputs["token"][:, 0],
             self._held_back(window, outputs["confidence"][:, 0]),
-            np.maximum(outputs["entropy"][:, 0], 0.0),  # rounding leaves -1e-6
             outputs.get("logits"),
         )
 
@@ -125,13 +127,12 @@ class WholeSequence(OnnxSequence):
     ) -> None:
         """Run over ``tokens`` behind ``cached`` others; ``outputs`` speak of ``rows``."""
         one = self._pass("denoise", len(outputs))
-        one.feed("rows", rows)
         if self._block:
             own = np.arange(cached, cached + len(tokens)) // self._block  # [n]
             sees = np.arange(cached + len(tokens)) // self._block <= own[:, None]  # [n, total]
             hidden = -1e9 if self._backend.dtype == np.float32 else -6e4
             one.feed("bias", np.where(sees, 0.0, hidden).astype(self._backend.dtype)[None, None])
-        one.run(tokens, cached, outputs)
+        one.run(tokens, cached, rows, np.zeros_like(rows), outputs)
 
     def _held_back(self, window: IntArray, confidence: FloatArray) -> FloatArray:
         """Block by block: what lies behind the first block with a mask in it has to wait, since

@@ -5,6 +5,8 @@ Knows nothing of tokens' meaning, graphs or sessions.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -39,6 +41,16 @@ def size_class(tokens: int) -> int:
         f"{tokens:,} tokens are asked for; a sequence holds at most {SIZE_CLASSES[-1]:,}. "
         "Send less context, or ask for a shorter answer."
     )
+
+
+def return_freed() -> None:
+    """Give the system back what was freed but is still held by the allocator.
+
+    glibc keeps it: after a vocabulary of 151,936 tokens was read 110 MB, for good. Elsewhere
+    nothing happens.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _no_memory(capacity: int, size: int, why: str) -> InvalidRequest:
@@ -235,6 +247,12 @@ class Pool:
             self.in_use -= buffer.capacity
             self.free.append(buffer)
             self._shrink()
+
+    def limit(self, budget_bytes: int) -> None:
+        """Another budget from now on."""
+        assert not self.in_use, "buffers in use were counted by the old budget"
+        self.budget_bytes = budget_bytes
+        self._shrink()
 
     def clear(self) -> None:
         self.free.clear()

@@ -25,31 +25,44 @@ from ..network.rope import rope_tables, stretch
 from ..weights.combine import MANIFEST, problem_of, read_json
 from .backend import CanvasOutput, CausalOutput, IntArray, Sequence
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
+from .embedding import Embedding
 from .kv_memory import Buffer, Pool, memory_on, size_class
 
 __all__ = ["OnnxBackend", "check_onnxruntime", "pick_device", "size_class"]
 
-Form = Literal["prefill", "denoise", "packed"]
+Form = Literal["shared", "prefill", "denoise", "packed"]
+#: What a pass is for; one graph may serve several.
+Purpose = Literal["prefill", "denoise", "packed"]
+#: The graphs that can do it, the best first.
+_FITTING: dict[Purpose, tuple[Form, ...]] = {
+    "prefill": ("prefill", "shared"),
+    "denoise": ("denoise", "packed", "shared"),
+    "packed": ("packed", "shared"),
+}
 
 #: Of the graphs this module knows how to feed; as in ``network/onnx_files.py``, which brings onnx
 #: along.
-LAYOUT = 2
+LAYOUT = 3
+
+#: The file beside the graphs that holds every large tensor; as in ``network/onnx_graph.py``.
+DATA_FILE = "weights.bin"
 
 #: Bytes of KV buffers kept for reuse after they were released.
 DEFAULT_KV_BYTES = 1 << 30
 
-#: Tokens of one forward pass of prefill; more are not faster and take memory.
-CHUNK = 512
-#: The same where every row is judged: the logits of 128 rows take 25 MB.
-VERIFY_CHUNK = 128
+#: Tokens of one forward pass of prefill; more are not faster and take memory: 512 tokens of a 0.5B
+#: model behind as many others 90 MB more.
+CHUNK = 256
+#: The same where every row is judged: the logits of 64 rows of 151,936 take 39 MB.
+VERIFY_CHUNK = 64
 
 #: Microseconds a thread waits for work before it sleeps.
 SPIN_US = 20
 
 
-def _described(folder: Path) -> tuple[ModelConfig, str]:
-    """Configuration and variant of a model folder, its files compared with the manifest."""
-    again = "Run 'redraft model pull' again."
+def _described(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
+    """Configuration of a model folder, its files compared with the manifest; ``graphs.json``."""
+    again = "Run 'redraft model pull' again, or import it again if it was imported."
     if (folder / MANIFEST).exists() and (problem := problem_of(folder, None, thorough=False)):
         raise WeightsError(f"The model in {folder} cannot be used: {problem}. {again}")
     about, config = read_json(folder / "graphs.json"), read_json(folder / "config.json")
@@ -58,7 +71,7 @@ def _described(folder: Path) -> tuple[ModelConfig, str]:
             f"{folder} holds no model that this Redraft can run (layout {about.get('layout')}, "
             f"needed {LAYOUT}). {again}"
         )
-    return ModelConfig.from_dict(config), str(about.get("variant"))
+    return ModelConfig.from_dict(config), about
 
 
 def _provider(runtime: Any, wanted: str | None, variant: str) -> Provider:
@@ -108,7 +121,9 @@ class OnnxBackend:
     ) -> None:
         self._runtime = import_onnxruntime()
         self._folder = folder
-        self._config, self._variant = _described(folder)
+        self._config, about = _described(folder)
+        self._variant = str(about.get("variant"))
+        self._forms = tuple(about.get("forms", ()))
         self._provider = _provider(self._runtime, provider, self._variant)
         self._threads = threads or default_threads()
         self._dtype = float_type(self._variant)
@@ -116,8 +131,11 @@ class OnnxBackend:
         self._tables: dict[int, tuple[Any, Any]] = {}
         self._memory = memory_on(self._runtime, self._provider, self._config, self._dtype)
         self._pool = Pool(self._memory, kv_bytes, self.bytes_per_token)
-        self.session("prefill")
-        self.session("denoise")
+        self.session(self.form_for("prefill"))
+        self.session(self.form_for("denoise"))
+        self._embedding = Embedding(
+            folder / DATA_FILE, about.get("tables", {}), self._config, self._dtype
+        )
 
     @property
     def config(self) -> ModelConfig:
@@ -150,6 +168,10 @@ class OnnxBackend:
         """Have the memory for a sequence of ``capacity`` tokens ready before the first request."""
         self._pool.prepare(size_class(capacity))
 
+    def keep(self, kv_bytes: int) -> None:
+        """Keep released KV buffers while all fit in this; to be called while none is in use."""
+        self._pool.limit(kv_bytes)
+
     def new_sequence(self, capacity: int) -> OnnxSequence:
         """An empty sequence of the smallest size class that holds ``capacity`` tokens.
 
@@ -180,6 +202,9 @@ class OnnxBackend:
 
     # --- for sequences
 
+    def touch(self, buffer: Buffer) -> None:
+        self._memory.touch(buffer)
+
     @property
     def runtime(self) -> Any:
         return self._runtime
@@ -193,6 +218,24 @@ class OnnxBackend:
         """Rows that prefill scores where none is asked for: a CUDA kernel may refuse to be launched
         over nothing; on the CPU none costs nothing."""
         return 1 if self._provider == "CUDA" else 0
+
+    def form_for(self, purpose: Purpose) -> Form:
+        """The graph of this folder that serves a purpose."""
+        for form in _FITTING[purpose]:
+            if form in self._forms:
+                return form
+        raise WeightsError(
+            f"{self._folder} has no graph for {purpose}, only {', '.join(self._forms) or 'none'}. "
+            "Run 'redraft model pull' again, or import it again if it was imported."
+        )
+
+    def reads_masks(self, purpose: Purpose) -> bool:
+        """Whether masks are read as the canvas has learnt them."""
+        return purpose != "prefill"
+
+    @property
+    def embedding(self) -> Embedding:
+        return self._embedding
 
     def session(self, form: Form) -> Any:
         """The session of a graph, loaded at first use: ``packed`` may never be needed."""
@@ -244,7 +287,7 @@ class OnnxSequence:
         self._backend = backend
         self._buffer: Buffer | None = buffer
         self._tokens: list[int] = []
-        self._passes: dict[tuple[Form, int], _Pass] = {}
+        self._passes: dict[tuple[Purpose, int], _Pass] = {}
         self._bias: tuple[tuple[int, int, int], NDArray[Any]] | None = None
 
     @property
@@ -263,6 +306,12 @@ class OnnxSequence:
     def adopt(self, tokens: list[int]) -> None:
         """The buffer already holds the keys and values of ``tokens``."""
         self._tokens = list(tokens)
+
+    def pretend(self, tokens: list[int]) -> None:
+        """Take ``tokens`` for cached without computing them, their keys and values in memory that
+        is really there: for measuring, as zeros that were never touched are read faster."""
+        self._backend.touch(self.buffer)
+        self.adopt(tokens)
 
     def detach(self) -> Buffer:
         buffer = self.buffer
@@ -311,47 +360,47 @@ class OnnxSequence:
         rows on, keys and values are equal bit by bit however a prompt is chunked, in fp32, q8 and
         int8; the second row costs a fifth of the first.
         """
-        one = self._pass("prefill", len(outputs))
-        one.feed("rows", np.arange(len(targets), dtype=np.int64))
-        one.feed("targets", targets)
         alone = len(chunk) == 1 and len(self._tokens) + 2 <= self.capacity
-        rows = np.repeat(chunk, 2) if alone else chunk
-        one.run(rows, len(self._tokens), outputs)
+        tokens = np.repeat(chunk, 2) if alone else chunk
+        rows = np.arange(len(targets), dtype=np.int64)
+        self._pass("prefill", len(outputs)).run(tokens, len(self._tokens), rows, targets, outputs)
         self._tokens.extend(chunk.tolist())
 
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
         self._check_room(len(window))
-        return self._canvas("denoise", window, window.shape, logits)
+        one = self._pass("denoise", 3 if logits else 2)
+        if one.placed:
+            one.place(self._cached_and(len(window)), self._separation(1, len(window)))
+        return self._canvas(one, window, window.shape, logits)
 
     def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
         count, width = windows.shape
         self._check_room(count * width)
-        cached = len(self._tokens)
-        if count == 1 or cached == 0:
+        if count == 1 or not self._tokens:
             # Without a cache GroupQueryAttention takes only the first position and counts on.
             return stack([self.denoise(window, logits) for window in windows])
-        one = self._pass("packed", 4 if logits else 3)
-        positions = cached + np.tile(np.arange(width, dtype=np.int64), count)
-        one.feed("positions", positions[None])
-        one.feed("bias", self._separation(count, width))
-        return self._canvas("packed", windows.reshape(-1), windows.shape, logits)
+        one = self._pass("packed", 3 if logits else 2)
+        one.place(np.tile(self._cached_and(width), count), self._separation(count, width))
+        return self._canvas(one, windows.reshape(-1), windows.shape, logits)
+
+    def _cached_and(self, width: int) -> IntArray:
+        """Positions of a window behind what is cached. [width]"""
+        return len(self._tokens) + np.arange(width, dtype=np.int64)
 
     def _canvas(
-        self, form: Form, tokens: IntArray, shape: tuple[int, ...], logits: bool
+        self, one: _Pass, tokens: IntArray, shape: tuple[int, ...], logits: bool
     ) -> CanvasOutput:
         n = len(tokens)
         outputs: dict[str, NDArray[Any]] = {
             "token": np.empty((n, 1), np.int64),
             "confidence": np.empty((n, 1), np.float32),
-            "entropy": np.empty((n, 1), np.float32),
         }
         if logits:
             outputs["logits"] = np.empty((n, self._backend.config.vocab), np.float32)
-        self._pass(form, len(outputs)).run(tokens, len(self._tokens), outputs)
+        one.run(tokens, len(self._tokens), np.arange(n, dtype=np.int64), tokens, outputs)
         return CanvasOutput(
             outputs["token"].reshape(shape),
             outputs["confidence"].reshape(shape),
-            np.maximum(outputs["entropy"], 0.0).reshape(shape),  # rounding leaves -1e-6
             outputs["logits"].reshape(*shape, -1) if logits else None,
         )
 
@@ -366,12 +415,12 @@ class OnnxSequence:
             self._bias = ((count, width, cached), bias)
         return self._bias[1]
 
-    def _pass(self, form: Form, outputs: int) -> _Pass:
-        """One binding per graph and per set of outputs, told apart by how many they are: outputs
+    def _pass(self, purpose: Purpose, outputs: int) -> _Pass:
+        """One binding per purpose and per set of outputs, told apart by how many they are: outputs
         cannot be unbound one by one."""
-        key = (form, outputs)
+        key = (purpose, outputs)
         if key not in self._passes:
-            self._passes[key] = _Pass(self._backend, form, self.buffer)
+            self._passes[key] = _Pass(self._backend, purpose, self.buffer)
         return self._passes[key]
 
     def _check_room(self, count: int) -> None:
@@ -388,7 +437,6 @@ def stack(outputs: list[CanvasOutput]) -> CanvasOutput:
     return CanvasOutput(
         np.stack([output.token for output in outputs]),
         np.stack([output.confidence for output in outputs]),
-        np.stack([output.entropy for output in outputs]),
         np.stack(logits) if logits else None,
     )
 
@@ -396,8 +444,11 @@ def stack(outputs: list[CanvasOutput]) -> CanvasOutput:
 class _Pass:
     """A graph bound to one KV buffer; only the small inputs and the outputs change per run."""
 
-    def __init__(self, backend: OnnxBackend, form: Form, buffer: Buffer) -> None:
+    def __init__(self, backend: OnnxBackend, purpose: Purpose, buffer: Buffer) -> None:
         self._runtime = backend.runtime
+        self._embedding, self._canvas = backend.embedding, backend.reads_masks(purpose)
+        form = backend.form_for(purpose)
+        self.placed = form == "packed" or (form == "shared" and purpose != "prefill")
         self._session = backend.session(form)
         self._binding = self._session.io_binding()
         self._fed: dict[str, Any] = {}  # the binding does not keep the arrays alive
@@ -407,6 +458,14 @@ class _Pass:
         cos, sin = backend.tables(buffer.capacity)
         self._binding.bind_ortvalue_input("cos", cos)
         self._binding.bind_ortvalue_input("sin", sin)
+        if form == "shared":
+            self.feed("causal", np.array(not self.placed))
+            self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), backend.dtype))
+
+    def place(self, positions: IntArray, bias: NDArray[Any]) -> None:
+        """Where the next tokens stand, and what each may look at. [n], [1, 1, n, total]"""
+        self.feed("positions", positions[None])
+        self.feed("bias", bias)
 
     def feed(self, name: str, array: NDArray[Any]) -> None:
         """Bind a small input; where the device is not the CPU, this copies it there."""
@@ -414,12 +473,22 @@ class _Pass:
         self._fed[name] = value
         self._binding.bind_ortvalue_input(name, value)
 
-    def run(self, tokens: IntArray, cached: int, outputs: dict[str, NDArray[Any]]) -> None:
-        """Run over ``tokens`` [n] behind ``cached`` tokens and fill ``outputs``."""
+    def run(
+        self,
+        tokens: IntArray,
+        cached: int,
+        rows: IntArray,
+        targets: IntArray,
+        outputs: dict[str, NDArray[Any]],
+    ) -> None:
+        """Run over ``tokens`` [n] behind ``cached`` tokens and fill ``outputs``, which speak of
+        ``rows`` [r] of them and of ``targets`` [r] behind these."""
         total = cached + len(tokens)
-        self.feed("tokens", tokens[None])
+        self.feed("embedded", self._embedding.rows(tokens, self._canvas))
         self.feed("seqlens_k", np.array([total - 1], np.int32))
         self.feed("total", np.array(total, np.int32))
+        self.feed("rows", rows)
+        self.feed("targets", targets)
         for name, array in outputs.items():
             self._fed[name] = self._value(array)
             self._binding.bind_ortvalue_output(name, self._fed[name])

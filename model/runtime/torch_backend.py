@@ -71,7 +71,6 @@ class TorchSequence:
         return CanvasOutput(
             out.token[0],
             out.confidence[0],
-            out.entropy[0],
             None if out.logits is None else out.logits[0],
         )
 
@@ -82,13 +81,10 @@ class TorchSequence:
         starts = torch.full((1, len(windows)), len(self._tokens), device=device)
         past = self._past if self._past is not None else _nothing(self._network)
         found = self._network.logits(self._network.canvas(batch, starts, past)[0])  # [K, B, vocab]
-        logp = torch.log_softmax(found, -1)
-        p = logp.exp()
-        confidence, token = p.max(-1)
+        confidence, token = torch.softmax(found, -1).max(-1)
         return CanvasOutput(
             token.cpu().numpy(),
             confidence.cpu().numpy(),
-            -(p * logp).sum(-1).cpu().numpy(),
             _numpy(found) if logits else None,
         )
 

@@ -152,6 +152,16 @@ def tables(report: Report) -> Iterator[Table]:
         )
     yield typing
     yield _editing(report)
+    if report.passes_ms:
+        passes = _table(
+            "a judging pass behind 1,000 tokens", ("positions", "ms", "ms for one more")
+        )
+        before: tuple[int, float] | None = None
+        for width, took in sorted(report.passes_ms.items()):
+            more = "" if before is None else f"{(took - before[1]) / (width - before[0]):.1f}"
+            passes.add_row(str(width), f"{took:.1f}", more)
+            before = width, took
+        yield passes
     rest = _table("the rest", ("what", "figure"))
     for name, spread in report.editor.items():
         figure = f"{spread.p50:.2f} / {spread.p99:.2f} ms"

@@ -1,0 +1,69 @@
+"""The price of a pass, on a tiny model and a clock of the test's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx_models import BASE, store
+
+pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence
+from redraft.model.runtime.pass_costs import measure_passes
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> OnnxBackend:
+    return OnnxBackend(store(BASE, "fp32", tmp_path), threads=1)
+
+
+class Costs:
+    """A clock that only passes over positions move: 10 s and 1 s for each, more in slow rounds."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, extra_s: tuple[float, ...] = ()) -> None:
+        self.now, self.judged = 0.0, list[tuple[int, int]]()
+        real = OnnxSequence.verify
+
+        def verify(sequence: OnnxSequence, tokens: Any, logits: bool = False) -> Any:
+            self.judged.append((len(sequence.tokens), len(tokens)))
+            extra = extra_s[len(self.judged) - 2] if 1 < len(self.judged) < len(extra_s) + 2 else 0
+            self.now += 10.0 + len(tokens) + extra
+            return real(sequence, tokens, logits)
+
+        monkeypatch.setattr(OnnxSequence, "verify", verify)
+
+
+def test_widths_take_turns_behind_the_same_cache(
+    backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = Costs(monkeypatch)
+    found = measure_passes(backend, (1, 4), 50, 2, 1e9, lambda: costs.now)
+    assert found == {1: 11_000.0, 4: 14_000.0}
+    assert costs.judged == [(50, 4), (50, 1), (50, 4), (50, 1), (50, 4)]
+
+
+def test_a_pass_that_was_disturbed_does_not_count(
+    backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = Costs(monkeypatch, extra_s=(7.0, 0.0, 0.0, 9.0))
+    found = measure_passes(backend, (1, 4), 50, 2, 1e9, lambda: costs.now)
+    assert found == {1: 11_000.0, 4: 14_000.0}
+
+
+def test_a_slow_machine_is_asked_once(
+    backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = Costs(monkeypatch)
+    assert set(measure_passes(backend, (1, 4), 50, 9, 0.5, lambda: costs.now)) == {1, 4}
+    assert len(costs.judged) == 3
+
+
+def test_memory_is_given_back_and_remembers_nothing(backend: OnnxBackend) -> None:
+    tokens = np.arange(BASE.special_tokens, BASE.special_tokens + 40)
+    expected = backend.new_sequence(200).verify(tokens, logits=True)
+    measure_passes(backend, (1, 2), 50, 1)
+    again = backend.new_sequence(200)
+    assert np.array_equal(again.verify(tokens, logits=True).logits, expected.logits)
+    assert not backend._pool.free
