@@ -97,10 +97,10 @@ def test_figures_name_the_commit_of_the_code_and_whether_it_was_changed(
 
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
-    monkeypatch.setattr(latency, "__file__", str(tmp_path / "evals" / "latency.py"))
+    monkeypatch.setattr(latency, "__file__", str(tmp_path / "evals" / "latency" / "latency.py"))
     assert latency._commit() == ""  # it runs from no checkout
-    code = tmp_path / "evals" / "latency.py"
-    code.parent.mkdir()
+    code = tmp_path / "evals" / "latency" / "latency.py"
+    code.parent.mkdir(parents=True)
     code.write_text("x = 1\n")
     git("init", "-q")
     git("add", ".")
