@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,19 @@ from typer.testing import CliRunner
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PACKAGES = ("model", "lsp", "server", "evals")
+PAGES = [f"{package}/**/README.md" for package in PACKAGES]
+#: What people read to find their way; the changelog and the log tell of what was.
+DOCUMENTS = sorted(
+    path
+    for top in ("*.md", "tests/*.md", "editor-clients/*.md", "editor-clients/*/README.md", *PAGES)
+    for path in ROOT.glob(top)
+    if path.name != "CHANGELOG.md"
+)
+ROOMS = sorted(
+    path.parent for package in PACKAGES for path in ROOT.glob(f"{package}/**/__init__.py")
+)
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 COMMANDS = re.findall(r"^python3 -m venv .*$", README, re.MULTILINE)
 
 
@@ -61,3 +76,68 @@ def test_every_promise_names_tests_that_exist() -> None:
         assert re.search(rf"^def {name}\(", source, re.MULTILINE), f"{file} has no {name}"
     for link in re.findall(r"\]\(([^)#:]+)[)#]", security):
         assert (ROOT / link).exists(), link
+
+
+# --- documents name what is there ------------------------------------------------------------
+
+
+def in_backticks(document: Path) -> Iterator[str]:
+    """The words that a document sets as code within a line, one by one."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for span in re.findall(r"`([^`]+)`", text):
+        yield from span.rstrip(",.;:").split()
+
+
+def name_of(document: Path) -> str:
+    return document.relative_to(ROOT).as_posix()
+
+
+def defined(path: Path) -> set[str]:
+    """What a module defines at its top, and the methods of its classes as ``Class.method``."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, FUNCTION | ast.ClassDef):
+            found.add(node.name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        found |= {each.id for each in targets if isinstance(each, ast.Name)}
+        if isinstance(node, ast.ClassDef):
+            methods = (
+                x for x in node.body if isinstance(x, ast.FunctionDef | ast.AsyncFunctionDef)
+            )
+            found |= {f"{node.name}.{method.name}" for method in methods}
+    return found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_path_that_a_document_names_exists(document: Path) -> None:
+    ours = re.compile(rf"(?:{'|'.join(PACKAGES)}|tests|editor-clients)/[\w./*-]*")
+    below = re.compile(r"[\w-]+/[\w./*-]*\.(?:py|md|toml|json|jsonl)")
+    gone = []
+    for word in in_backticks(document):
+        path = word.partition("::")[0]
+        if not (ours.fullmatch(path) or below.fullmatch(path)):
+            continue
+        if not any(any(place.glob(path)) for place in (ROOT, document.parent)):
+            gone.append(path)
+    assert not gone
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_function_that_a_document_names_exists(document: Path) -> None:
+    gone = []
+    for word in in_backticks(document):
+        path, _, name = word.partition("::")
+        if "/" in path and name and not ((ROOT / path).is_file() and name in defined(ROOT / path)):
+            gone.append(word)
+    assert not gone
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=name_of)
+def test_the_page_of_a_room_names_its_modules_and_no_others(room: Path) -> None:
+    page = (room / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    cells = [row.split("|")[1] for row in rows]
+    named = {name for cell in cells for name in re.findall(r"`(\w+\.py)`", cell)}
+    assert named == {path.name for path in room.glob("*.py")} - {"__init__.py"}
+    for link in re.findall(r"\]\(([^)#:]+)[)#]", page):
+        assert (room / link).exists(), link

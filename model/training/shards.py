@@ -143,7 +143,7 @@ def pack(
     if missing or not sources:
         raise SettingsError(
             f"No training data at {', '.join(missing) or 'the given folder'}. Give *.jsonl.zst "
-            "files of commits or files, as described in model/README.md."
+            "files of commits or files, as described in model/training/README.md."
         )
     out.mkdir(parents=True, exist_ok=True)
     surveys = [_survey(path) for path in sources]
@@ -206,7 +206,7 @@ def _survey(path: Path) -> _Survey:
     if not known:
         raise SettingsError(
             f"{path} holds neither commits ('files') nor files ('text'). Its lines should look as "
-            "described in model/README.md."
+            "described in model/training/README.md."
         )
     return _Survey(path, count, sample)
 

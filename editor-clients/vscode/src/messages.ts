@@ -1,6 +1,6 @@
 /**
  * What travels between this client and the server, and the questions as the server wants them. Names
- * are those of the protocol (lsp/README.md).
+ * are those of the protocol (lsp/connection/README.md).
  */
 
 import * as vscode from 'vscode';
