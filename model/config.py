@@ -56,7 +56,8 @@ class ModelConfig:
     rope_scaling: Literal["none", "linear", "ntk", "yarn"] = "yarn"  # only past max_positions
     canvas_width: int = 16  # B: inputs and predictions of one denoise step
     logit_shift: bool = True  # window = last context token + B-1 masks; input i predicts i + 1
-    adapter: Literal["none", "canvas", "all"] = "canvas"  # where the adapter is active
+    adapter: Literal["none", "canvas", "all", "masks"] = "canvas"  # where the adapter is active;
+    # masks: on masks that stand behind judged tokens, see masks
     verifier: Literal["none", "ar"] = "none"  # may the causal pass judge drafts?
     prompt_format: str = "redraft-1"
     mask_token: int = 16  # <empty_output>
@@ -66,6 +67,9 @@ class ModelConfig:
     # folders of earlier releases stay as they are; but for the first, of imported weights alone.
     draft_after: int = 0  # tokens of an answer before its first canvas draft, where the causal pass
     # judges drafts and canvases bring less than they cost; see decoding/copies.py
+    masks: int = 0  # most masks of a group behind a judged token that guess what comes after the
+    # judge's next token; read in the judge's own pass, with an adapter that acts on them alone
+    mask_rank: int = 0  # of that adapter
     special_from: int = 0  # ids from here on are special too; 0: none
     attention: Literal["canvas", "bidirectional", "block"] = "canvas"  # who sees whom, see below
     block: int = 0  # tokens of a block, where attention is by blocks
@@ -101,4 +105,4 @@ class ModelConfig:
 
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
-_RARE = ("draft_after", "special_from", "attention", "block", "rope_llama3")
+_RARE = ("draft_after", "masks", "mask_rank", "special_from", "attention", "block", "rope_llama3")

@@ -20,7 +20,7 @@ Source = Literal["model", "repeat", "both"]
 
 #: Where a draft that the causal pass judges came from: a copy of what followed the same tokens
 #: elsewhere, or a canvas.
-DraftSource = Literal["copy", "canvas"]
+DraftSource = Literal["copy", "canvas", "mask"]
 
 #: The largest context the engine accepts, in tokens.
 MAX_CONTEXT_TOKENS = 32_768

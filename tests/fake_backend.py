@@ -14,10 +14,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from redraft.model.config import ModelConfig
 from redraft.model.prompt import tokens as marks
 from redraft.model.prompt.tokens import Tokenizer, _byte_of_char, build_bpe
-from redraft.model.runtime.backend import CanvasOutput, CausalOutput, FloatArray, IntArray
+from redraft.model.runtime.backend import (
+    CanvasOutput,
+    CausalOutput,
+    FloatArray,
+    IntArray,
+    JudgedOutput,
+)
 
 SPECIAL = 17
 MASK = 16
@@ -96,6 +103,29 @@ class FakeSequence:
             scores[np.arange(len(tokens) - 1), tokens[1:]],
             out.logits if logits else None,
         )
+
+    def judge(
+        self,
+        tokens: IntArray,
+        positions: IntArray,
+        sees: NDArray[np.bool_],
+        judging: int,
+        logits: bool = False,
+    ) -> JudgedOutput:
+        """Masks guess what ``predict`` would write behind their token and the one after it."""
+        assert (tokens[judging:] == MASK).all() and len(positions) == len(sees) == len(tokens)
+        assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
+        before = list(self.tokens)
+        causal = self.verify(tokens[:judging], logits)
+        self.log[-1] = f"judge {judging} + {len(tokens) - judging}"
+        rows = []
+        for at in range(judging, len(tokens)):
+            seen = [*before, *tokens[:judging][sees[at, :judging]].tolist()]
+            place = positions[at] - int(sees[at, :judging].sum())  # in its group, from 0
+            window = [seen[-1], *[MASK] * (int(sees[at, judging:].sum()))]
+            rows.append(self.predict(seen[:-1], window)[place + 1])
+        out = _output(np.stack(rows), False)
+        return JudgedOutput(causal, out.token, out.confidence)
 
     def truncate(self, length: int) -> None:
         assert 0 <= length <= len(self.tokens)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.config import ModelConfig
+from redraft.model.config import LINEARS, ModelConfig
 from redraft.model.network.onnx_files import materialise
 from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.weights.combine import make_ready
+from redraft.model.weights.gguf import tensor_shapes
 from redraft.model.weights.registry import DESCRIPTION, ModelInfo
 from reference import Reference, Weights, adapted, random_weights
 
@@ -37,6 +38,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "no adapter": {"adapter": "none"},
     "adapter everywhere": {"adapter": "all"},
     "one head each, odd sizes": {"heads": 4, "kv_heads": 4, "hidden": 40, "intermediate": 56},
+    "masks": {"adapter": "masks", "masks": 3, "mask_rank": 8, "qkv_bias": True},
     "all": {"qkv_bias": True, "qk_norm": True, "tied": False, "head_dim": 32},
 }
 
@@ -51,7 +53,24 @@ def weights_for(config: ModelConfig, seed: int = 0) -> tuple[Weights, Weights]:
     if config.adapter == "none":
         return context, context
     canvas = adapted(config, context, seed + 1)
+    if config.adapter == "masks":
+        mask = {"embed.weight": canvas["embed.weight"]}
+        return context, context | mask | low_rank(config, seed + 2)
     return (canvas, canvas) if config.adapter == "all" else (context, canvas)
+
+
+def low_rank(config: ModelConfig, seed: int) -> Weights:
+    """Matrices of an adapter on masks, large enough to matter."""
+    rng = np.random.default_rng(seed)
+    found: Weights = {}
+    for name, shape in tensor_shapes(dataclasses.asdict(config)).items():
+        stem = name.removesuffix(".weight")
+        if not stem.endswith(LINEARS):
+            continue
+        outputs, inputs = shape
+        found[f"{stem}.lora_a"] = rng.normal(0, 0.3, (config.mask_rank, inputs)).astype(np.float32)
+        found[f"{stem}.lora_b"] = rng.normal(0, 0.3, (outputs, config.mask_rank)).astype(np.float32)
+    return found
 
 
 def store(config: ModelConfig, variant: str, folder: Path) -> Path:

@@ -25,7 +25,13 @@ from redraft.model.decoding.copies import MEMORY, Copy, Odds, Tally, continuatio
 from redraft.model.decoding.denoise import AUTOREGRESSIVE, Brief, Limits, Plan, denoise
 from redraft.model.decoding.judged_row import lay_out
 from redraft.model.decoding.judging import Judging
-from redraft.model.decoding.prices import PassPrices, worth, worth_a_canvas
+from redraft.model.decoding.prices import (
+    Groups,
+    PassPrices,
+    worth,
+    worth_a_canvas,
+    worth_groups,
+)
 from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.record_json import parse_json, prediction_from_json, prediction_to_json
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
@@ -148,16 +154,37 @@ class Habits:
         return logits
 
 
+class Foresight:
+    """Masks that know the causal pass's habits, but for one guess in three."""
+
+    def __init__(self, seed: int) -> None:
+        self.habits, self.noise = Habits(seed), Noise(seed)
+
+    def __call__(self, context: list[int], window: list[int]) -> NDArray[np.float32]:
+        text, rows = [*context, window[0]], []
+        wrong = self.noise(text, window)
+        for place in range(len(window)):
+            row = self.habits(text)
+            text.append(int(row.argmax()))
+            rows.append(wrong[place] if wrong[place, 20] > 4.0 else row)
+        return np.stack(rows)
+
+
 def written(
     seed: int,
     plan: Plan,
     prices: PassPrices | None = None,
     odds: Odds | None = None,
     temperature: float = 0.0,
+    masks: int = 0,
 ) -> tuple[tuple[int, ...], list[str], tuple[DraftCount, ...]]:
     """Tokens, passes and counts of one answer of 60 tokens at most."""
     config = small_config(8, verifier="ar")
-    sequence = FakeBackend(Noise(seed), config, Habits(seed)).new_sequence(300)
+    backend = FakeBackend(Noise(seed), config, Habits(seed))
+    if masks:
+        config = replace(config, adapter="masks", masks=masks)
+        backend = FakeBackend(Foresight(seed), config, Habits(seed))
+    sequence = backend.new_sequence(300)
     sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
     sequence.log.clear()
     source = np.asarray([*ids("abcabdafbecfdea" * 3), *PROMPT], dtype=np.int64)
@@ -183,6 +210,58 @@ def test_drafts_change_no_token_of_an_answer(
     assert drafted == alone
     assert {each.source for each in counts} == {"copy", "canvas"} or prices is not None
     assert len([entry for entry in log if entry != "denoise"]) <= len(passes)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("prices", [None, INT8, WIDE])
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_masks_change_no_token_of_an_answer_and_save_passes(
+    seed: int, prices: PassPrices | None, temperature: float
+) -> None:
+    plan = Plan(threshold=0.9, copies=False)
+    alone, passes, _ = written(seed, AUTOREGRESSIVE, prices, temperature=temperature)
+    drafted, log, counts = written(seed, plan, prices, temperature=temperature, masks=3)
+    assert drafted == alone
+    assert {each.source for each in counts} == {"mask"} and "denoise" not in log
+    assert any(entry.startswith("judge") for entry in log)
+    if temperature == 0:
+        assert len(log) < len(passes)
+
+
+def test_masks_take_over_where_copies_have_nothing() -> None:
+    both = Plan(threshold=0.9)
+    sources = {each.source for seed in range(6) for each in written(seed, both, masks=3)[2]}
+    assert sources == {"copy", "mask"}
+    off = written(1, AUTOREGRESSIVE, masks=3)
+    assert off[2] == () and all(entry == "verify 1" for entry in off[1])
+
+
+@pytest.mark.parametrize(
+    ("prices", "chances", "guesses", "wanted"),
+    [
+        (INT8, [], [0.5], Groups(1, (0,))),  # two positions cost what one costs
+        (INT8, [0.5], [0.5], Groups(1, (0, 1))),  # 0.5 · 9.3 ms each, against 2.2
+        (INT8, [0.9], [0.5], Groups(1, (1,))),  # behind the last token: 0.1 · 9.3 ms
+        (INT8, [0.5, 0.4], [0.1], Groups()),  # 1.9 ms at most, and half of the time
+        (INT8, [0.5], [0.0, 0.9], Groups()),  # nothing behind a wrong one is of use
+        (WIDE, [0.5], [0.5, 0.5, 0.5], Groups(3, (0, 1))),
+    ],
+)
+def test_masks_are_read_where_their_guesses_will_save_more_than_they_cost(
+    prices: PassPrices, chances: list[float], guesses: list[float], wanted: Groups
+) -> None:
+    assert worth_groups(chances, guesses, prices) == wanted
+
+
+def test_how_often_masks_are_right_is_learnt_by_place_too() -> None:
+    odds = Odds()
+    before = odds.of_groups(3)
+    assert before == sorted(before, reverse=True)
+    for _ in range(40):
+        odds.note(odds.of_masks([1, 2, 3], [0.55, 0.55, 0.55]), 1)  # the second is always wrong
+    first, second, third = odds.of_groups(3)
+    assert first > 0.9 and second < 0.1 and third == before[2]
+    assert odds.chance("mask", 5) == pytest.approx(0.5, abs=0.1)  # half of those so sure
 
 
 def test_a_pass_is_no_wider_than_it_pays() -> None:

@@ -56,3 +56,26 @@ def test_an_adapter_of_other_weights_is_not_shipped(shipped: Path) -> None:
     done = ship(shipped, base_sha256="c" * 64)
     assert isinstance(done.exception, SettingsError) and "was trained for" in str(done.exception)
     assert not (shipped / "mine.safetensors").exists()
+
+
+def test_an_adapter_on_masks_is_cut_to_a_rank_and_described(shipped: Path) -> None:
+    facts = {"base_sha256": BASE, "adapter": "masks", "masks": "4", "rank": "64"}
+    done = ship(shipped, "--bits", "8", "--rank", "20", **facts)
+    assert done.exit_code == 0, done.output
+    config = json.loads((shipped / "mine.json").read_text())["config"]
+    assert (config["adapter"], config["masks"], config["mask_rank"]) == ("masks", 4, 20)
+    lora = load_adapter(shipped / "mine.safetensors").lora
+    assert lora["blocks.0.attn.q.lora_a"].shape == (20, 64)
+    whole = random(64, 64, seed=3) @ random(64, 64, seed=3)
+    u, s, v = np.linalg.svd(whole)
+    best = (u[:, :20] * s[:20]) @ v[:20]
+    found = lora["blocks.0.attn.q.lora_b"] @ lora["blocks.0.attn.q.lora_a"]
+    assert np.abs(found - best).max() < 0.05 * np.abs(best).max()
+    again = ship(shipped, "--bits", "8", base_sha256=BASE, adapter="all")
+    assert again.exit_code == 0
+    assert "masks" not in json.loads((shipped / "mine.json").read_text())["config"]
+
+
+def test_a_rank_is_cut_only_where_matrices_are_written_anew(shipped: Path) -> None:
+    done = ship(shipped, "--rank", "8", base_sha256=BASE)
+    assert isinstance(done.exception, SettingsError) and "--bits 8" in str(done.exception)

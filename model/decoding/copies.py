@@ -8,6 +8,7 @@ of canvases or networks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
@@ -47,7 +48,7 @@ class Drafted:
 
     token: int
     source: DraftSource
-    evidence: int  # copy: tokens alike before it; canvas: tenths of the guess's probability
+    evidence: int  # copy: tokens alike before it; else tenths of the guess's probability
     chance: float  # that it is right where the drafts before it are, 0 … 1
 
 
@@ -112,11 +113,14 @@ class Odds:
         """The first ``right`` of ``drafts`` were right and the next one was not; what lies behind
         it says nothing."""
         for place, each in enumerate(drafts[: right + 1]):
-            tried, before = self._seen.get((each.source, each.evidence), (0.0, 0.0))
-            kept = 1 - 1 / MEMORY
-            self._seen[each.source, each.evidence] = (
-                tried * kept + 1, before * kept + (place < right),
-            )  # fmt: skip
+            self._learn(each.source, each.evidence, place < right)
+            if each.source == "mask":
+                self._learn("mask", -1 - place, place < right)
+
+    def _learn(self, source: DraftSource, evidence: int, right: bool) -> None:
+        tried, before = self._seen.get((source, evidence), (0.0, 0.0))
+        kept = 1 - 1 / MEMORY
+        self._seen[source, evidence] = (tried * kept + 1, before * kept + right)
 
     def of_copy(self, copy: Copy) -> Drafts:
         """A copy's tokens; each that is right makes what follows it one token more alike."""
@@ -128,18 +132,40 @@ class Odds:
 
     def of_canvas(self, tokens: Seq[int], probabilities: Seq[float]) -> Drafts:
         """A canvas's guesses with the probabilities it gave them."""
+        return self._guessed("canvas", tokens, probabilities)
+
+    def of_masks(self, tokens: Seq[int], probabilities: Seq[float]) -> Drafts:
+        """The guesses of a group of masks with the probabilities it gave them."""
+        return self._guessed("mask", tokens, probabilities)
+
+    def _guessed(self, source: DraftSource, tokens: Seq[int], probabilities: Seq[float]) -> Drafts:
         return tuple(
-            Drafted(token, "canvas", tenths, self.chance("canvas", tenths))
+            Drafted(int(token), source, tenths, self.chance(source, tenths))
             for token, p in zip(tokens, probabilities, strict=True)
             for tenths in (min(int(p * 10), 9),)
         )
 
+    def of_groups(self, masks: int) -> list[float]:
+        """How often the guesses of a group are right, by place, where those before them are."""
+        return [self.chance("mask", -1 - place) for place in range(masks)]
 
-#: What is taken for granted before any draft of a source was judged.
+
+#: What is taken for granted before any draft of a source was judged. Evidence below 0 is the place
+#: of a mask in its group, -1 the first: how often its guess is right, whatever it will be.
 _PRIORS: dict[DraftSource, Callable[[int], float]] = {
     "copy": lambda alike: COPIES_RIGHT[min(max(alike, 1), len(COPIES_RIGHT)) - 1],
     "canvas": lambda tenths: (tenths + 0.5) / 10,
+    "mask": lambda tenths: (tenths + 0.5) / 10 if tenths >= 0 else 0.55 * 0.75 ** (-1 - tenths),
 }
+
+
+def surest(one: Drafts, other: Drafts) -> Drafts:
+    """Of two drafts the one of which more tokens are likely to be right; the first of equals."""
+
+    def expected(drafts: Drafts) -> float:
+        return sum(math.prod(each.chance for each in drafts[:i]) for i in range(1, len(drafts) + 1))
+
+    return other if expected(other) > expected(one) else one
 
 
 @dataclass

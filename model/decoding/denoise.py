@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..records import DraftCount, Quality, StepCallback
-from ..runtime.backend import CanvasOutput, CausalOutput, IntArray, Sequence
+from ..runtime.backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
 from ..runtime.prefix_cache import common_prefix
 from .answer import Answer
-from .copies import FREE, Drafts, Tally
+from .copies import FREE, Drafts, Tally, surest
 from .filling import Filling
-from .judged_row import lay_out
+from .judged_row import JudgedRow, lay_out
 from .judging import Judging
 from .plan import Brief, Constraint, Draft, Limits, Plan
 
@@ -234,22 +234,29 @@ class Run:
     def judge_draft(self, judging: Judging) -> None:
         """One pass of the judge.
 
-        1. Draft: a copy, or what a canvas guesses in a pass of its own where that may pay.
-        2. Run the last token and the draft causally.
-        3. Keep what the pass stands by and its own next token, in the cache too.
+        1. Draft: a copy, or what masks of the last pass guessed, or what a canvas guesses in a pass
+           of its own where that may pay.
+        2. Run the last token and the draft causally, and masks behind some of them.
+        3. Keep what the pass stands by and its own next token, in the cache too, and what the masks
+           behind them guess comes then.
         """
-        answer = judging.answer
+        answer, config = judging.answer, judging.answer.brief.config
         judging.drafts = self._drafts(judging)  # 1
         base = len(self.sequence.tokens)
-        row = lay_out(answer.last_token, judging.drafts)
-        kept = judging.review(self.verify(row.tokens, judging.wants_logits()))  # 2
+        groups = judging.groups(judging.drafts)
+        row = lay_out(
+            answer.last_token, judging.drafts, config.mask_token, groups.masks, groups.behind
+        )
+        out = self.read(row, judging.wants_logits())  # 2
+        kept = judging.review(out.causal)
         self.tally.note(judging.drafts, judging.right)
         self.sequence.truncate(base + kept)  # 3
+        judging.keep_guesses(row, out)
         judging.settle(kept)
         self.show(answer)
 
     def _drafts(self, judging: Judging) -> Drafts:
-        drafts = judging.copy()
+        drafts = surest(judging.copy(), judging.masks())
         canvas = judging.canvas() if len(drafts) <= FREE else None
         if canvas is None:
             return drafts
@@ -257,6 +264,19 @@ class Run:
         drafts = judging.guesses(canvas, out)
         self.show(judging.answer)
         return drafts
+
+    def read(self, row: JudgedRow, logits: bool) -> JudgedOutput:
+        """The judged pass over ``row``."""
+        if row.group == 0:
+            nothing = np.empty(0, np.int64)
+            return JudgedOutput(
+                self.verify(row.tokens, logits), nothing, nothing.astype(np.float32)
+            )
+        if self.cancelled():
+            raise Cancelled
+        self.passes += 1
+        self.prefilled += row.judging
+        return self.sequence.judge(row.tokens, row.positions, row.sees, row.judging, logits)
 
     def verify(self, tokens: Seq[int] | IntArray, logits: bool) -> CausalOutput:
         if self.cancelled():

@@ -5,6 +5,7 @@ The one place that decides it; whatever runs the pass only carries it out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +23,21 @@ class JudgedRow:
     positions: IntArray  # [n] 0 is the first that is not cached
     sees: NDArray[np.bool_]  # [n, n] whether a position attends to another of the row
     judging: int  # the first so many say which token follows them, and may stay in the cache
+    behind: tuple[int, ...]  # which of these have masks behind them
+    group: int  # masks behind each
 
 
-def lay_out(last_token: int, drafts: Drafts, mask_token: int = 0, group: int = 0) -> JudgedRow:
-    """The last token known to be right and the drafts; and ``group`` masks behind each of them.
+def lay_out(
+    last_token: int,
+    drafts: Drafts,
+    mask_token: int = 0,
+    group: int = 0,
+    behind: Sequence[int] | None = None,
+) -> JudgedRow:
+    """The last token known to be right and the drafts; and ``group`` masks behind some of them.
+
+    Args:
+        behind: indices of the tokens with masks behind them, ascending; None: all have.
 
     The tokens are read causally: what is said behind the i-th is judged against the draft that
     follows it. The masks of a token continue its position, see all tokens up to it and each other
@@ -39,15 +51,18 @@ def lay_out(last_token: int, drafts: Drafts, mask_token: int = 0, group: int = 0
     """
     judged = np.asarray([last_token, *(each.token for each in drafts)], dtype=np.int64)
     count = len(judged)
-    owner = np.repeat(np.arange(count), group)  # of each mask: the token it stands behind
+    behind = tuple(range(count) if behind is None else behind) if group else ()
+    owner = np.repeat(np.asarray(behind, np.int64), group)  # of a mask: the token before it
     place = np.concatenate([np.arange(count), owner])  # [n] a token stands behind itself
     is_mask = np.arange(len(place)) >= count
     sees = (place[None, :] <= place[:, None]) & ~is_mask[None, :]
     sees |= (place[None, :] == place[:, None]) & is_mask[:, None] & is_mask[None, :]
-    within = np.tile(np.arange(1, group + 1), count)
+    within = np.tile(np.arange(1, group + 1), len(behind))
     return JudgedRow(
         tokens=np.concatenate([judged, np.full(len(owner), mask_token, np.int64)]),
         positions=np.concatenate([np.arange(count), owner + within]),
         sees=sees,
         judging=count,
+        behind=behind,
+        group=group if behind else 0,
     )

@@ -11,11 +11,12 @@ import math
 
 import numpy as np
 
-from ..runtime.backend import CanvasOutput, CausalOutput
+from ..runtime.backend import CanvasOutput, CausalOutput, JudgedOutput
 from .answer import Answer, Guess
 from .copies import CANVAS_PAUSE, CANVAS_WORTH, FREE, Drafts, Pace, continuation
 from .filling import Filling
-from .prices import PassPrices, worth, worth_a_canvas
+from .judged_row import JudgedRow
+from .prices import Groups, PassPrices, worth, worth_a_canvas, worth_groups
 
 
 class Judging:
@@ -37,6 +38,7 @@ class Judging:
         )
         self._copy_pace = Pace()
         self._guessed = False  # the drafts are a canvas's
+        self._masks: Drafts = ()  # what the masks behind the last token guessed
 
     # -- drafting -------------------------------------------------------------------------------
 
@@ -52,9 +54,38 @@ class Judging:
             return self._worth(found, self._prices)
         return found if self._copy_pace.due else found[:FREE]
 
+    def masks(self) -> Drafts:
+        """What masks of the last pass guessed comes next, as far as it is worth judging."""
+        if self.answer.guarded:
+            return ()
+        found = self._masks[: self.answer.room()]
+        return found if self._prices is None else self._worth(found, self._prices)
+
+    def groups(self, drafts: Drafts) -> Groups:
+        """Behind which of the last token and ``drafts`` to read masks. Without prices: all."""
+        answer, config = self.answer, self.answer.brief.config
+        if config.adapter != "masks" or not answer.brief.plan.drafts or answer.guarded:
+            return Groups()
+        if self._prices is None:
+            return Groups(config.masks, tuple(range(len(drafts) + 1)))
+        guesses = answer.brief.odds.of_groups(config.masks)
+        return worth_groups([each.chance for each in drafts], guesses, self._prices)
+
+    def keep_guesses(self, row: JudgedRow, out: JudgedOutput) -> None:
+        """Of what the masks of a row guessed, that behind the last draft that was right."""
+        self._masks = ()
+        if self.right in row.behind:
+            at = row.behind.index(self.right) * row.group
+            part = slice(at, at + row.group)
+            self._masks = self.answer.brief.odds.of_masks(
+                out.token[part].tolist(), out.confidence[part].tolist()
+            )
+
     def canvas(self) -> Filling | None:
         """A canvas to draft on, where its pass is likely to save causal ones: after canvases that
         did not, ever more tokens are written without."""
+        if self.answer.brief.config.adapter == "masks":
+            return None
         if self.answer.brief.plan.drafts and self._canvas_pace.due:
             return Filling(self.answer)
         return None
@@ -86,7 +117,7 @@ class Judging:
         Returns:
             How many tokens of the canvas are right now; at least one.
         """
-        answer = self.answer
+        answer, self._masks = self.answer, ()
         answer.steps += 1
         answer.mask_again()
         kept = 0
@@ -111,7 +142,7 @@ class Judging:
         self.drafts, self._guessed = (), False
 
     def _learn(self) -> None:
-        copied = len(self.drafts) > FREE and not self._guessed
+        copied = len(self.drafts) > FREE and self.drafts[0].source == "copy"
         for used, pace in ((self._guessed, self._canvas_pace), (copied, self._copy_pace)):
             pace.note(self.right) if used else pace.rest(self.right + 1)
         self.answer.brief.odds.note(self.drafts, self.right)

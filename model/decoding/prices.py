@@ -1,4 +1,5 @@
-"""What a pass costs by its width, and how many drafts are worth judging in one.
+"""What a pass costs by its width, how many drafts are worth judging in one, and behind which of
+them masks are worth reading.
 
 Pure; knows nothing of where prices are measured or drafts come from.
 """
@@ -64,6 +65,11 @@ def worth(chances: Sequence[float], prices: PassPrices) -> int:
     Args:
         chances: a_1, a_2, …, 0 … 1 each.
     """
+    return _best(chances, prices)[0]
+
+
+def _best(chances: Sequence[float], prices: PassPrices) -> tuple[int, float]:
+    """The k of :func:`worth` and its G(k), milliseconds."""
     alone = prices.of(1)
     best, best_gain, reached, saved = 0, 0.0, 1.0, 0.0
     for count, chance in enumerate(chances, 1):
@@ -72,6 +78,42 @@ def worth(chances: Sequence[float], prices: PassPrices) -> int:
         gain = saved - (prices.of(1 + count) - alone)
         if gain > best_gain:
             best, best_gain = count, gain
+    return best, best_gain
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Masks to read in a pass of the judge."""
+
+    masks: int = 0  # behind each of these tokens
+    behind: tuple[int, ...] = ()  # indices into the last token and the drafts, ascending
+
+
+def worth_groups(chances: Sequence[float], guesses: Sequence[float], prices: PassPrices) -> Groups:
+    """Behind which tokens of a judged row how many masks pay.
+
+    The row is the last token and drafts that are right with ``chances`` a_1 … a_k, so it ends in
+    being right up to draft i with e_i = a_1 … a_i (1 - a_{i+1}). Only the masks behind that draft
+    are of use then: they are the drafts of the next pass, where m of them, right with b_1 … b_m,
+    bring G(m) of :func:`worth`. So a group behind token i brings e_i G(m) and costs its m positions
+    in this pass. Groups are added by falling e_i, for each m; the best sum is taken.
+
+    Args:
+        guesses: b_1, b_2, … of the masks of one group, as many as there may be.
+    """
+    reached = [math.prod(chances[:i]) for i in range(len(chances) + 1)]
+    ends = [r * (1 - a) for r, a in zip(reached, [*chances, 0.0], strict=True)]
+    order = sorted(range(len(ends)), key=lambda i: -ends[i])
+    best, best_gain = Groups(), 0.0
+    for masks in range(1, len(guesses) + 1):
+        each = _best(guesses[:masks], prices)[1]
+        brought = 0.0
+        for count, token in enumerate(order, 1):
+            brought += ends[token] * each
+            width = len(ends) + count * masks
+            gain = brought - (prices.of(width) - prices.of(len(ends)))
+            if gain > best_gain:
+                best, best_gain = Groups(masks, tuple(sorted(order[:count]))), gain
     return best
 
 

@@ -114,7 +114,8 @@ def room_for(request: EditRequest, config: ModelConfig) -> int:
     if request.task == "next_edit":
         effort = effort_for(request.quality, request.candidates)
         rows = effort.ranges + effort.drafts
-    return max(request.max_tokens + 2 * width, rows * width)
+    judged = (width + 1) * (config.masks + 1)  # of one pass, with all masks there may be
+    return max(request.max_tokens + 2 * width, rows * width, request.max_tokens + judged)
 
 
 def prefill(sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[], bool]) -> None:

@@ -49,7 +49,8 @@ def materialise(
     Args:
         context: weights of the causal pass, by the names of :class:`ModelConfig`.
         canvas: weights of the canvas pass; the row ``config.mask_token`` of its embedding is the
-            mask. The same object as ``context`` where nothing differs.
+            mask. The same object as ``context`` where nothing differs. With an adapter on masks it
+            also has that adapter's matrices, ``….lora_a`` and ``….lora_b``.
         folder: made where it is missing; other files in it are left alone.
         progress: told the fraction done, 0 … 1.
 
@@ -97,7 +98,7 @@ class _Writer:
             with temporary.open("wb") as file:
                 for form, graph in graphs.items():
                     for stored in graph.stored:
-                        own = split and form != "prefill" and stored.adapted
+                        own = (split and form != "prefill" and stored.adapted) or stored.of_masks
                         _point(graph.model, self._place(file, stored, own, total))
                 found = {s: self._place(file, s, False, total) for s in tables}
             temporary.replace(folder / DATA_FILE)

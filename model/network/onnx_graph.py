@@ -32,7 +32,7 @@ from onnx import (
 
 from ..config import ModelConfig
 from ..errors import WeightsError
-from .quantize import Stored, block_size, check_variant, float_type, format_of
+from .quantize import Format, Stored, block_size, check_variant, float_type, format_of
 
 Form = Literal["shared", "prefill", "denoise", "packed"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -65,7 +65,8 @@ def forms_of(config: ModelConfig, variant: str) -> tuple[Form, ...]:
     if config.attention != "canvas":
         return ("denoise",)
     if variant == "fp16":  # CUDA packs no weights, and its fused attention takes no bias
-        return ("prefill", "denoise", "packed")
+        masks = config.adapter == "masks"
+        return ("prefill", "packed") if masks else ("prefill", "denoise", "packed")
     return ("prefill", "packed") if config.adapter == "canvas" else ("shared",)
 
 
@@ -97,6 +98,7 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
         targets int64 [r] -> log_probability float32 [r, 1], of each target after its row
         shared: causal bool; where it is true, the next two may be empty
         packed, shared: positions int64 [1, n]; bias [1, 1, n, total]
+                        where the adapter is on masks: mask_rows int64 [g], which rows it acts on
         denoise, where the attention is by blocks: bias [1, 1, n, total]
 
     Raises:
@@ -123,6 +125,8 @@ class _Builder:
     constants: dict[str, TensorProto] = field(default_factory=dict)
     stored: dict[tuple[str, str], Stored] = field(default_factory=dict)
     quantized: dict[str, tuple[str, str]] = field(default_factory=dict)
+    masked: dict[str, str] = field(default_factory=dict)  # rows of masks, by what they are rows of
+    mask_index: str = ""  # where they lie, for ScatterND
 
     # --- the network, top to bottom
 
@@ -315,11 +319,71 @@ class _Builder:
             y = self._rows_matmul(x, tensors)
         else:
             y = self._op("MatMul", x, tensors[0])
+        if self._on_masks:
+            y = self._adapt_masks(sources, x, y, inputs)
         if not bias:
             return y
         parts = tuple(f"{source}.bias" for source in sources)
         added = Stored(f"{name}.bias", parts, "vector", (outputs,), self._float)
         return self._op("Add", y, self._store(added))
+
+    def _adapt_masks(self, sources: list[str], x: str, y: str, inputs: int) -> str:
+        """y plus B (A x) in the rows of masks; the other rows keep their bits. No rows cost
+        nothing, as the sum goes into y's own memory."""
+        rank, widths = self.config.mask_rank, self._widths()
+        if x not in self.masked:
+            self.masked[x] = self._op("Gather", x, "mask_rows", axis=1)  # [1, g, inputs]
+        down = [f"{source}.lora_a" for source in sources]
+        low = self._low_rank(f"{sources[0]}.low", down, self.masked[x], inputs, rank * len(sources))
+        lows = [low]
+        if len(sources) > 1:
+            lows = self._ops("Split", [low], len(sources), axis=-1, num_outputs=len(sources))
+        ups = []
+        for source, part in zip(sources, lows, strict=True):
+            width = widths[source.split(".", 2)[2]]
+            ups.append(self._low_rank(f"{source}.high", [f"{source}.lora_b"], part, rank, width))
+        change = ups[0] if len(ups) == 1 else self._op("Concat", *ups, axis=-1)  # [1, g, outputs]
+        return self._op("ScatterND", y, self._mask_index(), change, reduction="add")
+
+    def _low_rank(self, name: str, sources: list[str], x: str, inputs: int, outputs: int) -> str:
+        """x times a matrix of the masks' adapter."""
+        how: Format = "plain" if format_of(self.variant, "linear") == "plain" else "blocks"
+        stored = Stored(
+            name,
+            tuple(sources),
+            how,
+            (outputs, inputs),
+            self._float,
+            block_size(self.variant),
+            of_masks=True,
+        )
+        self._store(stored)
+        tensors = list(stored.tensors())
+        if how == "blocks":
+            return self._blocks_matmul(x, tensors, inputs, outputs)
+        return self._op("MatMul", x, tensors[0])
+
+    def _mask_index(self) -> str:
+        """Where masks' rows lie in [1, n, outputs]: [1, g, 2]."""
+        if not self.mask_index:
+            at = self._op("Unsqueeze", "mask_rows", self._ints("ends", [0, 2]))  # [1, g, 1]
+            batch = self._op("Mul", at, self._ints("nothing", 0))
+            self.mask_index = self._op("Concat", batch, at, axis=-1)
+        return self.mask_index
+
+    def _widths(self) -> dict[str, int]:
+        """Outputs of each linear map."""
+        c = self.config
+        kv = c.kv_heads * c.head_dim
+        return {
+            "attn.q": c.heads * c.head_dim,
+            "attn.k": kv,
+            "attn.v": kv,
+            "attn.o": c.hidden,
+            "mlp.gate": c.intermediate,
+            "mlp.up": c.intermediate,
+            "mlp.down": c.hidden,
+        }
 
     def _blocks_matmul(
         self, x: str, tensors: list[str], inputs: int, outputs: int, bias: str = "", out: str = ""
@@ -353,6 +417,11 @@ class _Builder:
         return self._op("Mul", y, largest)
 
     # --- nodes and tensors
+
+    @property
+    def _on_masks(self) -> bool:
+        """Whether this graph reads masks behind judged tokens."""
+        return self.config.adapter == "masks" and self.form in ("shared", "packed")
 
     @property
     def _float(self) -> np.dtype[Any]:
@@ -436,6 +505,8 @@ class _Builder:
             values += [info("causal", TensorProto.BOOL, [])]
         if self.form in ("packed", "shared"):
             values += [info("positions", TensorProto.INT64, [1, "placed"])]
+        if self._on_masks:
+            values += [info("mask_rows", TensorProto.INT64, ["g"])]
         if self.form in ("packed", "shared") or self.config.attention == "block":
             values += [info("bias", kind, [1, 1, "placed", "all"])]
         return values + self._caches("past")

@@ -80,6 +80,7 @@ class Stored:
         shape: of the stacked weights, (outputs, inputs) or (length,).
         dtype: of unquantised tensors.
         adapted: it differs between context and canvas when the adapter is on the canvas only.
+        of_masks: it belongs to the adapter that acts on masks alone.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Stored:
     dtype: np.dtype[Any]
     block: int = 32
     adapted: bool = False
+    of_masks: bool = False
 
     def tensors(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
         """Type and shape of each tensor by its name in the graph."""

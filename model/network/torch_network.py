@@ -219,6 +219,19 @@ class Network(nn.Module):
         hidden, _ = self._run(x, positions, past, mask, self.config.adapter != "none")
         return hidden.view(batch, count, width, -1)
 
+    def masks(self, tokens: Tensor, positions: Tensor, past: KeyValues, sees: Tensor) -> Tensor:
+        """Masks behind judged tokens, read with the adapter that acts on them alone.
+
+        Args:
+            tokens, positions: [1, g]. past: keys and values of the cache and the judged tokens.
+            sees: bool [1, 1, g, past + g], whom each looks at.
+
+        Returns:
+            Hidden states [1, g, hidden].
+        """
+        x = self._embed_canvas(tokens)
+        return self._run(x, positions, past, sees, True)[0]
+
     def whole(self, tokens: Tensor) -> Tensor:
         """tokens [batch, n] read as ``config.attention`` says -> hidden [batch, n, hidden]."""
         n = tokens.shape[1]

@@ -44,6 +44,15 @@ class CausalOutput:
     logits: FloatArray | None = None  # [n, vocab], only when asked for
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedOutput:
+    """What one pass says of judged tokens and of the masks behind them."""
+
+    causal: CausalOutput  # of the judged tokens
+    token: IntArray  # [masks] what each mask guesses
+    confidence: FloatArray  # [masks] its probability
+
+
 class Sequence(Protocol):
     """Tokens with their KV cache. Not safe for use by two threads at once."""
 
@@ -60,6 +69,23 @@ class Sequence(Protocol):
 
     def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
         """Append ``tokens`` [n], n >= 1, causally and say what the weights think of them."""
+
+    def judge(
+        self,
+        tokens: IntArray,
+        positions: IntArray,
+        sees: NDArray[np.bool_],
+        judging: int,
+        logits: bool = False,
+    ) -> JudgedOutput:
+        """The same with masks behind the tokens, where ``config.adapter`` is "masks".
+
+        Args:
+            tokens: [n] of which the first ``judging`` are appended; the others are masks.
+            positions: [n] of each; 0 is the first that is not cached.
+            sees: [n, n] whether a position attends to another of the row; all see the cache.
+            logits: of the judged tokens, whole.
+        """
 
     def truncate(self, length: int) -> None:
         """Keep the first ``length`` tokens; costs nothing."""

@@ -23,7 +23,7 @@ from ..errors import InstallError, InvalidRequest, SettingsError, WeightsError
 from ..network.quantize import float_type
 from ..network.rope import rope_tables, stretch
 from ..weights.combine import MANIFEST, problem_of, read_json
-from .backend import CanvasOutput, CausalOutput, IntArray, Sequence
+from .backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
 from .embedding import Embedding
 from .kv_memory import Buffer, Pool, memory_on, size_class
@@ -32,12 +32,13 @@ __all__ = ["OnnxBackend", "check_onnxruntime", "pick_device", "size_class"]
 
 Form = Literal["shared", "prefill", "denoise", "packed"]
 #: What a pass is for; one graph may serve several.
-Purpose = Literal["prefill", "denoise", "packed"]
+Purpose = Literal["prefill", "denoise", "packed", "judge"]
 #: The graphs that can do it, the best first.
 _FITTING: dict[Purpose, tuple[Form, ...]] = {
     "prefill": ("prefill", "shared"),
     "denoise": ("denoise", "packed", "shared"),
     "packed": ("packed", "shared"),
+    "judge": ("packed", "shared"),
 }
 
 #: Of the graphs this module knows how to feed; as in ``network/onnx_files.py``, which brings onnx
@@ -350,6 +351,50 @@ class OnnxSequence:
             self._append(tokens[part], following, outputs)  # nobody reads the last one's target
         return CausalOutput(token[:, 0], confidence[:, 0], log_probability[:-1, 0], values)
 
+    def judge(
+        self,
+        tokens: IntArray,
+        positions: IntArray,
+        sees: NDArray[np.bool_],
+        judging: int,
+        logits: bool = False,
+    ) -> JudgedOutput:
+        if judging == len(tokens) or not self._tokens:
+            # Without a cache GroupQueryAttention takes only the first position and counts on.
+            nothing = np.empty(0, np.int64)
+            causal = self.verify(tokens[:judging], logits)
+            return JudgedOutput(causal, nothing, nothing.astype(np.float32))
+        self._check_room(len(tokens))
+        n, cached = len(tokens), len(self._tokens)
+        outputs: dict[str, NDArray[Any]] = {
+            "token": np.empty((n, 1), np.int64),
+            "confidence": np.empty((n, 1), np.float32),
+            "log_probability": np.empty((n, 1), np.float32),
+        }
+        if logits:
+            outputs["logits"] = np.empty((n, self._backend.config.vocab), np.float32)
+        bias = np.zeros((1, 1, n, cached + n), self._backend.dtype)
+        bias[0, 0, :, cached:][~sees] = self._unseen
+        one = self._pass("judge", len(outputs))
+        one.place(cached + positions, bias)
+        one.adapt(np.arange(judging, n, dtype=np.int64))
+        rows = np.arange(n, dtype=np.int64)
+        one.run(tokens, cached, rows, np.append(tokens[1:], tokens[-1:]), outputs)
+        self._tokens.extend(tokens[:judging].tolist())
+        token, confidence = outputs["token"][:, 0], outputs["confidence"][:, 0]
+        causal = CausalOutput(
+            token[:judging],
+            confidence[:judging],
+            outputs["log_probability"][: judging - 1, 0],
+            outputs["logits"][:judging] if logits else None,
+        )
+        return JudgedOutput(causal, token[judging:], confidence[judging:])
+
+    @property
+    def _unseen(self) -> float:
+        """Attention bias of what is not to be seen."""
+        return -1e9 if self._backend.dtype == np.float32 else -6e4
+
     def _append(self, chunk: IntArray, targets: IntArray, outputs: dict[str, NDArray[Any]]) -> None:
         """Append ``chunk``; ``outputs`` are filled with what is said of ``targets``, each after
         the token of the same index.
@@ -408,10 +453,9 @@ class OnnxSequence:
         """Attention bias that hides windows from each other. [1, 1, K·B, cached + K·B]"""
         cached = len(self._tokens)
         if self._bias is None or self._bias[0] != (count, width, cached):
-            hidden = -1e9 if self._backend.dtype == np.float32 else -6e4
             owner = np.repeat(np.arange(count), width)
             bias = np.zeros((1, 1, len(owner), cached + len(owner)), self._backend.dtype)
-            bias[0, 0, :, cached:][owner[:, None] != owner] = hidden
+            bias[0, 0, :, cached:][owner[:, None] != owner] = self._unseen
             self._bias = ((count, width, cached), bias)
         return self._bias[1]
 
@@ -461,11 +505,17 @@ class _Pass:
         if form == "shared":
             self.feed("causal", np.array(not self.placed))
             self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), backend.dtype))
+        if backend.config.adapter == "masks" and form in ("shared", "packed"):
+            self.adapt(np.empty(0, np.int64))
 
     def place(self, positions: IntArray, bias: NDArray[Any]) -> None:
         """Where the next tokens stand, and what each may look at. [n], [1, 1, n, total]"""
         self.feed("positions", positions[None])
         self.feed("bias", bias)
+
+    def adapt(self, rows: IntArray) -> None:
+        """On which of the next tokens the masks' adapter acts. [g]"""
+        self.feed("mask_rows", rows)
 
     def feed(self, name: str, array: NDArray[Any]) -> None:
         """Bind a small input; where the device is not the CPU, this copies it there."""

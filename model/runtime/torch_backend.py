@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..network.torch_network import KeyValues, Network
-from .backend import CanvasOutput, CausalOutput, IntArray, Sequence
+from .backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
 
 
 class TorchSequence:
@@ -56,6 +56,30 @@ class TorchSequence:
         self._past = own if self._past is None else _join(self._past, own)
         self._tokens += tokens.tolist()
         return hidden[0]
+
+    @torch.no_grad()
+    def judge(
+        self,
+        tokens: IntArray,
+        positions: IntArray,
+        sees: NDArray[np.bool_],
+        judging: int,
+        logits: bool = False,
+    ) -> JudgedOutput:
+        base = len(self._tokens)
+        causal = self.verify(tokens[:judging], logits)
+        if judging == len(tokens):
+            nothing = np.empty(0, np.int64)
+            return JudgedOutput(causal, nothing, nothing.astype(np.float32))
+        assert self._past is not None
+        device = self._network.embed.device
+        cache = np.ones((len(tokens) - judging, base), np.bool_)
+        seen = torch.from_numpy(np.concatenate([cache, sees[judging:]], axis=1))
+        ids = torch.from_numpy(tokens[None, judging:]).to(device)  # [1, g]
+        at = torch.from_numpy(base + positions[None, judging:]).to(device)
+        hidden = self._network.masks(ids, at, self._past, seen[None, None].to(device))
+        confidence, token = torch.softmax(self._network.logits(hidden[0]), -1).max(-1)
+        return JudgedOutput(causal, token.cpu().numpy(), _numpy(confidence))
 
     def truncate(self, length: int) -> None:
         if length > len(self._tokens):

@@ -11,6 +11,7 @@ Format: https://huggingface.co/docs/safetensors; LoRA: https://arxiv.org/abs/210
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
@@ -136,6 +137,7 @@ def to_8_bits(values: FloatArray) -> tuple[NDArray[np.int8], NDArray[np.float16]
     Returns:
         int8 [rows, columns] and float16 scales [rows, groups of 32 columns].
     """
+    values = np.ascontiguousarray(values)  # a transposed matrix would give transposed scales
     rows, columns = values.shape
     padding = -columns % _GROUP
     grouped = np.pad(values, ((0, 0), (0, padding))).reshape(rows, -1, _GROUP)
@@ -147,7 +149,22 @@ def to_8_bits(values: FloatArray) -> tuple[NDArray[np.int8], NDArray[np.float16]
     scales[low] = np.nextafter(scales[low], np.float16(np.inf))
     factors = np.where(scales > 0, scales.astype(np.float32), np.float32(1.0))
     whole = np.rint(grouped / factors[..., None]).astype(np.int8).reshape(rows, -1)
-    return np.ascontiguousarray(whole[:, :columns]), scales
+    return np.ascontiguousarray(whole[:, :columns]), np.ascontiguousarray(scales)
+
+
+def of_rank(adapter: Adapter, rank: int) -> Adapter:
+    """The adapter with each product cut to ``rank``: its largest singular values (Eckart and Young,
+    1936). What is merged first stays as it is."""
+    found: dict[str, FloatArray] = {}
+    for name in (n for n in adapter.lora if n.endswith(".lora_a")):
+        stem = name.removesuffix(".lora_a")
+        left, r = np.linalg.qr(adapter.lora[f"{stem}.lora_b"])  # [out, rank], [rank, rank]
+        right, s = np.linalg.qr(adapter.lora[name].T)  # [in, rank], [rank, rank]
+        u, values, v = np.linalg.svd(r @ s.T)
+        root = np.sqrt(values[:rank])
+        found[f"{stem}.lora_b"] = (left @ (u[:, :rank] * root)).astype(np.float32)
+        found[name] = ((right @ (v[:rank].T * root)).T).astype(np.float32)
+    return adapter._replace(lora=found, metadata={**adapter.metadata, "rank": str(rank)})
 
 
 def save_in_8_bits(adapter: Adapter, path: Path, **metadata: str) -> None:
@@ -205,6 +222,7 @@ def check_adapter(adapter: Adapter, config: ModelConfig, base_sha256: str) -> No
         "adapter": config.adapter,
         "verifier": config.verifier,
         "prompt_format": config.prompt_format,
+        "masks": str(config.masks),
     }
     for key, value in expected.items():
         found = adapter.metadata.get(key, value)
@@ -253,6 +271,28 @@ class Merged(Mapping[str, FloatArray]):
         return len(self._base)
 
 
+class Masks(Mapping[str, FloatArray]):
+    """The base with the mask's row, and the matrices of an adapter on masks beside it unmerged."""
+
+    def __init__(
+        self, config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter
+    ) -> None:
+        row = Adapter(adapter.metadata, {}, adapter.mask_embedding)
+        self._base, self._adapter = Merged(config, base, row), adapter
+
+    def __getitem__(self, name: str) -> FloatArray:
+        if name not in self._adapter.lora:
+            return self._base[name]
+        scale = self._adapter.scale if name.endswith("lora_b") else 1.0
+        return self._adapter.lora[name] * np.float32(scale)
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain(self._base, self._adapter.lora)
+
+    def __len__(self) -> int:
+        return len(self._base) + len(self._adapter.lora)
+
+
 def merge(
     config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter | None
 ) -> tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]]:
@@ -274,6 +314,8 @@ def merge(
         return base, base
     ground = with_ground(config, base, adapter)
     _check_shapes(config, base, adapter)
+    if config.adapter == "masks":
+        return ground, Masks(config, ground, adapter)
     merged = Merged(config, ground, adapter)
     return (merged if config.adapter == "all" else ground), merged
 

@@ -239,6 +239,9 @@ def ship(
     version: Annotated[str, typer.Option(help="Of the model, such as 0.2.0.")],
     model: Annotated[str, typer.Option(help="The built-in model whose adapter it is.")] = MODEL,
     bits: Annotated[int, typer.Option(help="16: as trained; 8: half as large.")] = 16,
+    rank: Annotated[
+        int | None, typer.Option(min=1, help="Cut a larger one's products to it; with --bits 8.")
+    ] = None,
     base: Annotated[
         Path | None,
         typer.Option(help="The folder it was trained over, of the same weights; with --bits 8."),
@@ -248,12 +251,14 @@ def ship(
     ),
 ) -> None:
     """Replace the shipped adapter in a checkout, with its checksum and version."""
-    from redraft.model.weights.adapter import load_adapter, save_in_8_bits
+    from redraft.model.weights.adapter import load_adapter, of_rank, save_in_8_bits
 
     from .console import out as console
 
     if bits not in (8, 16):
         raise SettingsError(f"--bits is {bits}; choose 8 or 16.")
+    if rank is not None and bits != 8:
+        raise SettingsError("--rank writes the matrices anew: add --bits 8.")
     description = to / f"{model}.json"
     if not description.is_file():
         raise SettingsError(f"No {description}. Run this in a checkout, or give --to.")
@@ -265,6 +270,8 @@ def ship(
     if base is not None:
         found = found._replace(metadata=_moved_to(found.metadata, base, facts, bits))
     _check_base(adapter, found.metadata, facts)
+    if rank is not None:
+        found = of_rank(found, rank)
     if bits == 8:
         save_in_8_bits(found, target)
     else:
@@ -274,6 +281,11 @@ def ship(
     width = found.metadata.get("canvas", facts["config"]["canvas_width"])
     facts["config"]["canvas_width"] = int(width)
     facts["config"]["adapter"] = found.metadata.get("adapter", facts["config"]["adapter"])
+    masks = int(found.metadata.get("masks", "0"))
+    for name, value in (("masks", masks), ("mask_rank", int(found.metadata.get("rank", "0")))):
+        facts["config"].pop(name, None)
+        if masks:
+            facts["config"][name] = value
     facts["config"]["verifier"] = found.metadata.get("verifier", facts["config"]["verifier"])
     description.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     console.print(f"{target} is now {model} {version}")

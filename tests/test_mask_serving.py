@@ -1,0 +1,116 @@
+"""Masks behind judged tokens as they are served: onnxruntime and torch, with and without masks."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx_models import shaped, store, weights_for
+from redraft.model.decoding.copies import Drafted
+from redraft.model.decoding.judged_row import JudgedRow, lay_out
+from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence
+
+CONFIG = shaped("masks")
+CACHED = 37
+
+
+def some_tokens(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(CONFIG.special_tokens, CONFIG.vocab, count)
+
+
+def row(drafts: int, group: int, behind: tuple[int, ...] | None = None) -> JudgedRow:
+    last, *tokens = some_tokens(drafts + 1, seed=5).tolist()
+    drafted = tuple(Drafted(token, "mask", 5, 0.5) for token in tokens)
+    return lay_out(last, drafted, CONFIG.mask_token, group, behind)
+
+
+def opened(folder: Path) -> OnnxSequence:
+    sequence = OnnxBackend(folder, threads=1).new_sequence(256)
+    sequence.prefill(some_tokens(CACHED))
+    return sequence
+
+
+def judged(sequence: OnnxSequence, laid: JudgedRow):  # type: ignore[no-untyped-def]
+    return sequence.judge(laid.tokens, laid.positions, laid.sees, laid.judging, logits=True)
+
+
+@pytest.mark.parametrize("variant", ["fp32", "q8", "int8"])
+@pytest.mark.parametrize("laid", [row(0, 3), row(2, 3), row(3, 2, (0, 3))])
+def test_the_judge_says_the_same_with_and_without_masks(
+    variant: str, laid: JudgedRow, tmp_path: Path
+) -> None:
+    sequence = opened(store(CONFIG, variant, tmp_path))
+    out = judged(sequence, laid)
+    assert len(sequence.tokens) == CACHED + laid.judging  # no mask stays in the cache
+    after = sequence.verify(some_tokens(4, seed=9))
+    sequence.truncate(CACHED)
+    plain = sequence.verify(laid.tokens[: laid.judging], logits=True)
+    again = sequence.verify(some_tokens(4, seed=9))
+    assert np.array_equal(out.causal.token, plain.token)
+    assert np.allclose(out.causal.confidence, plain.confidence, atol=1e-5)
+    assert np.allclose(out.causal.log_probability, plain.log_probability, atol=1e-4)
+    assert np.array_equal(after.token, again.token)
+    assert np.allclose(after.log_probability, again.log_probability, atol=1e-4)
+
+
+@pytest.mark.parametrize("variant", ["fp32", "q8"])
+def test_groups_do_not_see_each_other(variant: str, tmp_path: Path) -> None:
+    sequence = opened(store(CONFIG, variant, tmp_path))
+    together = judged(sequence, row(3, 2))
+    sequence.truncate(CACHED)
+    alone = judged(sequence, row(3, 2, (1,)))
+    assert np.array_equal(together.token[2:4], alone.token)
+    assert np.allclose(together.confidence[2:4], alone.confidence, atol=1e-5)
+
+
+def test_masks_are_read_with_their_own_adapter(tmp_path: Path) -> None:
+    with_adapter = judged(opened(store(CONFIG, "fp32", tmp_path / "a")), row(1, 3))
+    context, canvas = weights_for(CONFIG)
+    nothing = {k: np.zeros_like(v) if "lora_b" in k else v for k, v in canvas.items()}
+    from redraft.model.network.onnx_files import materialise
+
+    materialise(CONFIG, context, nothing, "fp32", tmp_path / "b")
+    without = judged(opened(tmp_path / "b"), row(1, 3))
+    assert np.array_equal(with_adapter.causal.logits, without.causal.logits)
+    assert not np.allclose(with_adapter.confidence, without.confidence, atol=1e-3)
+
+
+@pytest.mark.parametrize(("variant", "most"), [("q8", 0.05), ("int8", 0.1)])
+def test_storage_formats_change_little(variant: str, most: float, tmp_path: Path) -> None:
+    exact = judged(opened(store(CONFIG, "fp32", tmp_path / "fp32")), row(2, 3))
+    stored = judged(opened(store(CONFIG, variant, tmp_path / variant)), row(2, 3))
+    assert np.abs(exact.confidence - stored.confidence).mean() < most
+
+
+def test_onnx_equals_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs torch (pip install 'redraft[train]')")
+    from redraft.model.network.torch_network import Network
+    from redraft.model.runtime.torch_backend import TorchSequence
+
+    sequence = opened(store(CONFIG, "fp32", tmp_path))
+    context, canvas = weights_for(CONFIG)
+    network = Network(CONFIG, rank=CONFIG.mask_rank, reach=sequence.capacity).eval()
+    lora = {name: values for name, values in canvas.items() if "lora" in name}
+    network.load(context | lora | {"mask_embedding": canvas["embed.weight"][CONFIG.mask_token]})
+    twin = TorchSequence(network, sequence.capacity)
+    twin.prefill(some_tokens(CACHED))
+    for laid in (row(0, 3), row(2, 3), row(3, 2, (0, 3)), row(2, 0)):
+        found, expected = judged(sequence, laid), judged(twin, laid)  # type: ignore[arg-type]
+        assert np.array_equal(found.causal.token, expected.causal.token)
+        assert np.array_equal(found.token, expected.token)
+        assert np.allclose(found.confidence, expected.confidence, atol=1e-4)
+        sequence.truncate(CACHED)
+        twin.truncate(CACHED)
+
+
+def test_without_a_cache_no_mask_is_read(tmp_path: Path) -> None:
+    sequence = OnnxBackend(store(CONFIG, "fp32", tmp_path), threads=1).new_sequence(64)
+    out = judged(sequence, row(1, 3))
+    assert len(out.token) == 0 and len(out.causal.token) == 2
+
+
+def test_the_masks_count_is_part_of_the_description() -> None:
+    plain = dataclasses.replace(CONFIG, adapter="all", masks=0, mask_rank=0)
+    assert "masks" not in plain.to_dict() and CONFIG.to_dict()["masks"] == 3
