@@ -10,18 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.config import ModelConfig
 from redraft.model.errors import RedraftError
-from redraft.model.prompt.render import (
-    ForcedText,
+from redraft.model.prompt.answers import (
     InvalidAnswer,
-    Prompt,
-    ValidRange,
     cut_overlap,
     encode_edit,
     read_answer,
-    render,
     replace_lines,
-    window,
 )
+from redraft.model.prompt.constraints import ForcedText, ValidRange
+from redraft.model.prompt.render import Prompt, render, window
 from redraft.model.prompt.tokens import (
     EDIT,
     FILE,

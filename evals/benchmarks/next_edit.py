@@ -21,8 +21,7 @@ from redraft.model.records import EditRequest, Prediction
 from ..figures.before_after import scene_of
 from ..figures.metrics import delta_chrf
 from ..figures.runs import Episode, Progress, RunFile, said_of
-from ..figures.tables import Metric, Table, overall, parted
-from ..replay.tables import Score
+from ..figures.tables import Metric, Score, Table, overall, parted
 from .baselines import Policy
 from .commit_moments import Step
 from .likelihood import knows, nats_of, nats_of_nothing

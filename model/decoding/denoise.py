@@ -26,14 +26,13 @@ from ..runtime.backend import CanvasOutput, CausalOutput, Sequence
 from ..runtime.prefix_cache import common_prefix
 from .canvas import Answer
 from .copies import FREE
-from .plan import Brief, Constraint, Draft, Limits, Plan
+from .plan import Brief, Draft, Limits, Plan
 
 __all__ = [
     "AUTOREGRESSIVE",
     "LEFTMOST_FIRST",
     "Brief",
     "Cancelled",
-    "Constraint",
     "Denoised",
     "Draft",
     "Limits",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,9 @@ from ..decoding.denoise import (
 )
 from ..decoding.judged_edits import write_edits
 from ..edits.repeats import find_repeats
-from ..prompt.render import InvalidAnswer, Prompt, ValidRange, is_above_a_line, read_answer, render
+from ..prompt.answers import InvalidAnswer, is_above_a_line, read_answer
+from ..prompt.constraints import ValidRange
+from ..prompt.render import Prompt, render
 from ..prompt.tokens import Tokenizer
 from ..records import Candidate, EditRequest, Prediction, Source, Stats, StepCallback
 from ..runtime.backend import Backend, Sequence
@@ -54,6 +57,18 @@ class Model:
     @property
     def label(self) -> str:
         return f"{self.name} {self.backend.variant}"
+
+
+LoadState = Literal["downloading", "loading"]
+
+
+class LoadProgress(Protocol):
+    """What a loader reports to; raises :class:`Cancelled` when the engine is being closed."""
+
+    def __call__(self, state: LoadState, progress: float | None, message: str) -> None: ...
+
+
+Loader = Callable[[LoadProgress], Model]
 
 
 def answer(

@@ -23,7 +23,8 @@ from ..edits.hunks import (
     last_burst,
     region_of,
 )
-from ..prompt.render import encode_edit, render, window
+from ..prompt.answers import encode_edit
+from ..prompt.render import render, window
 from ..prompt.tokens import PREFIX, Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
 from ..text.estimates import crop, estimate_text, narrow, newest
