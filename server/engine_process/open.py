@@ -14,11 +14,8 @@ def open_engine(settings: Settings) -> Predictor:
     status says.
     """
     from redraft.model.engine.engine import Engine
+    from redraft.model.engine.load import onnx_loader
 
-    return Engine.start(
-        model=settings.model,
-        variant=settings.variant,
-        provider=settings.provider,
-        threads=settings.threads,
-        queue_length=settings.queue_length,
-    )
+    name = f"{settings.model} {settings.variant}" if settings.variant else settings.model
+    loader = onnx_loader(settings.model, settings.variant, settings.provider, settings.threads)
+    return Engine(loader, name, settings.queue_length)
