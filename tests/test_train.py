@@ -322,18 +322,6 @@ def test_sharpening_in_the_loop_equals_its_reference(packed: Path) -> None:
     assert (sharp - plain).item() == pytest.approx(0.5 * expected, rel=1e-3)
 
 
-def test_stretched_canvases_are_learnt(packed: Path, tmp_path: Path) -> None:
-    """``expand`` and ``delete`` are special tokens, which nothing else ever predicts."""
-    stretched = Noise(stretched=1.0, delete=4, expand_token=12, delete_token=13)
-    config = replace(QUICK, steps=60, evaluate_every=1_000, noise=stretched)
-    assert config.stretching == (12, 13)
-    run(config, MODEL, random_weights(), {}, packed, None, tmp_path / "run", "cpu", lambda _: None)
-    lines = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
-    losses = [json.loads(line)["loss"] for line in lines]
-    assert losses[0] < 2 * np.log(MODEL.vocab)
-    assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 0.3
-
-
 def test_noise_is_a_table_of_the_config(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text("[noise]\nlater = 0.3\n[late_noise]\nwrong = 0.1\n")
     config = TrainConfig.read(tmp_path / "c.toml")

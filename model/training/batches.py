@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 from ..config import ModelConfig
 from ..errors import SettingsError
 from .mask_drafts import Groups, draw_groups
-from .noise import NOISE, Canvas, Noise, canvases_of, causal_weights, unshifted
+from .noise import NOISE, Canvas, Noise, canvases_of, causal_weights
 from .shards import Rows
 
 #: Rows of one pool are sorted by length, so that a batch is padded little.
@@ -147,8 +147,6 @@ def lay_batch(
             canvases = canvases_of(
                 padded, prompt, answer, plain, laying.canvases, width, model.mask_token, rng, noise
             )
-            if not model.logit_shift:
-                canvases = [unshifted(canvas, model.mask_token) for canvas in canvases]
             laid.append(canvases)
         texts.append(padded[: len(tokens) + 1])
         causal.append(

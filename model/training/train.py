@@ -61,7 +61,6 @@ class TrainConfig:
     clip: float = 1.0  # gradient norm
     average: float = 0.99  # decay of the weights' moving average, per step
     width: int = 0  # of a canvas; 0: as the model has it
-    shift: bool = True  # input i of a canvas predicts i + 1; False is for comparisons, not served
     canvases: int = 5  # per row; 0: the causal loss alone, to make the base ready for infill
     batch_tokens: int = 3_000  # context tokens of a batch, padding included
     accumulate: int = 1  # batches per step
@@ -118,13 +117,6 @@ class TrainConfig:
         own = {f.name: getattr(self, f.name) for f in fields(Laying)}
         own["late_from"] = self.late_from * self.accumulate * processes
         return Laying(**own)
-
-    @property
-    def stretching(self) -> tuple[int, ...]:
-        """The tokens ``expand`` and ``delete``, where canvases are stretched."""
-        used = [noise for noise in (self.noise, self.late_noise) if noise.stretched]
-        tokens = {token for noise in used for token in (noise.expand_token, noise.delete_token)}
-        return tuple(sorted(token for token in tokens if token >= 0))
 
     @property
     def extent(self) -> Extent:
@@ -191,7 +183,7 @@ def run(
     out.mkdir(parents=True, exist_ok=True)
     world = _World.join(_pick_device(device))
     width = config.width or model.canvas_width
-    model = replace(model, canvas_width=width, logit_shift=config.shift)
+    model = replace(model, canvas_width=width, logit_shift=True)
     torch.manual_seed(config.seed)
     network = _build(config, model, base, start, world.device)
     trained = _trained(network)
@@ -294,7 +286,7 @@ def _step(
         if config.masks:
             loss = mask_loss(network, batch, config.align, world.device)
         else:
-            loss = batch_loss(network, batch, config.causal_weight, world.device, config.stretching)
+            loss = batch_loss(network, batch, config.causal_weight, world.device)
         (loss / len(group)).backward()  # type: ignore[no-untyped-call]
         supervised = int((batch.weights > 0).sum() + (batch.causal > 0).sum())
         counts += torch.tensor(
@@ -316,18 +308,8 @@ def _step(
     return float(counts[0]) / world.size
 
 
-def batch_loss(
-    network: Network,
-    batch: Batch,
-    causal_weight: float,
-    device: str,
-    stretching: tuple[int, ...] = (),
-) -> Tensor:
-    """Mean cross-entropy of the hidden positions, plus the causal loss on the answers.
-
-    Args:
-        stretching: special tokens that canvases may be asked for: ``expand`` and ``delete``.
-    """
+def batch_loss(network: Network, batch: Batch, causal_weight: float, device: str) -> Tensor:
+    """Mean cross-entropy of the hidden positions, plus the causal loss on the answers."""
     tokens = batch.tokens.to(device, non_blocking=True)
     trains_context = network.config.adapter == "all"
     with torch.set_grad_enabled(trains_context and torch.is_grad_enabled()):
@@ -335,9 +317,7 @@ def batch_loss(
     loss = torch.zeros((), device=device)
     if batch.windows.shape[1]:
         canvas = network.canvas(batch.windows.to(device), batch.starts.to(device), past)
-        loss = _weighted_loss(
-            network, canvas, batch.targets, batch.weights, batch.sharpen, stretching
-        )
+        loss = _weighted_loss(network, canvas, batch.targets, batch.weights, batch.sharpen)
     if causal_weight and trains_context:
         causal = _weighted_loss(network, hidden[:, :-1], tokens[:, 1:], batch.causal[:, 1:])
         loss = loss + causal_weight * causal
@@ -353,12 +333,7 @@ def mask_loss(network: Network, batch: Batch, align: float, device: str) -> Tens
 
 
 def _weighted_loss(
-    network: Network,
-    hidden: Tensor,
-    targets: Tensor,
-    weights: Tensor,
-    sharpen: float = 0.0,
-    stretching: tuple[int, ...] = (),
+    network: Network, hidden: Tensor, targets: Tensor, weights: Tensor, sharpen: float = 0.0
 ) -> Tensor:
     """Mean cross-entropy per unit of weight; logits are computed only where there is weight.
 
@@ -369,7 +344,7 @@ def _weighted_loss(
     """
     counted = weights.to(hidden.device) > 0
     weights, targets = weights.to(hidden.device)[counted], targets.to(hidden.device)[counted]
-    logits = network.logits(hidden[counted], stretching)  # [n, vocab]
+    logits = network.logits(hidden[counted])  # [n, vocab]
     loss = F.cross_entropy(logits, targets, reduction="none")  # [n]
     if sharpen:
         log_p = logits.log_softmax(-1)
