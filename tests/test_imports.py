@@ -22,6 +22,7 @@ COMMAND = ROOT / "server" / "commands"
 USES_TORCH = {
     "model/training/appraisal.py",
     "model/training/batches.py",
+    "model/training/checkpoints.py",
     "model/training/mask_drafts.py",
     "model/network/torch_network.py",
     "model/runtime/torch_backend.py",
