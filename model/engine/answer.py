@@ -30,7 +30,7 @@ from ..decoding.denoise import (
 )
 from ..decoding.judged_edits import write_edits
 from ..edits.repeats import find_repeats
-from ..prompt.answers import InvalidAnswer, is_above_a_line, read_answer
+from ..prompt.answers import InvalidAnswer, read_answer
 from ..prompt.constraints import ValidRange
 from ..prompt.render import Prompt, render
 from ..prompt.tokens import Tokenizer
@@ -156,7 +156,7 @@ def _write(
             max_lines=request.max_lines if infill else None,
             # Of what is drawn at random every line is unlikely.
             line_above=plan.line_above if infill and plan.temperature == 0 else 0.0,
-            whole_lines=infill and is_above_a_line(request),
+            whole_lines=prompt.above_a_line,
             stop=request.stop if infill else (),
             forced=prompt.forced,
         ),
@@ -181,8 +181,7 @@ def _looks_around(request: EditRequest, plan: Plan) -> bool:
 
 def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
     """The region's lines, and what recent edits did that could be done to them too."""
-    (top, bottom), lines = prompt.region, request.text.split("\n")
-    at = request.text.count("\n", 0, request.cursor)
+    (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
     repeats = find_repeats(request.edits, lines, top, bottom, at)[: effort.drafts]
     assert isinstance(prompt.constraint, ValidRange)
 
@@ -204,7 +203,7 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
 def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
     """The prompt, and before it the region's lines without their numbers: an edit repeats them."""
     first, last = prompt.region
-    lines = request.text.split("\n")[first:last] if request.task == "next_edit" else []
+    lines = prompt.lines[first:last] if request.task == "next_edit" else []
     region = model.tokenizer.encode("\n".join(lines)) if lines else []
     return np.asarray([*region, *prompt.tokens], dtype=np.int64)
 

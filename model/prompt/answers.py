@@ -44,7 +44,7 @@ def read_answer(
             )
         text = answer[len(prompt.forced) :]
         after = request.text[request.cursor :]
-        return request.cursor, request.cursor, cut_overlap(text, after, is_above_a_line(request))
+        return request.cursor, request.cursor, cut_overlap(text, after, prompt.above_a_line)
     if prompt.revealed is None:
         if not answer:
             return None
@@ -63,13 +63,6 @@ def read_answer(
     if body and not body.endswith("\n"):
         body += "\n"
     return replace_lines(request.text, prompt.region[0] + first - 1, prompt.region[0] + last, body)
-
-
-def is_above_a_line(request: EditRequest) -> bool:
-    """Whether the cursor stands before a line that is not empty, at its very start: what is written
-    there are lines of their own."""
-    before, after = request.text[: request.cursor], request.text[request.cursor :]
-    return before[-1:] in ("", "\n") and after[:1] not in ("", "\n", "\r")
 
 
 def cut_overlap(text: str, after: str, at_line_start: bool = False) -> str:

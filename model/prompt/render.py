@@ -28,7 +28,8 @@ again by the canvas (``Prompt.forced``). Knows nothing of models, caches or edit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..config import ModelConfig
@@ -59,6 +60,10 @@ class Prompt:
     """A rendered request. ``tokens`` is never empty: its last token opens the first canvas."""
 
     tokens: tuple[int, ...]
+    lines: Seq[str] = field(default=(), repr=False)  # of the document
+    line: int = 0  # the cursor's, 0-based
+    above_a_line: bool = False  # infill: the cursor stands at the very start of a line that is not
+    # empty, so that what is written there are lines of their own
     forced: str = ""  # text before the cursor that the answer begins with again
     region: tuple[int, int] = (0, 0)  # next edit: 0-based lines [first, last) of the document
     revealed: tuple[int, int] | None = None  # next edit: the range the prompt already states
@@ -87,8 +92,9 @@ def render(
         )
     lines = request.text.split("\n")
     at = request.text.count("\n", 0, request.cursor)
-    forced = ""
+    forced, above = "", False
     if request.task == "infill":
+        above = _is_above_a_line(request)
         first, last = window(at, len(lines))
         near, forced = _near_infill(request, lines, at, first, last, tokenizer, budget)
     else:
@@ -105,7 +111,14 @@ def render(
         constraint = ForcedText(forced, tokenizer)
     elif request.task == "next_edit" and reveal is None:
         constraint = ValidRange(last - first, tokenizer, config.end_token)
-    return Prompt(tuple(head + near), forced, (first, last), reveal, constraint, cut)
+    tokens = tuple(head + near)
+    return Prompt(tokens, lines, at, above, forced, (first, last), reveal, constraint, cut)
+
+
+def _is_above_a_line(request: EditRequest) -> bool:
+    text, at = request.text, request.cursor
+    before, after = text[max(0, at - 1) : at], text[at : at + 1]
+    return before in ("", "\n") and after not in ("", "\n", "\r")
 
 
 def window(line: int, total: int) -> tuple[int, int]:
