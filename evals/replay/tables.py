@@ -129,16 +129,3 @@ def _unit(episodes: Sequence[Episode]) -> str:
     groups = len({each["group"] for each in episodes})
     unit = "session" if _by_session(episodes) else "stretch of 5 minutes"
     return f"{unit} ({groups})"
-
-
-def acceptance_at(episodes: Iterable[Episode], least: float) -> tuple[int, int]:
-    """How many episodes would be shown if all as sure as ``least`` were, and how many of these the
-    user went on to write, so far as it can be told. What no threshold would let pass is left out; a
-    run that shows everything (eagerness high) knows of every rule, another of most."""
-    shown = accepted = 0
-    for each in episodes:
-        known = each.get("exact") is not None and not each.get("barred")
-        if known and each["confidence"] >= least:
-            shown += 1
-            accepted += bool(each["exact"])
-    return shown, accepted

@@ -5,6 +5,7 @@ By bisection, as comparing item by item takes milliseconds in a large file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 Items = TypeVar("Items", str, bytes, list[Any], tuple[Any, ...])
@@ -29,21 +30,27 @@ def common_tail(first: Items, *others: Items, most: int | None = None) -> int:
 
 
 def _head(one: Items, other: Items) -> int:
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    def agree(low: int, high: int) -> bool:
+        return bool(one[low:high] == other[low:high])
+
+    return _longest(agree, min(len(one), len(other)))
 
 
 def _tail(one: Items, other: Items) -> int:
-    low, high = 0, min(len(one), len(other))
+    m, n = len(one), len(other)
+
+    def agree(low: int, high: int) -> bool:
+        return bool(one[m - high : m - low] == other[n - high : n - low])
+
+    return _longest(agree, min(m, n))
+
+
+def _longest(agree: Callable[[int, int], bool], most: int) -> int:
+    """The largest end up to which the items from 0 on agree, at most ``most``."""
+    low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+        if agree(low, middle):
             low = middle
         else:
             high = middle - 1

@@ -39,7 +39,7 @@ class Laying:
     seed: int
     noise: Noise = NOISE
     late_noise: Noise = NOISE  # from batch ``late_from`` on
-    sharpen: float = 0.0  # weight of noise.sharpening, from batch ``late_from`` on
+    sharpen: float = 0.0  # see TrainConfig, from batch ``late_from`` on
     late_from: int = 0  # 0: never
     masks: int = 0  # of a group of mask drafts, which take the place of canvases; 0: canvases
     groups: int = 0  # of mask drafts per row
@@ -59,7 +59,7 @@ class Batch:
     targets: Tensor  # [rows, C, B]
     weights: Tensor  # [rows, C, B]
     causal: Tensor  # [rows, length] weight of each token as the causal pass's target
-    sharpen: float = 0.0  # weight of noise.sharpening in the loss
+    sharpen: float = 0.0  # see TrainConfig
 
     def pin_memory(self) -> Batch:
         """For the loader: in memory a CUDA device reads without waiting."""

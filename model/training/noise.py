@@ -229,22 +229,7 @@ def corrupt(
     return Canvas(canvas.start, window, canvas.target, weight)
 
 
-# --- confidence and the causal pass -----------------------------------------------------------
-
-
-def sharpening(log_p: FloatArray, target: IntArray, weight: FloatArray) -> float:
-    """Mean entropy, per unit of weight, of the predictions that are right already: adding it to the
-    loss makes them surer, so that more positions pass the threshold in one step.
-
-    In torch: ``(-(log_p.exp() * log_p).sum(-1) * (log_p.argmax(-1) == target) * weight).sum() /
-    weight.sum()``, where ``log_p = logits.log_softmax(-1)`` keeps its gradient.
-
-    Args:
-        log_p: [n, vocab] log-softmax. target, weight: [n].
-    """
-    entropy = -(np.exp(log_p) * log_p).sum(-1)  # [n]
-    right = log_p.argmax(-1) == target  # [n]
-    return float((entropy * right * weight).sum() / weight.sum())
+# --- the causal pass --------------------------------------------------------------------------
 
 
 def causal_weights(

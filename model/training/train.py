@@ -266,8 +266,7 @@ def _weighted_loss(
 
     Args:
         hidden: [..., hidden]. targets, weights: [...].
-        sharpen: weight of the entropy where the prediction is right already; the reference is
-            ``noise.sharpening``.
+        sharpen: weight of the entropy where the prediction is right already.
     """
     counted = weights.to(hidden.device) > 0
     weights, targets = weights.to(hidden.device)[counted], targets.to(hidden.device)[counted]

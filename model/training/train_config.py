@@ -43,7 +43,8 @@ class TrainConfig:
     code_weight: float = 0.25  # of each of them beside an answer's token
     noise: Noise = NOISE  # a table of its fields
     late_noise: Noise = NOISE  # the same from step ``late_from`` on; what is not named as in noise
-    sharpen: float = 0.0  # weight of the confidence sharpening from step ``late_from`` on
+    sharpen: float = 0.0  # weight, from step ``late_from`` on, of the entropy of predictions that
+    # are right already: surer ones, so that more positions pass the threshold in one step
     late_from: int = 0  # 0: never
     compile: bool = False  # torch.compile for each block; needs a C++ compiler
     loaders: int = 0  # processes that lay batches ahead; 0: this one, in between
