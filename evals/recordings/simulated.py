@@ -1,9 +1,9 @@
 """A commit typed anew: a stream as if somebody had made its edits by hand, one after the other.
 
-Hunks come in the order a person would make them (``model/edits/hunks.py``): two to six as history,
-then the one to foresee, which is typed up to a natural place in the middle of a line, left there
-for a while, and finished. Nobody did this, so such streams say nothing about acceptance, and their
-header says that they are simulated. Pure: commits in, entries out, seeded.
+Hunks come in the order a person would make them (``model/training/commits.py``): two to six as
+history, then the one to foresee, which is typed up to a natural place in the middle of a line, left
+there for a while, and finished. Nobody did this, so such streams say nothing about acceptance, and
+their header says that they are simulated. Pure: commits in, entries out, seeded.
 """
 
 from __future__ import annotations

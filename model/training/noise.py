@@ -164,24 +164,24 @@ def canvases_of(
         lay(offset, full_mask(width))
     while len(laid) < wanted:
         offset = int(rng.choice(blocks))
-        draw = rng.random()
-        if draw < 0.5:
-            first = prefix_mask(width, rng)
-            masks = [first]
-        else:
-            first = (
-                sloped_mask(width, noise.low, noise.later, rng)
-                if noise.later
-                else random_mask(width, noise.low, rng)
-            )
-            masks = [first, complement(first)] if not first.all() else [first]
-        for mask in masks[: wanted - len(laid)]:
+        for mask in _partly_hidden(width, noise, rng)[: wanted - len(laid)]:
             lay(offset, mask)
     for _ in range(continued):
         at = plain + int(rng.integers(1, room))
         mask = full_mask(width) if rng.random() < 0.4 else random_mask(width, 0.3, rng)
         laid.append(lay_canvas(tokens, at, 0, 0, mask, mask_token, plain=True))
     return laid
+
+
+def _partly_hidden(width: int, noise: Noise, rng: np.random.Generator) -> list[BoolArray]:
+    """A mask as in the middle of decoding, or one at random and its complement."""
+    if rng.random() < 0.5:
+        return [prefix_mask(width, rng)]
+    if noise.later:
+        mask = sloped_mask(width, noise.low, noise.later, rng)
+    else:
+        mask = random_mask(width, noise.low, rng)
+    return [mask] if mask.all() else [mask, complement(mask)]
 
 
 # --- wrong tokens, to be repaired -------------------------------------------------------------
