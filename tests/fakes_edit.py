@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fakes_http import ScriptedPredictor, served
-from redraft.model.prompt.render import replace_lines
+from redraft.model.prompt.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, Stats
 from redraft.server.settings import Settings
 

@@ -16,6 +16,7 @@ from redraft.lsp.context.symbol_index import make_entry
 from redraft.model.prompt.render import render
 from redraft.model.prompt.tokens import REGION
 from redraft.model.records import EditRequest, RecentEdit, Task
+from redraft.model.text.common import common_head
 from redraft.model.text.syntax import language_of
 from tiny import tiny_config, tiny_tokenizer
 
@@ -271,13 +272,6 @@ def test_the_prompt_drops_none_of_the_pieces(budget: int) -> None:
 # --- staying put --------------------------------------------------------------------------------
 
 
-def common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
-    return next(
-        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
-    )
-
-
 @PATIENT
 @given(st.text("total_price(Cart.add_item) =:'", max_size=30))
 def test_typing_within_a_line_changes_neither_pieces_nor_what_is_before_the_region(
@@ -292,7 +286,7 @@ def test_typing_within_a_line_changes_neither_pieces_nor_what_is_before_the_regi
         assert found.pieces == first.pieces
         assert found.region.lines == first.region.lines
     before_region = start.index(tiny_tokenizer().mark(REGION))
-    assert common(start, rendered(seen, context.gather(seen))) > before_region
+    assert common_head(start, rendered(seen, context.gather(seen))) > before_region
 
 
 def inside(seen: View, found: Gathered) -> Iterator[View]:

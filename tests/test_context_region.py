@@ -10,7 +10,8 @@ from redraft.lsp.context import region as regions
 from redraft.lsp.context.cursor_text import Page
 from redraft.lsp.context.region import Region, choose, cost, follow, keep
 from redraft.model.text import syntax
-from redraft.model.text.syntax import LANGUAGES, Syntax, common_head, common_tail, parse
+from redraft.model.text.common import common_ends, common_head, common_tail
+from redraft.model.text.syntax import LANGUAGES, Syntax, parse
 from test_context_definitions import SAMPLES
 
 #: Whatever else the machine is doing.
@@ -255,9 +256,18 @@ def test_the_common_ends_are_what_both_texts_share(one: str, other: str) -> None
     assert one[shared : shared + 1] != other[shared : shared + 1] or shared == min(
         len(one), len(other)
     )
-    shared = common_tail(one, other, min(len(one), len(other)))
+    shared = common_tail(one, other)
     assert one[len(one) - shared :] == other[len(other) - shared :]
     assert shared == common_head(one[::-1], other[::-1])
+    head, tail = common_ends(one, other)
+    assert head == common_head(one, other)
+    assert tail == min(shared, min(len(one), len(other)) - head)
+
+
+def test_ends_are_common_to_all_lists_of_lines() -> None:
+    assert common_ends(["a", "b", "c", "d"], ["a", "x", "c", "d"], ["a", "b", "d"]) == (1, 1)
+    assert common_ends(("a", "a"), ("a", "a", "a")) == (2, 0)
+    assert common_tail(b"xabc", b"yabc", most=2) == 2
 
 
 # --- pages --------------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ from redraft.model.decoding.denoise import (
     LEFTMOST_FIRST,
     Brief,
     Cancelled,
-    Constraint,
     Denoised,
     Draft,
     Limits,
@@ -39,6 +38,7 @@ from redraft.model.decoding.denoise import (
     plan_for,
 )
 from redraft.model.decoding.probabilities import sure_part
+from redraft.model.prompt.constraints import Constraint
 from redraft.model.records import CanvasState
 
 PROMPT = ids("def f(x):\n    ")

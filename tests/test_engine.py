@@ -24,8 +24,8 @@ from fake_backend import (
     small_config,
 )
 from redraft.model.decoding.denoise import Cancelled
-from redraft.model.engine.answer import Model, answer, warm_up
-from redraft.model.engine.engine import RETRY_AFTER_S, Engine, LoadProgress
+from redraft.model.engine.answer import LoadProgress, Model, answer, warm_up
+from redraft.model.engine.engine import RETRY_AFTER_S, Engine
 from redraft.model.errors import (
     EngineGone,
     InvalidRequest,

@@ -8,17 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.edits.hunks import (
-    Change,
     Hunk,
     apply_history,
+    hunks_of,
+    last_burst,
+    lines_of,
+    recent_edit,
+    spans_of,
+)
+from redraft.model.edits.spans import Span
+from redraft.model.training.commits import (
+    Change,
     begin_block,
     begin_typing,
     changes_of,
     end_of_edits,
-    hunks_of,
-    last_burst,
     order_hunks,
-    recent_edit,
 )
 from redraft.model.training.moments import draw_moment, nothing_left
 from redraft.model.training.neighbours import Neighbours, changed_with
@@ -35,6 +40,19 @@ def changed(*places: int) -> list[str]:
 
 def change(old: list[str], new: list[str], path: str = "a.py") -> Change:
     return Change(path, old, new, hunks_of(old, new))
+
+
+def test_a_diff_is_read_as_it_was_written() -> None:
+    made = recent_edit("a.py", ["a", "b", "", "d", "e"], 1, 3, ("B", "x\x0cy\r", ""))
+    lines = lines_of(made.diff)
+    assert [text for sign, text in lines if sign != "+"] == ["a", "b", "", "d", "e"]
+    assert [*spans_of(lines)] == [Span(1, ("b", ""), ("B", "x\x0cy\r", ""))]
+
+
+def test_blank_lines_and_a_torn_last_one_belong_to_a_diff() -> None:
+    assert lines_of("-a\n\n+b") == [("-", "a"), (" ", ""), ("+", "b")]
+    assert [*spans_of(lines_of("-a\n\n+b"))] == [Span(0, ("a",)), Span(1, (), ("b",))]
+    assert lines_of("") == []
 
 
 def test_hunks_applied_in_order_give_the_new_text() -> None:

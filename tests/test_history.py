@@ -20,9 +20,9 @@ from redraft.lsp.editor.history import (
     History,
 )
 from redraft.lsp.editor.positions import Position, Range
-from redraft.model.edits.hunks import Change as CommitChange
 from redraft.model.edits.hunks import Hunk as CommitHunk
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
+from redraft.model.training.commits import Change as CommitChange
 from unidiff import PatchedFile, PatchSet
 
 URI = "file:///w/a.py"

@@ -22,15 +22,38 @@ COMMAND = ROOT / "server" / "commands"
 USES_TORCH = {
     "model/training/appraisal.py",
     "model/training/batches.py",
+    "model/training/checkpoints.py",
     "model/training/mask_drafts.py",
     "model/network/torch_network.py",
     "model/runtime/torch_backend.py",
     "model/training/train.py",
 }
 
+#: Lowest first. A room imports from lower ones and from itself; those of one line know nothing of
+#: each other. Modules at a package's door stand here by their names, those of one line together.
+LEVELS = {
+    "model": (
+        "__init__ records errors config silence memo", "text", "edits prompt network", "weights",
+        "runtime", "decoding", "engine training",
+    ),
+    "lsp": ("settings", "editor", "context", "session", "recording", "connection"),
+    "server": ("settings", "http", "wires.prompts", "wires", "app", "engine_process", "commands"),
+    "evals": ("figures recordings sandbox", "benchmarks latency", "replay", "report"),
+}  # fmt: skip
+#: Modules that import each other in a circle, for their types alone: these reach into the server.
+CIRCLES = {
+    "lsp": {
+        f"connection.{name}"
+        for name in (
+            "asking", "commands", "documents_sync", "jsonrpc", "reports", "server", "suggesting",
+        )
+    }
+}  # fmt: skip
+
 
 def imported(path: Path) -> set[str]:
-    """Dotted names a module imports, relative ones resolved against its package."""
+    """Dotted names a module imports, relative ones resolved against its package: of ``from a
+    import b`` both ``a`` and ``a.b``, which may be a module."""
     package = ["redraft", *path.relative_to(ROOT).parts[:-1]]
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -38,7 +61,8 @@ def imported(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
-            found.add(".".join([*base, *([node.module] if node.module else [])]))
+            whole = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {whole, *(f"{whole}.{alias.name}" for alias in node.names)}
     return found
 
 
@@ -60,6 +84,38 @@ def test_packages_import_only_downwards(package: str) -> None:
             if parts[1] not in allowed:
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert not wrong
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_rooms_import_only_downwards(package: str) -> None:
+    level = {room: n for n, rooms in enumerate(LEVELS[package]) for room in rooms.split()}
+
+    def room_of(dotted: str) -> str:
+        first, *rest = dotted.split(".")
+        inner = ".".join([first, *rest[:1]])
+        return inner if inner in level else first
+
+    wrong = []
+    for path in modules(package):
+        here = ".".join(path.relative_to(ROOT / package).with_suffix("").parts)
+        door = "." not in here
+        for name in imported(path):
+            if name.startswith(inside := f"redraft.{package}."):
+                mine, other = room_of(here), room_of(name.removeprefix(inside))
+                allowed = mine == other or level[other] < level[mine] + door
+                wrong += [] if allowed else [f"{here} imports {name}"]
+    assert not wrong
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
+    names = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in modules(package)}
+    reached = {n: {f"redraft.{o}" for o in names} & imported(p) for n, p in names.items()}
+    for through in names:  # Warshall's closure
+        for ways in reached.values():
+            ways |= reached[through] if f"redraft.{through}" in ways else set()
+    circular = {name for name, ways in reached.items() if f"redraft.{name}" in ways}
+    assert circular == {f"{package}.{name}" for name in CIRCLES.get(package, ())}
 
 
 def test_torch_is_imported_by_training_and_the_reference_alone() -> None:

@@ -15,8 +15,8 @@ import pytest
 from onnx_models import store
 from redraft.model.config import ModelConfig
 from redraft.model.engine import load
-from redraft.model.engine.answer import Model, answer
-from redraft.model.engine.engine import Engine, LoadProgress
+from redraft.model.engine.answer import LoadProgress, Model, answer
+from redraft.model.engine.engine import Engine
 from redraft.model.errors import SettingsError, UnknownModel, WeightsError
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.runtime.kv_memory import size_class
@@ -63,7 +63,7 @@ def fresh(model: Model, request: EditRequest) -> Prediction:
 
 def test_an_engine_loads_and_answers(wired: Path) -> None:
     async def work() -> tuple[ModelStatus, Prediction]:
-        engine = Engine.start(variant="fp32", provider="CPU", threads=1)
+        engine = Engine(load.onnx_loader("redraft-135m", "fp32", "CPU", 1), "redraft-135m")
         try:
             while (status := await engine.status()).state == "loading":
                 await asyncio.sleep(0.01)
@@ -118,7 +118,7 @@ def test_a_closed_engine_interrupts_the_download(
     monkeypatch.setattr(load, "ensure", ensure)
 
     async def work() -> ModelStatus:
-        engine = Engine.start(variant="fp32", provider="CPU")
+        engine = Engine(load.onnx_loader("redraft-135m", "fp32", "CPU", None), "redraft-135m")
         while (status := await engine.status()).state != "downloading":
             assert status.state == "loading"
             await asyncio.sleep(0.001)

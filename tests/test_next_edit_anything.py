@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.decisions import Abstain, Ask, Decision, Show
 from redraft.lsp.session.questions import Query
-from redraft.model.prompt.render import replace_lines
+from redraft.model.prompt.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 
 OTHER = "file:///w/b.py"

@@ -10,18 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.config import ModelConfig
 from redraft.model.errors import RedraftError
-from redraft.model.prompt.render import (
-    ForcedText,
+from redraft.model.prompt.answers import (
     InvalidAnswer,
-    Prompt,
-    ValidRange,
     cut_overlap,
     encode_edit,
     read_answer,
-    render,
     replace_lines,
-    window,
 )
+from redraft.model.prompt.constraints import ForcedText, ValidRange
+from redraft.model.prompt.render import Prompt, render, window
 from redraft.model.prompt.tokens import (
     EDIT,
     FILE,
@@ -34,6 +31,7 @@ from redraft.model.prompt.tokens import (
     build_bpe,
 )
 from redraft.model.records import EditRequest, RecentEdit, RelatedFile
+from redraft.model.text.common import common_head
 from tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -55,12 +53,6 @@ def at(marker: str, text: str = FILE_TEXT) -> int:
 
 def draw(request: EditRequest, budget: int = 4096) -> Prompt:
     return render(request, TOKENIZER, CONFIG, budget)
-
-
-def common(a: tuple[int, ...], b: tuple[int, ...]) -> int:
-    return next(
-        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )
 
 
 def test_infill_puts_what_follows_before_what_precedes_the_cursor() -> None:
@@ -156,7 +148,7 @@ def test_typing_changes_only_the_tail() -> None:
     before = draw(infill(FILE_TEXT, place)).tokens
     typed = FILE_TEXT[:place] + "foo(" + FILE_TEXT[place:]
     after = draw(infill(typed, place + 4)).tokens
-    assert len(before) - common(before, after) <= 3
+    assert len(before) - common_head(before, after) <= 3
 
 
 def test_pressing_enter_moves_neither_far_part() -> None:
@@ -165,14 +157,14 @@ def test_pressing_enter_moves_neither_far_part() -> None:
     entered = FILE_TEXT[:place] + "\n" + FILE_TEXT[place:]
     after = draw(infill(entered, place + 1)).tokens
     near = len(before) - before[::-1].index(TOKENIZER.mark(SUFFIX))
-    assert common(before, after) >= near - 1
+    assert common_head(before, after) >= near - 1
 
 
 def test_both_tasks_share_their_far_parts() -> None:
     place = at("line_150 = 150")
     one = draw(infill(FILE_TEXT, place), 20_000).tokens
     two = draw(next_edit(FILE_TEXT, place), 20_000).tokens
-    assert common(one, two) > len(one) * 0.8
+    assert common_head(one, two) > len(one) * 0.8
 
 
 @given(st.integers(0, 5_000), st.integers(0, 5_000))

@@ -8,7 +8,8 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.model.edits.hunks import Change, apply_history
+from redraft.model.edits.hunks import apply_history
+from redraft.model.training.commits import Change
 from redraft.model.training.made_up_changes import new_name, repeated_change
 from redraft.model.training.moments import draw_repeat
 

@@ -13,7 +13,7 @@ from redraft.evals.figures.intervals import Figure
 from redraft.evals.figures.runs import Episode, RunFile, open_run, read_run
 from redraft.evals.replay.predictors import Mind, Who, check_who
 from redraft.evals.replay.runs import Job, jobs_of, lines_of, read_scripts, replay_all, replay_job
-from redraft.evals.replay.tables import COSTS, METRICS, acceptance_at, tables
+from redraft.evals.replay.tables import COSTS, METRICS, tables
 from redraft.evals.replay.timed_predictor import Elsewhere
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError, SettingsError, WeightsError
@@ -241,12 +241,6 @@ def test_intervals_resample_sessions_where_there_are_enough() -> None:
     many = [line(n, session=f"s{n % 12}") for n in range(60)]
     assert "stretch of 5 minutes (6)" in next(iter(tables(few, 0))).title
     assert "session (12)" in next(iter(tables(many, 0))).title
-
-
-def test_a_higher_threshold_shows_less() -> None:
-    episodes = [line(n) for n in range(60)] + [line(90, barred=True), line(91, exact=None)]
-    assert acceptance_at(episodes, 0.0) == (60, 15)
-    assert acceptance_at(episodes, 0.5) == (10, 2)
 
 
 def test_every_metric_names_another_figure() -> None:

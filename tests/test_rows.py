@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from redraft.model.edits.hunks import Change, hunks_of
+from redraft.model.edits.hunks import hunks_of
 from redraft.model.prompt.tokens import EDIT, HISTORY, PREFIX, REGION, SUFFIX
 from redraft.model.records import RecentEdit
+from redraft.model.training.commits import Change
 from redraft.model.training.middles import Source
 from redraft.model.training.rows import Kit, Recipe, Row, edit_row, infill_row, rows_of, show_row
 from tiny import tiny_config, tiny_tokenizer

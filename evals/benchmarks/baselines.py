@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from redraft.model.edits.hunks import common
+from redraft.model.edits.hunks import lines_of
 from redraft.model.records import (
     Candidate,
     Confidence,
@@ -19,6 +19,7 @@ from redraft.model.records import (
     Prediction,
     RecentEdit,
 )
+from redraft.model.text.common import common_ends
 
 NONE, COPY_LAST_EDIT = "none", "copy-last-edit"
 POLICIES = (NONE, COPY_LAST_EDIT)
@@ -58,11 +59,10 @@ def copy_last_edit(request: EditRequest) -> Prediction:
 def substitution(edit: RecentEdit) -> tuple[str, str]:
     """What was replaced by what, by whole words, with the word before where something was only
     added. Two empty texts where there is nothing to look for, or whole lines were added."""
-    lines = edit.diff.splitlines(keepends=True)
-    old = _TOKEN.findall("".join(line[1:] for line in lines if line[:1] in " -"))
-    new = _TOKEN.findall("".join(line[1:] for line in lines if line[:1] in " +"))
-    head = common(old, new)
-    tail = common(old[head:][::-1], new[head:][::-1])
+    lines = lines_of(edit.diff)
+    old = _TOKEN.findall("".join(f"{text}\n" for sign, text in lines if sign in " -"))
+    new = _TOKEN.findall("".join(f"{text}\n" for sign, text in lines if sign in " +"))
+    head, tail = common_ends(old, new)
     removed, added = "".join(old[head : len(old) - tail]), "".join(new[head : len(new) - tail])
     while not _WORD.search(removed) and head and "\n" not in added:
         head -= 1

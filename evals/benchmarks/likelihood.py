@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 from redraft.model.engine.answer import Model, prefill, room_for
-from redraft.model.prompt.render import encode_edit, render
+from redraft.model.prompt.answers import encode_edit
+from redraft.model.prompt.render import render
 from redraft.model.records import EditRequest
 
 

@@ -14,15 +14,14 @@ from dataclasses import dataclass, replace
 
 from redraft.model.decoding.plan import Plan
 from redraft.model.edits.gate import sureness
-from redraft.model.edits.hunks import common
 from redraft.model.engine.answer import Model, answer
 from redraft.model.records import EditRequest, Prediction
+from redraft.model.text.common import common_ends
 
 from ..figures.before_after import scene_of
 from ..figures.metrics import delta_chrf
 from ..figures.runs import Episode, Progress, RunFile, said_of
-from ..figures.tables import Metric, Table, overall, parted
-from ..replay.tables import Score
+from ..figures.tables import Metric, Score, Table, overall, parted
 from .baselines import Policy
 from .commit_moments import Step
 from .likelihood import knows, nats_of, nats_of_nothing
@@ -174,8 +173,7 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
 def changed_lines(before: str, after: str) -> tuple[int, int]:
     """0-based lines [first, last) of ``before`` that differ; empty where lines are only added."""
     old, new = before.split("\n"), after.split("\n")
-    head = common(old, new)
-    tail = min(common(old[::-1], new[::-1]), min(len(old), len(new)) - head)
+    head, tail = common_ends(old, new)
     return head, len(old) - tail
 
 

@@ -6,8 +6,7 @@ that a run's file holds what a reader needs and not the document. Knows nothing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import takewhile
+from redraft.model.text.common import common_ends
 
 Scene = dict[str, str | int]
 
@@ -31,7 +30,7 @@ def scene_of(path: str, before: str, predicted: str, expected: str) -> Scene:
         Each line ends with a line feed, so that no line and an empty one differ.
     """
     states = [text.split("\n") for text in (before, predicted, expected)]
-    head, tail = _common(states)
+    head, tail = common_ends(*states)
     was, found, wanted = (lines[head : len(lines) - tail] for lines in states)
     was, found, wanted = _without_hole(was, found, wanted)
     first = max(0, head - AROUND)
@@ -45,18 +44,6 @@ def scene_of(path: str, before: str, predicted: str, expected: str) -> Scene:
         "expected": _text(wanted),
         "below": _text(below),
     }
-
-
-def _common(states: Sequence[list[str]]) -> tuple[int, int]:
-    """How many first and how many last lines all states share; they never overlap."""
-    head = sum(1 for _ in takewhile(_equal, zip(*states, strict=False)))
-    least = min(len(lines) for lines in states) - head
-    ends = zip(*(reversed(lines[head:]) for lines in states), strict=False)
-    return head, min(least, sum(1 for _ in takewhile(_equal, ends)))
-
-
-def _equal(lines: tuple[str, ...]) -> bool:
-    return all(line == lines[0] for line in lines)
 
 
 def _without_hole(
@@ -81,7 +68,7 @@ def _without_hole(
 
 def _changed(was: list[str], now: list[str]) -> tuple[int, int]:
     """Lines [first, last) of ``was`` that ``now`` changes."""
-    head, tail = _common((was, now))
+    head, tail = common_ends(was, now)
     return head, len(was) - tail
 
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.text.syntax import common_head, common_tail, count_errors, parse
+from redraft.model.text.common import common_ends, common_head, common_tail
+from redraft.model.text.syntax import count_errors, parse
 
 #: Worth of a suggestion that is accepted, and cost of one that is shown and is not. They say the
 #: same as "show at p >= 25 %".
@@ -64,10 +65,8 @@ def _trimmed(*texts: str) -> tuple[str, ...]:
     """Without what all have in common at both ends, but for what n-grams of a change reach into:
     their counts differ as before."""
     reach = max(_ORDERS) - 1
-    first, rest = texts[0], texts[1:]
-    head = max(0, min(common_head(first, each) for each in rest) - reach)
-    short = min(map(len, texts)) - head
-    tail = max(0, min(common_tail(first, each, short) for each in rest) - reach)
+    head = max(0, common_head(*texts) - reach)
+    tail = max(0, common_tail(*texts, most=min(map(len, texts)) - head) - reach)
     return tuple(each[head : len(each) - tail] for each in texts)
 
 
@@ -161,10 +160,9 @@ def common_tokens(
 
 def _trimmed_lines(*texts: str) -> tuple[str, ...]:
     """Without the whole lines that all have in common at both ends."""
-    first, rest = texts[0], texts[1:]
-    head = first.rfind("\n", 0, min(common_head(first, each) for each in rest)) + 1
-    short = min(map(len, texts)) - head
-    tail = min(common_tail(first, each, short) for each in rest)
+    first = texts[0]
+    head = first.rfind("\n", 0, common_head(*texts)) + 1
+    tail = common_tail(*texts, most=min(map(len, texts)) - head)
     newline = first.find("\n", len(first) - tail)
     tail = len(first) - newline if newline >= 0 else 0
     return tuple(each[head : len(each) - tail] for each in texts)
@@ -203,8 +201,7 @@ class _Change:
 
 def _change(old: str, new: str) -> _Change:
     """The one replacement that makes ``new`` of ``old``, without what stays at its ends."""
-    head = common_head(old, new)
-    tail = common_tail(old, new, min(len(old), len(new)) - head)
+    head, tail = common_ends(old, new)
     return _Change(head, len(old) - tail, new[head : len(new) - tail])
 
 

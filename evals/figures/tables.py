@@ -9,7 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from .intervals import LEAST, Figure, ratio, share, unmeasured
+import numpy as np
+from numpy.typing import NDArray
+
+from .intervals import LEAST, Figure, combined, ratio, share, unmeasured
+from .metrics import show_quiet_score
 from .runs import Episode
 
 Kind = Literal["share", "mean", "ratio"]
@@ -48,6 +52,35 @@ class Metric:
             f"{figure.value:,.{self.digits}f} "
             f"[{figure.low:,.{self.digits}f}, {figure.high:,.{self.digits}f}]"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Score(Metric):
+    """The show/quiet score."""
+
+    def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure:
+        counted = list(episodes)
+        terms = [
+            [term for name in self.TERMS for term in _sum_and_count(each.get(name))]
+            for each in counted
+        ]
+        seen = [each for each in counted if each.get(self.field) is not None]
+        if len(seen) < max(least, 1):
+            return unmeasured(len(seen))
+        return combined(terms, _score, [each["group"] for each in counted], seed)
+
+    TERMS = ("delta_chrf", "shown_left", "quiet")
+
+
+def _sum_and_count(value: float | bool | None) -> tuple[float, float]:
+    return (0.0, 0.0) if value is None else (float(value), 1.0)
+
+
+def _score(sums: NDArray[np.float64]) -> float | None:
+    if not sums[1::2].all():
+        return None
+    delta, show, quiet = (float(sums[at] / sums[at + 1]) for at in (0, 2, 4))
+    return show_quiet_score(delta, show, quiet)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from redraft.lsp.editor.documents import Change, split_lines
 from redraft.lsp.editor.positions import Position, Range, index_at, units
 from redraft.lsp.recording.format import Source
 from redraft.model.errors import InvalidRequest
-from redraft.model.text.syntax import common_head, common_tail
+from redraft.model.text.common import common_head, common_tail
 
 from .format import (
     Changed,
@@ -97,10 +97,6 @@ class Documents:
         """The 0-based line of an offset in UTF-16 code units."""
         return self.text(document).count("\n", 0, self.index(document, offset))
 
-    def with_path(self, path: str) -> list[int]:
-        """The documents of that path, oldest first."""
-        return [id_ for id_, document in self._documents.items() if document.path == path]
-
     def apply(self, event: Event) -> None:
         """Let an event happen.
 
@@ -170,7 +166,7 @@ def _unchanged(old: bytes, put: bytes) -> tuple[int, int]:
     """How many code units at either end are written anew as they were, and so stay whose they were:
     many editors replace a whole line to accept a suggestion."""
     head = common_head(old, put) // 2
-    return head, common_tail(old, put, min(len(old), len(put)) - 2 * head) // 2
+    return head, common_tail(old, put, most=min(len(old), len(put)) - 2 * head) // 2
 
 
 def check_edits(event: Changed, length: int) -> None:

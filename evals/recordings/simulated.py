@@ -1,9 +1,9 @@
 """A commit typed anew: a stream as if somebody had made its edits by hand, one after the other.
 
-Hunks come in the order a person would make them (``model/edits/hunks.py``): two to six as history,
-then the one to foresee, which is typed up to a natural place in the middle of a line, left there
-for a while, and finished. Nobody did this, so such streams say nothing about acceptance, and their
-header says that they are simulated. Pure: commits in, entries out, seeded.
+Hunks come in the order a person would make them (``model/training/commits.py``): two to six as
+history, then the one to foresee, which is typed up to a natural place in the middle of a line, left
+there for a while, and finished. Nobody did this, so such streams say nothing about acceptance, and
+their header says that they are simulated. Pure: commits in, entries out, seeded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Any
 from redraft.lsp.editor.positions import units
 from redraft.lsp.recording import format as entries
 from redraft.lsp.recording.format import Entry
-from redraft.model.edits.hunks import Change, Hunk, changes_of, common, shift_of
+from redraft.model.edits.hunks import Hunk, shift_of
+from redraft.model.text.common import common_ends
+from redraft.model.training.commits import Change, changes_of
 
 LEAST_HISTORY, MOST_HISTORY = 2, 6  # hunks before the one to foresee
 #: A commit of more hunks is a rename or a formatter's, not an afternoon's editing.
@@ -163,8 +165,7 @@ class _Typist:
 
     def _change_line(self, line: int, new: str) -> None:
         old = self.page.lines[line]
-        head = common(old, new)
-        tail = common(old[head:][::-1], new[head:][::-1])
+        head, tail = common_ends(old, new)
         if old == new:
             return
         if len(old) - head - tail:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from redraft.model.text.syntax import common_head
+from redraft.model.text.common import common_head
 
 from ..figures.metrics import dense
 from .followed_text import Followed, Step

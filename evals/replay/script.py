@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redraft.lsp.editor.positions import index_at, without_surrogates
-from redraft.model.text.syntax import common_head, common_tail, language_of
+from redraft.model.text.common import common_ends
+from redraft.model.text.syntax import language_of
 
 from ..recordings.format import Changed, Event, RestoreContent, SetContent
 from ..recordings.streams import Documents, EditEvent, Stream, coalesce, read_stream
@@ -188,8 +189,7 @@ def _edits(raw: str, change: Changed) -> tuple[Edit, ...]:
 
 
 def _difference(before: str, after: str) -> Edit:
-    head = common_head(before, after)
-    tail = common_tail(before, after, min(len(before), len(after)) - head)
+    head, tail = common_ends(before, after)
     return Edit(head, len(before) - tail, after[head : len(after) - tail])
 
 

@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..figures.intervals import Figure, combined, quantile, ratio, share, unmeasured
-from ..figures.metrics import show_quiet_score
+from ..figures.intervals import Figure, quantile, ratio, share, unmeasured
 from ..figures.runs import Episode
-from ..figures.tables import Metric, Table, overall, parted
+from ..figures.tables import Metric, Score, Table, overall, parted
 
 #: Sessions from which on they are what is resampled.
 ENOUGH_SESSIONS = 10
@@ -53,35 +49,6 @@ class Percentile(Metric):
             return unmeasured(len(counted))
         values = [float(each[self.field]) for each in counted]
         return quantile(values, self.q, [each["group"] for each in counted], seed)
-
-
-@dataclass(frozen=True, slots=True)
-class Score(Metric):
-    """The show/quiet score."""
-
-    def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure:
-        counted = list(episodes)
-        terms = [
-            [term for name in self.TERMS for term in _sum_and_count(each.get(name))]
-            for each in counted
-        ]
-        seen = [each for each in counted if each.get(self.field) is not None]
-        if len(seen) < max(least, 1):
-            return unmeasured(len(seen))
-        return combined(terms, _score, [each["group"] for each in counted], seed)
-
-    TERMS = ("delta_chrf", "shown_left", "quiet")
-
-
-def _sum_and_count(value: float | bool | None) -> tuple[float, float]:
-    return (0.0, 0.0) if value is None else (float(value), 1.0)
-
-
-def _score(sums: NDArray[np.float64]) -> float | None:
-    if not sums[1::2].all():
-        return None
-    delta, show, quiet = (float(sums[at] / sums[at + 1]) for at in (0, 2, 4))
-    return show_quiet_score(delta, show, quiet)
 
 
 def metrics(simulated: bool) -> tuple[Metric, ...]:
@@ -162,16 +129,3 @@ def _unit(episodes: Sequence[Episode]) -> str:
     groups = len({each["group"] for each in episodes})
     unit = "session" if _by_session(episodes) else "stretch of 5 minutes"
     return f"{unit} ({groups})"
-
-
-def acceptance_at(episodes: Iterable[Episode], least: float) -> tuple[int, int]:
-    """How many episodes would be shown if all as sure as ``least`` were, and how many of these the
-    user went on to write, so far as it can be told. What no threshold would let pass is left out; a
-    run that shows everything (eagerness high) knows of every rule, another of most."""
-    shown = accepted = 0
-    for each in episodes:
-        known = each.get("exact") is not None and not each.get("barred")
-        if known and each["confidence"] >= least:
-            shown += 1
-            accepted += bool(each["exact"])
-    return shown, accepted

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from redraft.model.text.syntax import common_head, common_tail
+from redraft.model.text.common import common_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,7 @@ class Page:
         """The next state of the text, and what changed; None: nothing but the cursor."""
         if text is self.text or text == self.text:
             return Page(self.text, cursor, self.line_at(cursor), self.total), None
-        head = common_head(self.text, text)
-        tail = common_tail(self.text, text, min(len(self.text), len(text)) - head)
+        head, tail = common_ends(self.text, text)
         removed = self.text.count("\n", head, len(self.text) - tail)
         added = text.count("\n", head, len(text) - tail) - removed
         first = self.line_at(head)

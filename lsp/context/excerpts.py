@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from posixpath import dirname
 from typing import Literal
 
+from redraft.model.edits.hunks import lines_of
 from redraft.model.memo import Memo
 from redraft.model.records import RecentEdit, RelatedFile
 
@@ -134,7 +135,7 @@ def near_names(
                 if at != line or match.end() != column:
                     found[match[0]] = max(weight, found.get(match[0], 0.0))
     for weight, edit in zip(_OF_EDITS, reversed(edits), strict=False):
-        changed = (text[1:] for text in edit.diff.split("\n") if text[:1] in ("+", "-"))
+        changed = (text for sign, text in lines_of(edit.diff) if sign in "+-")
         for word in _WORD.findall("\n".join(changed)):
             found[word] = max(weight, found.get(word, 0.0))
     return found

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.text.syntax import common_head, common_tail
+from redraft.model.text.common import common_ends
 
 from .positions import (
     Position,
@@ -256,19 +256,12 @@ class Document:
 def _difference(first: int, old: list[str], new: list[str]) -> Splice:
     """What differs between two runs of lines from line ``first`` on, after what they share at both
     ends."""
-    start, limit = 0, min(len(old), len(new))
-    while start < limit and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < limit - start and old[-1 - end] == new[-1 - end]:
-        end += 1
+    start, end = common_ends(old, new)
     removed, added = old[start : len(old) - end], new[start : len(new) - end]
     before = "".join(f"{line}\n" for line in removed)
     after = "".join(f"{line}\n" for line in added)
-    head = common_head(before, after)
-    before, after = before[head:], after[head:]
-    tail = common_tail(before, after, min(len(before), len(after)))
-    before, after = before[: len(before) - tail], after[: len(after) - tail]
+    head, tail = common_ends(before, after)
+    before, after = before[head : len(before) - tail], after[head : len(after) - tail]
     extent = Extent(len(before) + len(after), max(before.count("\n"), after.count("\n")))
     return Splice(first + start, tuple(removed), tuple(added), extent)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from redraft.model.edits.hunks import CONTEXT_LINES, apply_history, hunks_of, last_burst
+from redraft.model.edits.hunks import CONTEXT_LINES, apply_history, hunks_of, last_burst, lines_of
 from redraft.model.edits.spans import Span
 from redraft.model.records import RecentEdit
 from unidiff.patch import Hunk, Line, PatchedFile
@@ -62,7 +62,7 @@ def hunks_of_span(path: str, span: Span, lines: Sequence[str]) -> tuple[Hunk, ..
 
 
 def _hunk(edit: RecentEdit, top: int) -> Hunk:
-    body = [(line[0], line[1:]) for line in edit.diff.split("\n")[:-1]]
+    body = lines_of(edit.diff)
     removed = sum(kind != "+" for kind, _ in body)
     added = sum(kind != "-" for kind, _ in body)
     first = top + edit.line

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from redraft.model.text.syntax import common_head, common_tail
+from redraft.model.text.common import common_ends
 
 from ..editor.documents import Splice
 from ..editor.history import BULK_CHARACTERS, BULK_LINES, Happening
@@ -77,6 +77,5 @@ def _put_in(splices: Sequence[Splice]) -> int:
 def _inserted(splice: Splice) -> tuple[str, str]:
     """What went and what came, without what stays at either end."""
     old, new = "\n".join(splice.removed), "\n".join(splice.added)
-    head = common_head(old, new)
-    tail = common_tail(old[head:], new[head:], min(len(old), len(new)) - head)
+    head, tail = common_ends(old, new)
     return old[head : len(old) - tail], new[head : len(new) - tail]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redraft.model.text.syntax import common_head, common_tail
+from redraft.model.text.common import common_ends
 
 from ..editor.documents import Change, Document
 from ..editor.positions import Position, units
@@ -58,8 +58,7 @@ class Offsets:
         """A whole text that takes the place of another: what differs in it."""
         self._line = self._offset = 0
         old = self._document.source
-        head = common_head(old, text)
-        tail = common_tail(old, text, min(len(old), len(text)) - head)
+        head, tail = common_ends(old, text)
         start = units(old[:head])
         return start, start + units(old[head : len(old) - tail]), text[head : len(text) - tail]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from redraft.model.text.syntax import common_head
+from redraft.model.text.common import common_head
 
 from .suggestions import Suggestion, Way
 

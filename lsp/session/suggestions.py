@@ -11,7 +11,7 @@ from typing import Literal
 
 from redraft.model.edits.replacement import Replacement
 from redraft.model.records import Task
-from redraft.model.text.syntax import common_head, common_tail
+from redraft.model.text.common import common_ends, common_head
 
 #: How the document got to where a suggestion still holds.
 Way = Literal["typed", "moved"]
@@ -110,8 +110,7 @@ class Suggestion:
         ):
             rest = replace(least, text=text, end=least.start + len(typed))
             return rest.least(), "typed"
-        head = common_head(self.text, text)
-        tail = common_tail(self.text, text, min(len(self.text), len(text)) - head)
+        head, tail = common_ends(self.text, text)
         behind = len(self.text) - tail
         if "\n" in self.text[least.end : head]:
             return replace(least, text=text), "moved"

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from redraft.model.edits.hunks import lines_of, spans_of
 from redraft.model.records import RecentEdit
-from redraft.model.text.syntax import common_head, common_tail
+from redraft.model.text.common import common_ends
 
 MOST = 6  # names of all edits together
 _OLDER = 0.8  # what a name counts in each earlier edit
@@ -70,7 +71,7 @@ def touched(edits: Sequence[RecentEdit]) -> tuple[Touched, ...]:
     brought: set[str] = set()  # by a newer edit: whatever an older one did, they are there again
     share = 1.0
     for edit in reversed(edits):
-        for above, old, new in _runs(edit.diff[:_LONGEST]):
+        for above, old, new in _runs(lines_of(edit.diff[:_LONGEST])):
             for one in _of_run(above, old, new):
                 known = found.get(one.name)
                 weight = one.weight * share
@@ -85,8 +86,8 @@ def touched(edits: Sequence[RecentEdit]) -> tuple[Touched, ...]:
 
 def written(edits: Iterable[RecentEdit]) -> frozenset[str]:
     """Lines that the edits wrote, without indentation: those places are done."""
-    lines = (line for edit in edits for line in edit.diff.split("\n") if line[:1] == "+")
-    return frozenset(text for line in lines if (text := line[1:].strip()))
+    lines = (text.strip() for edit in edits for sign, text in lines_of(edit.diff) if sign == "+")
+    return frozenset(filter(None, lines))
 
 
 def defines(line: str, name: str) -> bool:
@@ -110,22 +111,11 @@ def defines(line: str, name: str) -> bool:
 # --- hunks -------------------------------------------------------------------------------------
 
 
-def _runs(diff: str) -> Iterator[tuple[str, str, str]]:
+def _runs(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
     """Each run of changed lines: what the hunk shows above it now, the old lines and the new."""
-    above: list[str] = []
-    old: list[str] = []
-    new: list[str] = []
-    for line in [*diff.split("\n"), " "]:
-        kind, text = line[:1], line[1:]
-        if kind == "-":
-            old.append(text)
-        elif kind == "+":
-            new.append(text)
-        else:
-            if old or new:
-                yield "\n".join(above), "\n".join(old), "\n".join(new)
-            above += [*new, text]
-            old, new = [], []
+    left = [text for sign, text in lines if sign != "-"]
+    for span in spans_of(lines):
+        yield "\n".join(left[: span.first]), "\n".join(span.old), "\n".join(span.new)
 
 
 def _of_run(above: str, old: str, new: str) -> Iterator[Touched]:
@@ -146,8 +136,7 @@ def _of_run(above: str, old: str, new: str) -> Iterator[Touched]:
 
 def _of_calls(above: str, old: str, new: str) -> Iterator[Touched]:
     """What the change is an argument or parameter of, from inside outwards."""
-    head = common_head(old, new)
-    tail = common_tail(old[head:], new[head:], min(len(old), len(new)) - head)
+    head, tail = common_ends(old, new)
     if not (old[head : len(old) - tail] + new[head : len(new) - tail]).strip():
         return
     share = 1.0

@@ -26,14 +26,13 @@ from .copies import FREE, Drafts, Tally, surest
 from .filling import Filling
 from .judged_row import JudgedRow, lay_out
 from .judging import Judging
-from .plan import Brief, Constraint, Draft, Limits, Plan
+from .plan import Brief, Draft, Limits, Plan
 
 __all__ = [
     "AUTOREGRESSIVE",
     "LEFTMOST_FIRST",
     "Brief",
     "Cancelled",
-    "Constraint",
     "Denoised",
     "Draft",
     "Limits",

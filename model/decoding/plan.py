@@ -7,23 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..config import ModelConfig
+from ..prompt.constraints import Constraint
 from ..records import Confidence, Finish, Source
 from ..runtime.backend import IntArray
 from .copies import Odds
 from .prices import PassPrices
-
-
-class Constraint(Protocol):
-    """What an answer may begin with: the rest of an unfinished word, or a line range."""
-
-    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
-        """Mask [vocab] over the next token after ``written``; None: free from here on."""
 
 
 @dataclass(frozen=True, slots=True)

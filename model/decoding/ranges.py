@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ..prompt.constraints import next_chars
 from ..records import LEAST_LOG
 from ..runtime.backend import FloatArray
 from .probabilities import softmax
@@ -110,28 +111,6 @@ class RangeTree:
         fitting = [n for n in range(low, self.count + 1) if str(n).startswith(last)]
         at = int(first)
         return f"{first}-{min(fitting, key=lambda n: (abs(n - at), n))}\n"
-
-
-def next_chars(written: str, count: int) -> set[str]:
-    """Characters that keep ``written`` the beginning of a valid range line of ``count`` lines."""
-    first, dash, last = written.partition("-")
-    if not dash:
-        found = _next_digits(first, 1, count + 1)
-        return found | {"-"} if first else found
-    low = int(first) - 1
-    found = _next_digits(last, low, count)
-    complete = last and str(int(last)) == last and low <= int(last) <= count
-    return found | {"\n"} if complete else found
-
-
-def _next_digits(written: str, low: int, high: int) -> set[str]:
-    """Digits that may follow ``written`` as the beginning of a number in low … high."""
-    place = len(written)
-    return {
-        text[place]
-        for text in map(str, range(low, high + 1))
-        if len(text) > place and text.startswith(written)
-    }
 
 
 def _logs(probabilities: NDArray[np.float64]) -> list[float]:

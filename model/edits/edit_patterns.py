@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import groupby
 
 from ..records import RecentEdit
-from .hunks import common
+from ..text.common import common_ends
+from .hunks import lines_of, spans_of
 
 #: Pieces of unchanged text that must stand on both sides, most first: more is a better omen.
 CONTEXTS = (6, 3, 2, 1)
@@ -107,16 +107,11 @@ class _Change:
 
 def _changes(diff: str) -> Iterator[_Change]:
     """Each run of removed and added lines of a hunk's body."""
-    body = [(line[0], line[1:]) for line in diff.split("\n")[:MOST_LINES] if line]
-    runs = [[*run] for _, run in groupby(body, key=lambda line: line[0] in "+-")]
-    for i, run in enumerate(runs):
-        if run[0][0] in "+-":
-            yield _Change(
-                old=[text for sign, text in run if sign == "-"],
-                new=[text for sign, text in run if sign == "+"],
-                above=[runs[i - 1][-1][1]] if i else [],
-                below=[runs[i + 1][0][1]] if i + 1 < len(runs) else [],
-            )
+    lines = lines_of(diff)[:MOST_LINES]
+    left = [text for sign, text in lines if sign != "-"]
+    for span in spans_of(lines):
+        above, below = left[: span.first][-1:], left[span.end :][:1]
+        yield _Change([*span.old], [*span.new], above, below)
 
 
 def _paired(old: list[str], new: list[str]) -> list[tuple[str, str]]:
@@ -279,8 +274,7 @@ def apply_to_block(
     own = len(rule.old[0]) - len(rule.old[0].lstrip())
     indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
     indent = indent[: len(indent) - own] if own else indent
-    head = common(rule.old, rule.new)
-    tail = common(rule.old[head:][::-1], rule.new[head:][::-1])
+    head, tail = common_ends(rule.old, rule.new)
     new = [indent + line if line else line for line in rule.new[head : len(rule.new) - tail]]
     if rule.insertion and _stands(new, lines, at + head):
         return None

@@ -1,32 +1,21 @@
-"""A commit as a person's editing: hunks in a likely order, some applied, the next one to predict.
+"""Hunks: which lines of a text became which, and what recent edits are made of.
 
-Pure: lines in, lines and edits out; randomness arrives as ``random.Random``. Knows nothing of
-tokens, prompts or rows. Lines carry no line ends; hunks are 0-based and half-open.
+The one writer and the one reader of :class:`RecentEdit`'s diffs. Pure: lines in, lines and edits
+out. Lines carry no line ends; hunks are 0-based and half-open. Knows nothing of tokens or prompts.
 """
 
 from __future__ import annotations
 
 import difflib
-import random
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import Any
+from itertools import groupby
 
 from ..records import RecentEdit
+from ..text.common import common_head, common_tail
+from .spans import Span
 
 CONTEXT_LINES = 3  # of a hunk in the edit history
-MAX_LINES = 6_000  # of a file; longer ones are skipped
-_MAX_ORDERED = 40  # hunks; beyond that the order of the file is kept
-
-_WORD = re.compile(r"[^\W\d]\w*")
-_DEFINED = re.compile(
-    r"\b(?:def|class|function|fn|func|struct|enum|trait|interface|type|const|let|var|static|import"
-    r"|from|use|mod|package|namespace|record|object|val)\b\s+(?:\w+\s+(?:as|import)\s+)?"
-    r"(?P<name>[^\W\d]\w*)|^\s*(?P<assigned>[^\W\d]\w*)\s*(?::[^=\n]+)?=(?!=)",
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,41 +32,10 @@ class Hunk:
         return len(self.new) - (self.last - self.first)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What one commit did to one file; ``hunks`` in the order a person would make them."""
-
-    path: str
-    old: list[str]
-    new: list[str]
-    hunks: list[Hunk]
-
-
-def changes_of(record: dict[str, Any], rng: random.Random) -> list[Change]:
-    """The usable files of a commit ``{files: [{path, before, after}]}``, the file that defines
-    what others use first where that can be told."""
-    found = []
-    for file in record["files"]:
-        if not file["before"] or not file["after"]:
-            continue
-        old = file["before"].replace("\r\n", "\n").split("\n")
-        new = file["after"].replace("\r\n", "\n").split("\n")
-        if max(len(old), len(new)) > MAX_LINES:
-            continue
-        hunks = hunks_of(old, new)
-        if hunks:
-            ordered = order_hunks(hunks, old) if rng.random() < 0.8 else hunks
-            found.append(Change(file["path"], old, new, ordered))
-    if len(found) < 2:
-        return found
-    added = [_added(change.hunks, change.old) for change in found]
-    return [found[i] for i in _users_last([a.defined for a in added], [a.words for a in added])]
-
-
 def hunks_of(before: list[str], after: list[str]) -> list[Hunk]:
     """Line hunks from ``before`` to ``after``, top to bottom."""
-    head = common(before, after)
-    tail = common(before[:head:-1], after[:head:-1]) if head < min(len(before), len(after)) else 0
+    head = common_head(before, after)
+    tail = common_tail(before[head + 1 :], after[head + 1 :])
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     spans = [
@@ -123,54 +81,6 @@ def _best_slide(lines: list[str], first: int, last: int, low: int, high: int) ->
     return min(range(-up, down + 1), key=cost)
 
 
-def common(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many leading items agree."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
-
-
-# --- order ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Added:
-    """Names that hunks introduce to a file, and all words they write."""
-
-    defined: set[str]
-    words: set[str]
-
-
-def _added(hunks: Sequence[Hunk], old: list[str]) -> _Added:
-    text = "\n".join(line for hunk in hunks for line in hunk.new)
-    names = {m["name"] or m["assigned"] for m in _DEFINED.finditer(text)}
-    known = set(_WORD.findall("\n".join(old))) if names else set()
-    return _Added(names - known, set(_WORD.findall(text)))
-
-
-def order_hunks(hunks: list[Hunk], old: list[str]) -> list[Hunk]:
-    """Definitions before the hunks that use them, else top to bottom."""
-    if not 1 < len(hunks) <= _MAX_ORDERED:
-        return hunks
-    known = set(_WORD.findall("\n".join(old)))
-    added = [_added([hunk], []) for hunk in hunks]
-    order = _users_last([a.defined - known for a in added], [a.words for a in added])
-    return [hunks[i] for i in order]
-
-
-def _users_last(defined: list[set[str]], words: list[set[str]]) -> list[int]:
-    """Positions, each after those that define a word it uses; ties and circles by position."""
-    waits = [
-        {j for j, names in enumerate(defined) if j != i and names & used}
-        for i, used in enumerate(words)
-    ]
-    left = list(range(len(words)))
-    order: list[int] = []
-    while left:
-        free = next((i for i in left if not waits[i] & set(left)), left[0])
-        left.remove(free)
-        order.append(free)
-    return order
-
-
 # --- applying ---------------------------------------------------------------------------------
 
 
@@ -204,108 +114,49 @@ def recent_edit(
 ) -> RecentEdit:
     """The edit "lines [first, last) become new" as a hunk with context."""
     top = max(0, first - CONTEXT_LINES)
-    body = [f" {line}\n" for line in lines[top:first]]
-    body += [f"-{line}\n" for line in lines[first:last]]
-    body += [f"+{line}\n" for line in new]
-    body += [f" {line}\n" for line in lines[last : last + CONTEXT_LINES]]
-    return RecentEdit(path, top, "".join(body))
+    body = [(" ", line) for line in lines[top:first]]
+    body += [("-", line) for line in lines[first:last]]
+    body += [("+", line) for line in new]
+    body += [(" ", line) for line in lines[last : last + CONTEXT_LINES]]
+    return RecentEdit(path, top, _diff(body))
+
+
+# --- reading edits ----------------------------------------------------------------------------
+
+
+def lines_of(diff: str) -> list[tuple[str, str]]:
+    """The lines of a :class:`RecentEdit`'s diff, each with its sign: "-", "+", or " " for one that
+    stays. Only a line feed ends a line: other breaks are text."""
+    lines = diff.removesuffix("\n").split("\n") if diff else []
+    return [(line[:1] or " ", line[1:]) for line in lines]
+
+
+def spans_of(lines: Sequence[tuple[str, str]]) -> Iterator[Span]:
+    """Each run of removed and added lines, at its place among the lines that there are once it and
+    those above it are made; counted from the first of ``lines``, which are as of ``lines_of``."""
+    at = 0
+    for is_changed, run in groupby(lines, key=lambda line: line[0] in "+-"):
+        part = [*run]
+        new = tuple(text for sign, text in part if sign != "-")
+        if is_changed:
+            yield Span(at, tuple(text for sign, text in part if sign == "-"), new)
+        at += len(new)
 
 
 def last_burst(edit: RecentEdit, most: int = 8) -> RecentEdit:
     """A long edit as it ended: its last ``most`` lines, behind the ones written before them."""
-    lines = [f"{line}\n" for line in edit.diff.split("\n")[:-1]]  # other breaks are text
-    new = [i for i, line in enumerate(lines) if line.startswith("+")]
-    gone = [i for i, line in enumerate(lines) if line.startswith("-")]
+    lines = lines_of(edit.diff)
+    new = [i for i, (sign, _) in enumerate(lines) if sign == "+"]
+    gone = [i for i, (sign, _) in enumerate(lines) if sign == "-"]
     if len(new) <= most and len(gone) <= most:
         return edit
     if len(new) <= most:
-        return RecentEdit(edit.path, edit.line, "".join(lines[: gone[0]] + lines[gone[-most] :]))
+        return RecentEdit(edit.path, edit.line, _diff(lines[: gone[0]] + lines[gone[-most] :]))
     begin = new[-most]
-    context = [f" {line[1:]}" for line in lines[begin - CONTEXT_LINES : begin] if line[0] != "-"]
-    skipped = sum(1 for line in lines[:begin] if line[0] != "-") - len(context)
-    return RecentEdit(edit.path, edit.line + skipped, "".join(context + lines[begin:]))
+    context = [(" ", text) for sign, text in lines[begin - CONTEXT_LINES : begin] if sign != "-"]
+    skipped = sum(1 for sign, _ in lines[:begin] if sign != "-") - len(context)
+    return RecentEdit(edit.path, edit.line + skipped, _diff(context + lines[begin:]))
 
 
-def end_of_edits(old: list[str], applied: Sequence[Hunk]) -> tuple[int, int] | None:
-    """Line and column where the last of ``applied`` left the cursor; None where there is none."""
-    if not applied:
-        return None
-    hunk = applied[-1]
-    line = hunk.first + shift_of(applied[:-1], hunk) + max(0, len(hunk.new) - 1)
-    if not hunk.new:
-        return line, 0
-    written = hunk.new[-1]
-    column = len(written)
-    if hunk.growth == 0:  # lines were changed in place: the cursor stands behind the change
-        replaced = old[hunk.last - 1]
-        column -= common(written[::-1], replaced[::-1])
-    return line, max(column, len(written) - len(written.lstrip()))
-
-
-# --- cutting a hunk up ------------------------------------------------------------------------
-
-
-def begin_block(hunk: Hunk, rng: random.Random) -> tuple[Hunk, Hunk] | None:
-    """A long hunk as what has been written of it and the next few lines; None for a short one.
-
-    The second hunk's place holds once the first is applied.
-    """
-    if len(hunk.new) < 3:
-        return None
-    at = rng.randrange(1, len(hunk.new))
-    until = at + rng.randint(1, 5)
-    blank = next((i for i in range(at + 1, until) if not "".join(hunk.new[i : i + 1]).strip()), 0)
-    written = Hunk(hunk.first, hunk.last, hunk.new[:at])
-    place = hunk.first + at
-    return written, Hunk(place, place, hunk.new[at : blank or until])
-
-
-def begin_typing(
-    lines: list[str], hunk: Hunk, cut: int
-) -> tuple[list[str], Hunk, tuple[int, int]] | None:
-    """``lines`` with the first changed line of ``hunk`` typed up to ``cut``; the hunk that finishes
-    it, and the cursor behind what is typed. None where nothing is typed in it.
-
-    Where one line gives way to one, what both end in stands behind the cursor as in an editor.
-
-    Args:
-        cut: characters of the changed part that are typed, taken modulo its length.
-    """
-    if not hunk.new:
-        return None
-    written = hunk.new[0]
-    replaced = lines[hunk.first] if hunk.last > hunk.first else ""
-    kept = ""
-    begin = len(written) - len(written.lstrip())
-    if len(hunk.new) == hunk.last - hunk.first == 1:
-        begin = common(written, replaced)
-        ending = common(written[begin:][::-1], replaced[begin:][::-1])
-        kept = written[len(written) - ending :] if ending else ""
-    typed = written[begin : len(written) - len(kept)]
-    if len(typed) < 2:
-        return None
-    column = begin + 1 + cut % (len(typed) - 1)
-    state = [*lines[: hunk.first], written[:column] + kept, *lines[hunk.last :]]
-    return state, Hunk(hunk.first, hunk.first + 1, hunk.new), (hunk.first, column)
-
-
-# --- cursor and region ------------------------------------------------------------------------
-
-
-def cursor_line_of(hunk: Hunk, last_edit: int | None, total: int, rng: random.Random) -> int:
-    """Where the person is: at the last edit when it is near, else around the target. A cursor that
-    stood at the target as a rule would teach that nothing is to be done elsewhere."""
-    if last_edit is not None and abs(last_edit - hunk.first) <= 24 and rng.random() < 0.85:
-        return min(last_edit, total - 1)
-    around = hunk.first + round(rng.gauss(0, 4))
-    return min(max(around, 0), total - 1)
-
-
-def region_of(
-    cursor_line: int, hunk: Hunk, total: int, rng: random.Random
-) -> tuple[int, int] | None:
-    """12 to 36 lines around the cursor that hold the hunk."""
-    half = rng.randint(6, 18)
-    first = max(0, min(cursor_line - half, hunk.first))
-    last = min(total, max(cursor_line + half, hunk.last))
-    return (first, last) if last - first <= 48 else None
+def _diff(lines: Iterable[tuple[str, str]]) -> str:
+    return "".join(f"{sign}{text}\n" for sign, text in lines)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..text.syntax import common_head, common_tail
+from ..text.common import common_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,9 @@ class Replacement:
 
     def least(self) -> Replacement:
         """The same without characters that stay at either end."""
-        old, new = self.old, self.new
-        head = common_head(old, new)
-        old, new = old[head:], new[head:]
-        tail = common_tail(old, new, min(len(old), len(new)))
+        head, tail = common_ends(self.old, self.new)
         start, end = self.start + head, self.end - tail
-        return replace(self, start=start, end=end, new=new[: len(new) - tail])
+        return replace(self, start=start, end=end, new=self.new[head : len(self.new) - tail])
 
     def whole_lines(self) -> tuple[int, int, str]:
         """What it does to lines: where the first of them starts, where the last one ends before its

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ..memo import Memo
-from ..text.syntax import Syntax, common_head, common_tail, count_errors, language_of, parse
+from ..text.common import common_ends
+from ..text.syntax import Syntax, count_errors, language_of, parse
 from .replacement import Replacement
 from .spans import Span
 
@@ -165,10 +166,8 @@ def _characters(span: Span, text: str) -> tuple[int, str, str]:
             break
     old = "".join(f"{line}\n" for line in span.old)
     new = "".join(f"{line}\n" for line in span.new)
-    head = common_head(old, new)
-    old, new = old[head:], new[head:]
-    tail = common_tail(old, new, min(len(old), len(new)))
-    return start + head, old[: len(old) - tail], new[: len(new) - tail]
+    head, tail = common_ends(old, new)
+    return start + head, old[head : len(old) - tail], new[head : len(new) - tail]
 
 
 def _same(one: str, other: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .hunks import common
+from ..text.common import common_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,9 @@ class Span:
 
     def trimmed(self) -> Span:
         """Without the lines that stay the same at both ends."""
-        head = common(self.old, self.new)
-        old, new = self.old[head:], self.new[head:]
-        tail = common(old[::-1], new[::-1])
-        return Span(self.first + head, old[: len(old) - tail], new[: len(new) - tail])
+        head, tail = common_ends(self.old, self.new)
+        old, new = self.old[head : len(self.old) - tail], self.new[head : len(self.new) - tail]
+        return Span(self.first + head, old, new)
 
     def distance(self, other: Span) -> int:
         """Lines between this one, made, and one that is made after it; 0 where they touch."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,9 @@ from ..decoding.denoise import (
 from ..decoding.judged_edits import write_edits
 from ..decoding.prices import PassPrices
 from ..edits.repeats import find_repeats
-from ..prompt.render import InvalidAnswer, Prompt, ValidRange, is_above_a_line, read_answer, render
+from ..prompt.answers import InvalidAnswer, read_answer
+from ..prompt.constraints import ValidRange
+from ..prompt.render import Prompt, render
 from ..prompt.tokens import Tokenizer
 from ..records import Candidate, EditRequest, Prediction, Source, Stats, StepCallback
 from ..runtime.backend import Backend, Sequence
@@ -58,6 +61,18 @@ class Model:
     @property
     def label(self) -> str:
         return f"{self.name} {self.backend.variant}"
+
+
+LoadState = Literal["downloading", "loading"]
+
+
+class LoadProgress(Protocol):
+    """What a loader reports to; raises :class:`Cancelled` when the engine is being closed."""
+
+    def __call__(self, state: LoadState, progress: float | None, message: str) -> None: ...
+
+
+Loader = Callable[[LoadProgress], Model]
 
 
 def answer(
@@ -147,7 +162,7 @@ def _write(
             max_lines=request.max_lines if infill else None,
             # Of what is drawn at random every line is unlikely.
             line_above=plan.line_above if infill and plan.temperature == 0 else 0.0,
-            whole_lines=infill and is_above_a_line(request),
+            whole_lines=prompt.above_a_line,
             stop=request.stop if infill else (),
             forced=prompt.forced,
         ),
@@ -174,8 +189,7 @@ def _looks_around(request: EditRequest, plan: Plan) -> bool:
 
 def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
     """The region's lines, and what recent edits did that could be done to them too."""
-    (top, bottom), lines = prompt.region, request.text.split("\n")
-    at = request.text.count("\n", 0, request.cursor)
+    (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
     repeats = find_repeats(request.edits, lines, top, bottom, at)[: effort.drafts]
     assert isinstance(prompt.constraint, ValidRange)
 
@@ -197,7 +211,7 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
 def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
     """The prompt, and before it the region's lines without their numbers: an edit repeats them."""
     first, last = prompt.region
-    lines = request.text.split("\n")[first:last] if request.task == "next_edit" else []
+    lines = prompt.lines[first:last] if request.task == "next_edit" else []
     region = model.tokenizer.encode("\n".join(lines)) if lines else []
     return np.asarray([*region, *prompt.tokens], dtype=np.int64)
 

@@ -17,12 +17,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
 
 from ..decoding.denoise import Cancelled
 from ..errors import EngineGone, ModelNotReady, Overloaded, RedraftError
 from ..records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
-from .answer import Clock, Model, answer
+from .answer import Clock, Loader, LoadState, Model, answer
 from .validate import check_request
 
 log = logging.getLogger(__name__)
@@ -34,17 +33,6 @@ QUEUE_LENGTH = 16
 RETRY_AFTER_S = 30.0
 #: How long :meth:`Engine.close` waits for the pass in hand; loading cannot be interrupted.
 CLOSE_TIMEOUT_S = 10.0
-
-LoadState = Literal["downloading", "loading"]
-
-
-class LoadProgress(Protocol):
-    """What a loader reports to; raises :class:`Cancelled` when the engine is being closed."""
-
-    def __call__(self, state: LoadState, progress: float | None, message: str) -> None: ...
-
-
-Loader = Callable[[LoadProgress], Model]
 
 
 @dataclass(eq=False, slots=True)
@@ -111,29 +99,6 @@ class Engine:
         self._mean_s = 0.3  # of a computation, for Retry-After
         self._thread = threading.Thread(target=self._work, name="redraft-engine", daemon=True)
         self._thread.start()
-
-    @classmethod
-    def start(
-        cls,
-        model: str = "redraft-135m",
-        variant: str | None = None,
-        provider: str | None = None,
-        threads: int | None = None,
-        queue_length: int = QUEUE_LENGTH,
-        fallback: str | None = None,
-    ) -> Engine:
-        """An engine over onnxruntime; fetches the weights first where they are missing.
-
-        Args:
-            variant: precision of the weights; None: the best one for the provider.
-            provider: "CPU" or "CUDA"; None: CUDA where it works, else CPU.
-            threads: for the CPU; None: one per physical core.
-            fallback: the model to run where the weights of ``model`` cannot be had.
-        """
-        from .load import onnx_loader
-
-        name = f"{model} {variant}" if variant else model
-        return cls(onnx_loader(model, variant, provider, threads, fallback), name, queue_length)
 
     # -- for the event loop -----------------------------------------------------------------
 

@@ -22,9 +22,8 @@ from ..runtime.prefix_cache import PrefixCache
 from ..weights.fetch import Progress, ProgressCallback
 from ..weights.provide import ensure
 from ..weights.registry import cache_dir, info
-from .answer import Model, warm_up
+from .answer import Loader, LoadProgress, Model, warm_up
 from .budget import CHOICES, best_known, pick_budget
-from .engine import Loader, LoadProgress
 
 if TYPE_CHECKING:
     from ..runtime.onnx_backend import OnnxBackend
@@ -44,8 +43,13 @@ def onnx_loader(
     threads: int | None,
     fallback: str | None = None,
 ) -> Loader:
-    """A loader for :class:`~redraft.model.engine.engine.Engine`; see ``Engine.start`` for the
-    arguments.
+    """A loader for :class:`~redraft.model.engine.engine.Engine` over onnxruntime; it fetches the
+    weights first where they are missing.
+
+    Args:
+        variant: precision of the weights; None: the best one for the provider.
+        provider: "CPU" or "CUDA"; None: CUDA where it works, else CPU.
+        threads: for the CPU; None: one per physical core.
 
     Raises (from the loader):
         UnknownModel, SettingsError, WeightsError, InstallError: each says what to do.

@@ -240,16 +240,13 @@ class Network(nn.Module):
         mask = whole_mask(self.config, positions)
         return self._run(x, positions[None], None, mask, self.config.adapter == "all")[0]
 
-    def logits(self, hidden: Tensor, also: tuple[int, ...] = ()) -> Tensor:
-        """[..., hidden] -> [..., vocab] fp32; special tokens other than END get -1e9 (min), but for
-        those in ``also``."""
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[..., hidden] -> [..., vocab] fp32; special tokens other than END get -1e9 (min)."""
         head = self.embed if self.config.tied else self.head
         out = F.linear(hidden, head.to(hidden.dtype)).float()
         ids = torch.arange(self.config.vocab, device=out.device)
         text = self.config.text_ids
         forbidden = ((ids < text.start) | (ids >= text.stop)) & (ids != self.config.end_token)
-        for token in also:
-            forbidden = forbidden & (ids != token)
         return out.masked_fill(forbidden, -1e9)
 
     @property

@@ -1,4 +1,4 @@
-"""Renders both tasks into tokens and reads the answer back.
+"""Renders both tasks into tokens; ``answers.py`` reads the answer back.
 
 The one place that knows the layout; serving and training both call it. Most stable part first, so
 that a keystroke changes only the tail and the prefix cache keeps the rest::
@@ -28,20 +28,15 @@ again by the canvas (``Prompt.forced``). Knows nothing of models, caches or edit
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left
-from dataclasses import dataclass
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..config import ModelConfig
-from ..decoding.plan import Constraint
-from ..decoding.ranges import next_chars
 from ..errors import RedraftError
 from ..memo import Memo
 from ..records import EditRequest, RecentEdit, RelatedFile
+from .constraints import Constraint, ForcedText, ValidRange
 from .tokens import (
     EDIT,
     FAR_PREFIX,
@@ -60,17 +55,15 @@ _SHORT_LINE = 200  # characters
 QUANTUM = 128  # tokens to which the window's cost is rounded, so that typing moves no other cut
 
 
-class InvalidAnswer(RedraftError):
-    """The model's answer does not follow the format."""
-
-    code = "invalid_answer"
-
-
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A rendered request. ``tokens`` is never empty: its last token opens the first canvas."""
 
     tokens: tuple[int, ...]
+    lines: Seq[str] = field(default=(), repr=False)  # of the document
+    line: int = 0  # the cursor's, 0-based
+    above_a_line: bool = False  # infill: the cursor stands at the very start of a line that is not
+    # empty, so that what is written there are lines of their own
     forced: str = ""  # text before the cursor that the answer begins with again
     region: tuple[int, int] = (0, 0)  # next edit: 0-based lines [first, last) of the document
     revealed: tuple[int, int] | None = None  # next edit: the range the prompt already states
@@ -99,8 +92,9 @@ def render(
         )
     lines = request.text.split("\n")
     at = request.text.count("\n", 0, request.cursor)
-    forced = ""
+    forced, above = "", False
     if request.task == "infill":
+        above = _is_above_a_line(request)
         first, last = window(at, len(lines))
         near, forced = _near_infill(request, lines, at, first, last, tokenizer, budget)
     else:
@@ -117,7 +111,14 @@ def render(
         constraint = ForcedText(forced, tokenizer)
     elif request.task == "next_edit" and reveal is None:
         constraint = ValidRange(last - first, tokenizer, config.end_token)
-    return Prompt(tuple(head + near), forced, (first, last), reveal, constraint, cut)
+    tokens = tuple(head + near)
+    return Prompt(tokens, lines, at, above, forced, (first, last), reveal, constraint, cut)
+
+
+def _is_above_a_line(request: EditRequest) -> bool:
+    text, at = request.text, request.cursor
+    before, after = text[max(0, at - 1) : at], text[at : at + 1]
+    return before in ("", "\n") and after not in ("", "\n", "\r")
 
 
 def window(line: int, total: int) -> tuple[int, int]:
@@ -362,176 +363,7 @@ def _cost_anew(asked: tuple[Tokenizer, str]) -> int:
 _COSTS: Memo[tuple[Tokenizer, str], int] = Memo(4 << 20)
 
 
-# --- answers ----------------------------------------------------------------------------------
-
-
 def encode_range(first: int, last: int, tokenizer: Tokenizer) -> list[int]:
     """The first line of a next-edit answer; apart from what follows, so that its newline stays
     a token of its own."""
     return [*tokenizer.encode(f"{first}-{last}"), *tokenizer.encode("\n")]
-
-
-def encode_edit(first: int, last: int, replacement: list[str], tokenizer: Tokenizer) -> list[int]:
-    """A whole next-edit answer without END; ``replacement`` are lines without line ends."""
-    body = "".join(f"{line}\n" for line in replacement)
-    return [*encode_range(first, last, tokenizer), *tokenizer.encode(body)]
-
-
-def read_answer(
-    prompt: Prompt, request: EditRequest, answer: str, ended: bool
-) -> tuple[int, int, str] | None:
-    """What to do with the document: replace text[start:end] by the string. None: no edit.
-
-    Args:
-        answer: the canvas's text without END.
-        ended: whether END was reached; an unfinished next edit loses its last, torn line.
-
-    Raises:
-        InvalidAnswer: the answer breaks the format.
-    """
-    if request.task == "infill":
-        if not answer.startswith(prompt.forced):
-            raise InvalidAnswer(
-                f"The answer {answer[:40]!r} does not continue the unfinished {prompt.forced!r}."
-            )
-        text = answer[len(prompt.forced) :]
-        after = request.text[request.cursor :]
-        return request.cursor, request.cursor, cut_overlap(text, after, is_above_a_line(request))
-    if prompt.revealed is None:
-        if not answer:
-            return None
-        header, _, body = answer.partition("\n")
-        match = re.fullmatch(r"(\d{1,6})-(\d{1,6})", header)
-        if match is None:
-            raise InvalidAnswer(f"The answer begins with {header[:40]!r}, not with a line range.")
-        first, last = int(match[1]), int(match[2])
-    else:
-        (first, last), body = prompt.revealed, answer
-    count = prompt.region[1] - prompt.region[0]
-    if not (1 <= first <= count + 1 and first - 1 <= last <= count):
-        raise InvalidAnswer(f"The range {first}-{last} is outside the region of {count} lines.")
-    if not ended:
-        body = body[: body.rfind("\n") + 1]
-    if body and not body.endswith("\n"):
-        body += "\n"
-    return replace_lines(request.text, prompt.region[0] + first - 1, prompt.region[0] + last, body)
-
-
-def is_above_a_line(request: EditRequest) -> bool:
-    """Whether the cursor stands before a line that is not empty, at its very start: what is written
-    there are lines of their own."""
-    before, after = request.text[: request.cursor], request.text[request.cursor :]
-    return before[-1:] in ("", "\n") and after[:1] not in ("", "\n", "\r")
-
-
-def cut_overlap(text: str, after: str, at_line_start: bool = False) -> str:
-    """``text`` without a tail that only writes again what follows the cursor anyway.
-
-    From its second line on, ``text`` is cut before the first line that equals the next non-blank
-    line of ``after`` when all further lines agree too, as far as both go. A lone ``}`` and its like
-    do not count.
-
-    Args:
-        at_line_start: the cursor stands before a line, at its very start, so that this line too is
-            one that follows.
-    """
-    follows = [line.rstrip() for line in after.split("\n")[not at_line_start :] if line.strip()]
-    lines = text.split("\n")
-    for i in range(1, len(lines)):
-        again = [line.rstrip() for line in lines[i:] if line.strip()][: len(follows)]
-        if len("".join(again).strip()) < 4:
-            continue
-        *whole, last = again  # the last line may be torn
-        if whole == follows[: len(whole)] and follows[len(whole)].startswith(last):
-            return "\n".join([*lines[:i], ""] if at_line_start else lines[:i])
-    return text
-
-
-def replace_lines(text: str, first: int, last: int, body: str) -> tuple[int, int, str]:
-    """Replacement of the 0-based lines [first, last) by ``body``, whose lines all end in a newline,
-    as a span of ``text``, whose last line has none."""
-    starts = [0, *(m.end() for m in re.finditer("\n", text)), len(text) + 1]
-    start, end = starts[first], starts[last]
-    if end <= len(text):
-        return start, end, body
-    if start > len(text):  # insertion after the last line
-        return len(text), len(text), ("\n" + body[:-1]) if body else ""
-    if body:
-        return start, len(text), body[:-1]
-    return max(start - 1, 0), len(text), ""
-
-
-# --- constraints ------------------------------------------------------------------------------
-
-
-class ForcedText:
-    """The answer begins with ``text``, cut into tokens in any way."""
-
-    def __init__(self, text: str, tokenizer: Tokenizer) -> None:
-        self._bytes = text.encode("utf-8", "replace")
-        self._index = _vocab_index(tokenizer)
-        self._size = len(tokenizer.vocab_bytes)
-
-    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
-        if len(written) >= len(self._bytes):
-            return None
-        rest = self._bytes[len(written) :]
-        mask = np.zeros(self._size, dtype=np.bool_)
-        for ids in self._index.beginning_with(rest), self._index.beginnings_of(rest):
-            mask[ids] = True
-        return mask
-
-
-class ValidRange:
-    """The answer begins with a range of lines within the region, or is END at once."""
-
-    def __init__(self, count: int, tokenizer: Tokenizer, end_token: int) -> None:
-        self.count = count
-        self._end = end_token
-        self._size = len(tokenizer.vocab_bytes)
-        self._index = _vocab_index(tokenizer)
-
-    @property
-    def chars(self) -> dict[str, int]:
-        """The token of each character that a range is made of."""
-        return {char: self._index.exactly(char.encode())[0] for char in "0123456789-\n"}
-
-    def next_chars(self, written: str) -> set[str]:
-        """Characters that keep ``written`` the beginning of a valid range line."""
-        return next_chars(written, self.count)
-
-    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
-        if b"\n" in written:
-            return None
-        mask = np.zeros(self._size, dtype=np.bool_)
-        for char in self.next_chars(written.decode("ascii", "replace")):
-            mask[self._index.exactly(char.encode())] = True
-        if not written:
-            mask[self._end] = True
-        return mask
-
-
-class _VocabIndex:
-    """Tokens sorted by their bytes."""
-
-    def __init__(self, vocab: list[bytes]) -> None:
-        pairs = sorted((b, i) for i, b in enumerate(vocab) if b)
-        self._bytes = [b for b, _ in pairs]
-        self._ids = [i for _, i in pairs]
-
-    def beginning_with(self, prefix: bytes) -> list[int]:
-        low = bisect_left(self._bytes, prefix)
-        high = bisect_left(self._bytes, prefix + b"\xff" * 40)
-        return self._ids[low:high]
-
-    def beginnings_of(self, text: bytes) -> list[int]:
-        return [i for end in range(1, len(text)) for i in self.exactly(text[:end])]
-
-    def exactly(self, token: bytes) -> list[int]:
-        at = bisect_left(self._bytes, token)
-        return [self._ids[at]] if at < len(self._bytes) and self._bytes[at] == token else []
-
-
-@lru_cache(maxsize=4)
-def _vocab_index(tokenizer: Tokenizer) -> _VocabIndex:
-    return _VocabIndex(tokenizer.vocab_bytes)

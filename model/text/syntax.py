@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import PurePosixPath
-from typing import AnyStr, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from tree_sitter import Language, Node, Parser, Tree
+
+from .common import common_ends
 
 MAX_CHARS = 2_000_000  # of a text; a longer one is data, and parsing it would take seconds
 REST_BYTES = 8_192  # between two rests of a parse in the background; 2 ms of work; a power of two
@@ -178,8 +180,7 @@ def _buffer_of_thread() -> tuple[bytearray, dict[int, memoryview]]:
 def _edited(earlier: Syntax, data: bytes) -> Tree:
     """A copy of the earlier tree that knows where ``data`` differs from its text: in one span."""
     before = earlier.text.encode("utf-8", "surrogatepass")
-    start = common_head(before, data)
-    tail = common_tail(before, data, min(len(before), len(data)) - start)
+    start, tail = common_ends(before, data)
     old_end, new_end = len(before) - tail, len(data) - tail
     tree = earlier.tree.copy()
     tree.edit(
@@ -196,31 +197,6 @@ def _edited(earlier: Syntax, data: bytes) -> Tree:
 def _point(data: bytes, byte: int) -> tuple[int, int]:
     """0-based row, and column in bytes."""
     return data.count(b"\n", 0, byte), byte - (data.rfind(b"\n", 0, byte) + 1)
-
-
-def common_head(one: AnyStr, other: AnyStr) -> int:
-    """How much two texts begin with in common; by bisection, as comparing one by one takes
-    milliseconds in a large file."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def common_tail(one: AnyStr, other: AnyStr, limit: int) -> int:
-    """How much two texts end with in common, at most ``limit``."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 @cache

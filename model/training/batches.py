@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from torch.utils.data import DataLoader, Dataset
 from ..config import ModelConfig
 from ..errors import SettingsError
 from .mask_drafts import Groups, draw_groups
-from .noise import NOISE, Canvas, Noise, canvases_of, causal_weights, unshifted
+from .noise import NOISE, Canvas, Noise, canvases_of, causal_weights
 from .shards import Rows
 
 #: Rows of one pool are sorted by length, so that a batch is padded little.
@@ -38,7 +39,7 @@ class Laying:
     seed: int
     noise: Noise = NOISE
     late_noise: Noise = NOISE  # from batch ``late_from`` on
-    sharpen: float = 0.0  # weight of noise.sharpening, from batch ``late_from`` on
+    sharpen: float = 0.0  # see TrainConfig, from batch ``late_from`` on
     late_from: int = 0  # 0: never
     masks: int = 0  # of a group of mask drafts, which take the place of canvases; 0: canvases
     groups: int = 0  # of mask drafts per row
@@ -58,7 +59,7 @@ class Batch:
     targets: Tensor  # [rows, C, B]
     weights: Tensor  # [rows, C, B]
     causal: Tensor  # [rows, length] weight of each token as the causal pass's target
-    sharpen: float = 0.0  # weight of noise.sharpening in the loss
+    sharpen: float = 0.0  # see TrainConfig
 
     def pin_memory(self) -> Batch:
         """For the loader: in memory a CUDA device reads without waiting."""
@@ -130,60 +131,66 @@ def lay_batch(
 ) -> Batch:
     """The batch of rows ``members``, its noise drawn from the batch's number."""
     rng = np.random.default_rng((laying.seed, 1, number))
-    width = model.canvas_width
     late = laying.is_late(number)
     noise = laying.late_noise if late else laying.noise
-    laid: list[list[Canvas]] = []
     texts: list[NDArray[np.int64]] = []
     causal: list[NDArray[np.float32]] = []
+    laid: list[list[Canvas]] = []
     drawn: list[Groups] = []
     for member in members:
         tokens, prompt, plain = rows[int(member)]
         answer = len(tokens) - prompt
-        padded = np.concatenate([tokens, np.full(2 * width + 1, model.end_token)])
         if laying.masks:
             drawn.append(draw_groups(prompt, answer, laying.groups, laying.masks, rng))
         elif laying.canvases:
-            canvases = canvases_of(
-                padded, prompt, answer, plain, laying.canvases, width, model.mask_token, rng, noise
-            )
-            if not model.logit_shift:
-                canvases = [unshifted(canvas, model.mask_token) for canvas in canvases]
-            laid.append(canvases)
-        texts.append(padded[: len(tokens) + 1])
-        causal.append(
-            causal_weights(prompt, answer, plain, laying.code_tokens, laying.code_weight, rng)
-        )
-    shape = (len(texts), max(map(len, texts)))
-    tokens_out = np.full(shape, model.end_token)
-    causal_out = np.zeros(shape, np.float32)
-    for i, (text, weight) in enumerate(zip(texts, causal, strict=True)):
-        tokens_out[i, : len(text)] = text
-        causal_out[i, : len(weight)] = weight
+            laid.append(_canvases(tokens, prompt, plain, laying, noise, model, rng))
+        texts.append(np.append(tokens, model.end_token))
+        weights = causal_weights(prompt, answer, plain, laying.code_tokens, laying.code_weight, rng)
+        causal.append(np.zeros_like(weights) if laying.masks else weights)
+    windows = _groups_of(drawn) if laying.masks else _windows_of(laid, len(texts))
+    sharpen = laying.sharpen if late and not laying.masks else 0.0
+    return Batch(_padded(texts, model.end_token), *windows, _padded(causal, 0.0), sharpen)
+
+
+def _canvases(
+    tokens: NDArray[np.int64],
+    prompt: int,
+    plain: int,
+    laying: Laying,
+    noise: Noise,
+    model: ModelConfig,
+    rng: np.random.Generator,
+) -> list[Canvas]:
+    width, answer = model.canvas_width, len(tokens) - prompt
+    padded = np.concatenate([tokens, np.full(2 * width + 1, model.end_token)])
+    return canvases_of(
+        padded, prompt, answer, plain, laying.canvases, width, model.mask_token, rng, noise
+    )
+
+
+def _padded(rows: list[NDArray[Any]], filler: float) -> Tensor:
+    """[rows, length]"""
+    out = np.full((len(rows), max(map(len, rows))), filler, rows[0].dtype)
+    for i, row in enumerate(rows):
+        out[i, : len(row)] = row
+    return torch.from_numpy(out)
+
+
+def _windows_of(laid: list[list[Canvas]], rows: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Windows, starts, targets and weights; see :class:`Batch`."""
+    if not laid:
+        nothing = torch.zeros(rows, 0, dtype=torch.int64)
+        return nothing, nothing, nothing, nothing
 
     def stack(name: str) -> Tensor:
-        if not laid:
-            return torch.zeros(len(texts), 0, dtype=torch.int64)
         return torch.from_numpy(np.stack([[getattr(c, name) for c in row] for row in laid]))
 
-    if laying.masks:
-        start = torch.from_numpy(np.stack([groups.start for groups in drawn]))
-        weights = torch.from_numpy(np.stack([groups.weight for groups in drawn]))
-        nothing = torch.zeros(len(texts), 0, 0, dtype=torch.int64)
-        return Batch(
-            torch.from_numpy(tokens_out),
-            nothing,
-            start,
-            nothing,
-            weights,
-            torch.from_numpy(np.zeros_like(causal_out)),
-        )
-    return Batch(
-        torch.from_numpy(tokens_out),
-        stack("window"),
-        stack("start"),
-        stack("target"),
-        stack("weight"),
-        torch.from_numpy(causal_out),
-        laying.sharpen if late else 0.0,
-    )
+    return stack("window"), stack("start"), stack("target"), stack("weight")
+
+
+def _groups_of(drawn: list[Groups]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The same of mask drafts."""
+    nothing = torch.zeros(len(drawn), 0, 0, dtype=torch.int64)
+    start = torch.from_numpy(np.stack([groups.start for groups in drawn]))
+    weight = torch.from_numpy(np.stack([groups.weight for groups in drawn]))
+    return nothing, start, nothing, weight

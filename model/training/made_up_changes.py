@@ -14,7 +14,8 @@ from collections import defaultdict
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from ..edits.hunks import Change, Hunk
+from ..edits.hunks import Hunk
+from .commits import Change
 
 _REACH = 18  # lines on either side of a place drawn at random that are looked at
 _MOST = 8  # places of one change; names on more lines are rarely renamed one by one

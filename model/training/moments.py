@@ -9,17 +9,9 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-from ..edits.hunks import (
-    Change,
-    Hunk,
-    apply_history,
-    begin_block,
-    begin_typing,
-    cursor_line_of,
-    end_of_edits,
-    shift_of,
-)
+from ..edits.hunks import Hunk, apply_history, shift_of
 from ..records import RecentEdit
+from .commits import Change, begin_block, begin_typing, cursor_line_of, end_of_edits
 
 _FAR = 40  # lines between the cursor and an edit that its region does not reach
 _ALL_DONE = 0.15  # of the moments of a change that repeats itself

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from posixpath import dirname
 
-from ..edits.hunks import Change, shift_of
+from ..edits.hunks import shift_of
 from ..records import RelatedFile
+from .commits import Change
 
 _DEFINITION = re.compile(
     r"^[ \t]*(?:(?:export|default|pub|async|public|private|protected|static|abstract|final|unsafe)"

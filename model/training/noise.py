@@ -8,7 +8,7 @@ the code. Mask ratios follow the project's recipe: mostly everything hidden, as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,6 @@ class Noise:
     wrong: float = 0.0  # of the shown tokens are wrong ones, to be repaired
     wrong_weight: float = 1.0  # of a wrong token's repair in the loss
     right_weight: float = 0.1  # of shown right tokens beside wrong ones: they are to stay
-    stretched: float = 0.0  # of the canvases are longer or shorter than their text (DreamOn)
-    expand: float = 0.5  # chance, there, that two neighbouring masks become one
-    delete: int = 0  # most surplus positions after the middle, there
-    expand_token: int = -1  # what a mask that stands for two tokens predicts
-    delete_token: int = -1  # what a surplus mask predicts
     ordinary: tuple[int, int] = (17, 49_152)  # token ids [first, last) that wrong ones come from
 
 
@@ -158,9 +153,6 @@ def canvases_of(
     def lay(offset: int, mask: BoolArray) -> None:
         if noise.settled_end:
             mask = settle_end(mask, answer - offset)
-        if noise.stretched and rng.random() < noise.stretched:
-            laid.append(lay_stretched(tokens, prompt, answer, offset, mask, mask_token, noise, rng))
-            return
         canvas = lay_canvas(tokens, prompt, answer, offset, mask, mask_token)
         if noise.wrong:
             left = answer + 1 - offset  # predictions up to the first END
@@ -172,18 +164,7 @@ def canvases_of(
         lay(offset, full_mask(width))
     while len(laid) < wanted:
         offset = int(rng.choice(blocks))
-        draw = rng.random()
-        if draw < 0.5:
-            first = prefix_mask(width, rng)
-            masks = [first]
-        else:
-            first = (
-                sloped_mask(width, noise.low, noise.later, rng)
-                if noise.later
-                else random_mask(width, noise.low, rng)
-            )
-            masks = [first, complement(first)] if not first.all() else [first]
-        for mask in masks[: wanted - len(laid)]:
+        for mask in _partly_hidden(width, noise, rng)[: wanted - len(laid)]:
             lay(offset, mask)
     for _ in range(continued):
         at = plain + int(rng.integers(1, room))
@@ -192,12 +173,15 @@ def canvases_of(
     return laid
 
 
-def unshifted(canvas: Canvas, mask_token: int) -> Canvas:
-    """The same for a network whose input i predicts itself, not i + 1: the window holds the canvas
-    alone, without the context's last token. What the last input showed is not known: it is hidden.
-    """
-    window = np.append(canvas.window[1:], mask_token)
-    return replace(canvas, window=window, start=canvas.start + 1)
+def _partly_hidden(width: int, noise: Noise, rng: np.random.Generator) -> list[BoolArray]:
+    """A mask as in the middle of decoding, or one at random and its complement."""
+    if rng.random() < 0.5:
+        return [prefix_mask(width, rng)]
+    if noise.later:
+        mask = sloped_mask(width, noise.low, noise.later, rng)
+    else:
+        mask = random_mask(width, noise.low, rng)
+    return [mask] if mask.all() else [mask, complement(mask)]
 
 
 # --- wrong tokens, to be repaired -------------------------------------------------------------
@@ -245,104 +229,7 @@ def corrupt(
     return Canvas(canvas.start, window, canvas.target, weight)
 
 
-# --- canvases of another length than their text -----------------------------------------------
-
-
-def lay_stretched(
-    tokens: IntArray,
-    prompt: int,
-    answer: int,
-    offset: int,
-    hidden: BoolArray,
-    mask_token: int,
-    noise: Noise,
-    rng: np.random.Generator,
-) -> Canvas:
-    """The canvas at ``offset`` with merged masks and surplus ones, after DreamOn (2602.01326).
-
-    What merging pulls in from behind the canvas is hidden. The text may end sooner or later than
-    its positions say; serving grows or drops positions by what is predicted.
-    """
-    width = len(hidden)
-    start = prompt - 1 + offset
-    text = tokens[start + 1 : start + 1 + 2 * width]  # [2 * width]
-    left = min(answer - offset, 2 * width)  # tokens before END
-    mask = np.concatenate([hidden, full_mask(width)])
-    if noise.settled_end:
-        mask = settle_end(mask, left)
-    target, mask, left = merge_masks(text, mask, left, noise.expand, noise.expand_token, rng)
-    surplus = int(rng.integers(noise.delete + 1)) if left < width else 0
-    target, mask, weight = add_surplus(target, mask, left, surplus, noise.delete_token)
-    beyond = np.arange(len(target)) > left + surplus  # after the first END
-    weight[beyond] *= PADDING_WEIGHT
-    window = np.concatenate([tokens[start : start + 1], np.where(mask, mask_token, target)])
-    weight[width - 1] = max(weight[width - 1], PADDING_WEIGHT)
-    return Canvas(start, window[:width], target[:width], weight[:width])
-
-
-def merge_masks(
-    tokens: IntArray,
-    hidden: BoolArray,
-    count: int,
-    chance: float,
-    expand_token: int,
-    rng: np.random.Generator,
-) -> tuple[IntArray, BoolArray, int]:
-    """Two hidden neighbours among the first ``count`` tokens become, by ``chance``, one hidden
-    position whose target is ``expand_token``; each token takes part in one pair at most.
-
-    Returns:
-        tokens, hidden, and what is left of ``count``.
-    """
-    out: list[int] = []
-    mask: list[bool] = []
-    i, merged = 0, 0
-    while i < len(tokens):
-        pair = i + 1 < count and hidden[i] and hidden[i + 1]
-        if pair and rng.random() < chance:
-            out.append(expand_token)
-            mask.append(True)
-            i += 2
-            merged += 1
-        else:
-            out.append(int(tokens[i]))
-            mask.append(bool(hidden[i]))
-            i += 1
-    return np.array(out, np.int64), np.array(mask, np.bool_), max(0, count - merged)
-
-
-def add_surplus(
-    tokens: IntArray, hidden: BoolArray, at: int, surplus: int, delete_token: int
-) -> tuple[IntArray, BoolArray, FloatArray]:
-    """``surplus`` hidden positions before position ``at`` whose target is ``delete_token``; all of
-    them together weigh as much as one token.
-
-    Returns:
-        tokens, hidden, and the weight of each position.
-    """
-    target = np.insert(tokens, at, np.full(surplus, delete_token))
-    mask = np.insert(hidden, at, np.ones(surplus, np.bool_))
-    weight = mask.astype(np.float32)
-    weight[at : at + surplus] = 1.0 / max(surplus, 1)
-    return target, mask, weight
-
-
-# --- confidence and the causal pass -----------------------------------------------------------
-
-
-def sharpening(log_p: FloatArray, target: IntArray, weight: FloatArray) -> float:
-    """Mean entropy, per unit of weight, of the predictions that are right already: adding it to the
-    loss makes them surer, so that more positions pass the threshold in one step.
-
-    In torch: ``(-(log_p.exp() * log_p).sum(-1) * (log_p.argmax(-1) == target) * weight).sum() /
-    weight.sum()``, where ``log_p = logits.log_softmax(-1)`` keeps its gradient.
-
-    Args:
-        log_p: [n, vocab] log-softmax. target, weight: [n].
-    """
-    entropy = -(np.exp(log_p) * log_p).sum(-1)  # [n]
-    right = log_p.argmax(-1) == target  # [n]
-    return float((entropy * right * weight).sum() / weight.sum())
+# --- the causal pass --------------------------------------------------------------------------
 
 
 def causal_weights(

@@ -15,18 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..config import ModelConfig
-from ..edits.hunks import (
-    Change,
-    Hunk,
-    apply_history,
-    changes_of,
-    last_burst,
-    region_of,
-)
-from ..prompt.render import encode_edit, render, window
+from ..edits.hunks import Hunk, apply_history, last_burst
+from ..prompt.answers import encode_edit
+from ..prompt.render import render, window
 from ..prompt.tokens import PREFIX, Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
 from ..text.estimates import crop, estimate_text, narrow, newest
+from .commits import Change, changes_of, region_of
 from .made_up_changes import repeated_change
 from .middles import Middle, MiddleKind, Source, choose_middle, draw_kind
 from .moments import Moment, draw_moment, draw_repeat, nothing_left

@@ -158,6 +158,7 @@ def run(
     train = _torch_side()
     import dataclasses
 
+    from redraft.model.training.train_config import TrainConfig
     from redraft.model.weights.adapter import Adapter, with_ground
 
     from .console import out as console
@@ -165,7 +166,7 @@ def run(
     grounds = _base(base)
     if base is not None and start == "shipped":
         start = "fresh"  # what is shipped belongs to another base
-    chosen = train.TrainConfig.read(_config_file(config))
+    chosen = TrainConfig.read(_config_file(config))
     chosen = dataclasses.replace(
         chosen, minutes=minutes or chosen.minutes, steps=steps or chosen.steps
     )
@@ -209,6 +210,7 @@ def judge(
 
     from redraft.model.config import ModelConfig
     from redraft.model.training.shards import read_shards
+    from redraft.model.training.train_config import TrainConfig
     from redraft.model.weights.adapter import with_ground
     from redraft.model.weights.registry import info
 
@@ -219,9 +221,9 @@ def judge(
     model = ModelConfig.from_dict({**info(MODEL).config.to_dict(), **described})
     rank = next(t.shape[0] for name, t in found.lora.items() if name.endswith("lora_a"))
     config = dataclasses.replace(
-        train.TrainConfig(),
+        TrainConfig(),
         rank=rank,
-        adapter=model.adapter,
+        adapter="canvas" if model.adapter == "canvas" else "all",
         causal_weight=float(model.verifier == "ar"),
         evaluate_rows=rows,
         exact_rows=exact,

@@ -14,14 +14,10 @@ def open_engine(settings: Settings) -> Predictor:
     status says.
     """
     from redraft.model.engine.engine import Engine
+    from redraft.model.engine.load import onnx_loader
     from redraft.model.weights.default_model import resolve
 
-    choice = resolve(settings.model)
-    return Engine.start(
-        model=choice.name,
-        variant=settings.variant,
-        provider=settings.provider,
-        threads=settings.threads,
-        queue_length=settings.queue_length,
-        fallback=choice.fallback,
-    )
+    choice, variant = resolve(settings.model), settings.variant
+    name = f"{choice.name} {variant}" if variant else choice.name
+    loader = onnx_loader(choice.name, variant, settings.provider, settings.threads, choice.fallback)
+    return Engine(loader, name, settings.queue_length)

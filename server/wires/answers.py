@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from redraft.model.edits.gate import sureness, unsure
-from redraft.model.prompt.render import InvalidAnswer, Prompt, read_answer
+from redraft.model.prompt.answers import InvalidAnswer, read_answer
+from redraft.model.prompt.render import Prompt
 from redraft.model.records import (
     Candidate,
     CanvasState,
@@ -25,9 +26,6 @@ from .prompts.refusing import Rules
 from .prompts.regions import edit_request, rewrite, unix
 
 FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length", "unsure": "stop"}
-
-#: Name shown to the model where the client does not say which file it is.
-NO_PATH = "untitled"
 
 NO_CHANGE = "The model would change nothing here."
 LONG_LINE = "The line at the cursor is too long to be predicted on."

@@ -17,8 +17,8 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction
 
 from ..http.service import Service
 from ..settings import Settings
-from .answers import NO_PATH, Answer, Question, question
-from .prompts.markers import Middle, Rewrite, Unknown
+from .answers import Answer, Question, question
+from .prompts.markers import NO_PATH, Middle, Rewrite, Unknown
 from .prompts.regions import MAX_EDIT_TOKENS, unix
 
 #: Of an infill whose client does not say how much it wants; the record's own default.

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from redraft.model.edits.hunks import common, recent_edit
+from redraft.model.edits.hunks import recent_edit
 from redraft.model.records import RecentEdit
+from redraft.model.text.common import common_ends
 
 ACCEPTED = "// User accepted prediction:"
 #: More than any model reads; the newest ones count, and only they are looked at.
@@ -113,7 +114,6 @@ def original_and_updated(path: str, text: str) -> tuple[RecentEdit, ...]:
     if old == new:
         return ()
     # Above and below, not line by line: a comparison of long blocks would take seconds.
-    top = common(old, new)
-    bottom = common(old[top:][::-1], new[top:][::-1])
+    top, bottom = common_ends(old, new)
     changed = tuple(new[top : len(new) - bottom])
     return (recent_edit(path, old, top, len(old) - bottom, changed),)

@@ -24,6 +24,9 @@ from .zeta import (
     reads_zeta2,
 )
 
+#: Name shown to the model where the client does not say which file it is.
+NO_PATH = "untitled"
+
 
 @dataclass(frozen=True, slots=True)
 class FimFormat:

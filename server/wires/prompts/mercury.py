@@ -11,8 +11,8 @@ import re
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import RecentEdit, RelatedFile
 
-from ..answers import NO_PATH
 from .diffs import unified_diffs
+from .markers import NO_PATH
 from .regions import Excerpt, related_file
 from .zeta import PSEUDO_FILES, Unreadable, Writer, take_cursor
 

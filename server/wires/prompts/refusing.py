@@ -8,12 +8,13 @@ nothing of HTTP and of any wire's markers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 
 from redraft.model.edits import rules
+from redraft.model.edits.hunks import lines_of, spans_of
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.spans import Span, on_top
-from redraft.model.records import Candidate, EditRequest, RecentEdit
+from redraft.model.records import Candidate, EditRequest
 
 #: Newest hunks that are looked for, and places where one may stand alike.
 _HUNKS = 8
@@ -51,11 +52,13 @@ def just_done(request: EditRequest) -> list[Span]:
     for edit in reversed(request.edits[-_HUNKS:]):
         if not _same_file(edit.path, request.path):
             continue
-        old, new = _sides(edit)
+        hunk = lines_of(edit.diff)
+        old = [text for sign, text in hunk if sign != "+"]
+        new = [text for sign, text in hunk if sign != "-"]
         at = _place(lines, new, cursor_line)
         if at is None:
             continue  # older ones may well be found without it
-        made += reversed([*_runs(edit, at)])
+        made += reversed([replace(span, first=at + span.first) for span in spans_of(hunk)])
         lines[at : at + len(new)] = old
     spans: list[Span] = []
     for span in reversed(made):
@@ -69,30 +72,6 @@ def _same_file(one: str, other: str) -> bool:
     plain = (path.replace("\\", "/") for path in (one, other))  # on Windows they mix
     shorter, longer = sorted(plain, key=len)
     return not shorter or longer == shorter or longer.endswith(f"/{shorter}")
-
-
-def _sides(edit: RecentEdit) -> tuple[list[str], list[str]]:
-    """The lines of a hunk before and after it."""
-    body = edit.diff.split("\n")[:-1]
-    old = [line[1:] for line in body if line[:1] != "+"]
-    return old, [line[1:] for line in body if line[:1] != "-"]
-
-
-def _runs(edit: RecentEdit, at: int) -> Iterator[Span]:
-    """The changes of a hunk whose lines are at ``at`` now, from the top: each at its place once
-    those above it are made."""
-    old: list[str] = []
-    new: list[str] = []
-    for line in [*edit.diff.split("\n")[:-1], " "]:
-        if line[:1] == "-":
-            old.append(line[1:])
-        elif line[:1] == "+":
-            new.append(line[1:])
-        else:
-            if old or new:
-                yield Span(at, tuple(old), tuple(new))
-            at += len(new) + 1
-            old, new = [], []
 
 
 def _place(lines: list[str], block: list[str], near: int) -> int | None:

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
+from redraft.model.edits.hunks import lines_of
 from redraft.model.prompt.render import window
 from redraft.model.records import Candidate, EditRequest, RecentEdit, RelatedFile
 
@@ -143,7 +144,7 @@ def guess_cursor(region: str, edits: tuple[RecentEdit, ...]) -> int:
     lines = region.split("\n")
     at = len(lines) // 2
     if edits:
-        written = [line[1:] for line in edits[-1].diff.split("\n") if line.startswith("+")]
+        written = [text for sign, text in lines_of(edits[-1].diff) if sign == "+"]
         if written and written[-1].strip():
             at = next((i for i, line in enumerate(lines) if line.rstrip("\r") == written[-1]), at)
     return sum(len(line) + 1 for line in lines[:at]) + len(lines[at].rstrip("\r"))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from redraft.model.edits.hunks import common
 from redraft.model.records import RecentEdit, RelatedFile
+from redraft.model.text.common import common_head, common_tail
 
 from .diffs import MAX_EDITS, original_and_updated
 from .regions import Excerpt, related_file
@@ -91,8 +91,8 @@ def _end_of_change(original: str, window: str) -> int:
     if original.rstrip("\n") == window.rstrip("\n"):
         lines = window.split("\n")
         return len("\n".join(lines[: len(lines) // 2 + 1]))
-    head = common(original, window)
-    tail = common(original[head:].rstrip("\n")[::-1], window[head:].rstrip("\n")[::-1])
+    head = common_head(original, window)
+    tail = common_tail(original[head:].rstrip("\n"), window[head:].rstrip("\n"))
     return max(head, len(window.rstrip("\n")) - tail)
 
 

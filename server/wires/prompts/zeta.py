@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from redraft.model.edits.hunks import common
 from redraft.model.records import RecentEdit, RelatedFile
+from redraft.model.text.common import common_ends
 
 from .diffs import fenced_diffs, unified_diffs
 from .regions import Excerpt, guess_cursor, related_file
@@ -146,8 +146,7 @@ class NumberedWriter:
         if region is None:
             near = max(bisect_right(offsets, excerpt.cursor), 1)
             return f"<|marker_{near}|><|marker_{near}|>"
-        head = common(old, region)
-        tail = common(old[head:][::-1], region[head:][::-1])
+        head, tail = common_ends(old, region)
         # Two markers at least: an insertion exactly at one takes the block behind it along.
         first = min(bisect_right(offsets, head) - 1, len(offsets) - 2)
         last = max(bisect_left(offsets, len(old) - tail), first + 1)

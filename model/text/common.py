@@ -1,0 +1,57 @@
+"""What sequences share at their ends: texts, bytes, lists of lines.
+
+By bisection, as comparing item by item takes milliseconds in a large file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Items = TypeVar("Items", str, bytes, list[Any], tuple[Any, ...])
+
+
+def common_ends(first: Items, *others: Items) -> tuple[int, int]:
+    """How many first and how many last items all share; in none of them do the two overlap."""
+    head = common_head(first, *others)
+    shortest = min(len(first), *(len(other) for other in others))
+    return head, common_tail(first, *others, most=shortest - head)
+
+
+def common_head(first: Items, *others: Items) -> int:
+    """How many items all begin with in common."""
+    return min(_head(first, other) for other in others)
+
+
+def common_tail(first: Items, *others: Items, most: int | None = None) -> int:
+    """How many items all end with in common, at most ``most``."""
+    found = min(_tail(first, other) for other in others)
+    return found if most is None else min(found, most)
+
+
+def _head(one: Items, other: Items) -> int:
+    def agree(low: int, high: int) -> bool:
+        return bool(one[low:high] == other[low:high])
+
+    return _longest(agree, min(len(one), len(other)))
+
+
+def _tail(one: Items, other: Items) -> int:
+    m, n = len(one), len(other)
+
+    def agree(low: int, high: int) -> bool:
+        return bool(one[m - high : m - low] == other[n - high : n - low])
+
+    return _longest(agree, min(m, n))
+
+
+def _longest(agree: Callable[[int, int], bool], most: int) -> int:
+    """The largest end up to which the items from 0 on agree, at most ``most``."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if agree(low, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
