@@ -20,7 +20,7 @@ from redraft.model.engine.record_json import error_to_json
 from redraft.model.errors import ModelNotReady, Overloaded, RedraftError, Unauthorized
 from redraft.model.records import Predictor
 
-from .http.bodies import SERVICE, error_response, json_response
+from .http.bodies import SERVICE, as_json, error_response, json_response
 from .http.prometheus import CONTENT_TYPE, Metrics
 from .http.service import Service
 from .settings import Settings, is_loopback
@@ -101,7 +101,7 @@ async def _translate_errors(request: web.Request, handler: Handler) -> web.Strea
     except Exception as error:
         response = _translated(request, error)
     if request.path.startswith(ollama.ADDRESS) and response.text:
-        response.text = json.dumps({"error": json.loads(response.text)["error"]["message"]})
+        response.text = as_json({"error": json.loads(response.text)["error"]["message"]})
     return response
 
 

@@ -54,10 +54,16 @@ def _too_large(limit: int, size: int) -> web.HTTPRequestEntityTooLarge:
     )
 
 
+def as_json(body: object) -> str:
+    """JSON as llama.cpp writes it, without spaces: llama.vim looks for ``"content":"`` in an answer
+    and passes over any that has not that very text."""
+    return json.dumps(body, separators=(",", ":"))
+
+
 def json_response(
     body: Json, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
-    return web.json_response(body, status=status, headers=headers)
+    return web.json_response(body, status=status, headers=headers, dumps=as_json)
 
 
 def error_response(
@@ -90,7 +96,7 @@ class Stream:
     async def send(self, data: Json | str) -> None:
         if not self._response.prepared:
             await self._response.prepare(self._http)
-        text = data if isinstance(data, str) else json.dumps(data)
+        text = data if isinstance(data, str) else as_json(data)
         await self._response.write((f"data: {text}\n\n" if self._events else f"{text}\n").encode())
 
     async def end(self) -> web.StreamResponse:
