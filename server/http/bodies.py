@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from typing import TypeVar
 
 from aiohttp import web
 from redraft.model.engine.record_json import Json, error_to_json, parse_json
@@ -17,16 +18,22 @@ from .service import Service
 EVENT_STREAM = "text/event-stream"
 LINES = "application/x-ndjson"
 
+#: Bytes from which a body is read beside the event loop: 16 MB of markers take a second.
+LARGE_BODY = 2**18
+
+T = TypeVar("T")
+
 OnEvent = Callable[[CanvasState | Prediction], Awaitable[None]]
 
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
 
 
-async def read_json(http: web.Request) -> Json:
-    """The request's JSON object.
+async def read_body(http: web.Request, read: Callable[[Json], T]) -> T:
+    """What ``read`` makes of the request's JSON object; of a large one in a thread, so that the
+    other requests are answered meanwhile.
 
     Raises:
-        InvalidRequest: not UTF-8, not JSON or no object.
+        InvalidRequest: not UTF-8, not JSON or no object; or as ``read`` does.
         web.HTTPRequestEntityTooLarge: names the limit.
         web.HTTPRequestTimeout: the body did not come in time.
     """
@@ -42,7 +49,9 @@ async def read_json(http: web.Request) -> Json:
         raise web.HTTPRequestTimeout(
             text=f"The body did not arrive within {settings.body_timeout_s:g} s. Send it at once."
         ) from None
-    return parse_json(body)
+    if len(body) < LARGE_BODY:
+        return read(parse_json(body))
+    return await asyncio.to_thread(lambda: read(parse_json(body)))
 
 
 def _too_large(limit: int, size: int) -> web.HTTPRequestEntityTooLarge:
