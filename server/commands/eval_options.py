@@ -16,18 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from redraft.model.errors import SettingsError
 
+from .json_file import check_writable
+
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
     from redraft.evals.benchmarks.judged_model import Subject
     from redraft.evals.figures.runs import RunFile
     from redraft.model.decoding.plan import Plan
     from redraft.model.engine.answer import Model
-
-
-def _writable(json_file: Path | None) -> Path | None:
-    from .eval_tables import check_writable
-
-    return check_writable(json_file)
 
 
 Limit = Annotated[
@@ -69,7 +65,9 @@ Out = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")]
 Json = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the summary there.", callback=_writable),
+    typer.Option(
+        "--json", metavar="FILE", help="Write the summary there.", callback=check_writable
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of the sample, the draws and the bootstrap.")]
 
