@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from redraft.model.errors import SettingsError
+from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
 
 from .json_file import check_writable
 
@@ -55,7 +56,9 @@ Change = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as accept_above=0.3."),
 ]
-Context = Annotated[int, typer.Option(min=64, max=32768, help="Prompt budget, tokens.")]
+Context = Annotated[
+    int, typer.Option(min=MIN_CONTEXT_TOKENS, max=MAX_CONTEXT_TOKENS, help="Prompt budget, tokens.")
+]
 #: What "auto" picks on two CPU cores.
 SERVED = 1_024
 MaxTokens = Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")]

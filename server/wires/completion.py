@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from redraft.model.edits.gate import EAGERNESS, threshold
 from redraft.model.engine.record_json import Fields, Json, check_text
 from redraft.model.errors import InvalidRequest, UnknownModel
-from redraft.model.records import EditRequest, ModelStatus, Prediction
+from redraft.model.records import MAX_TEMPERATURE, EditRequest, ModelStatus, Prediction
 from redraft.model.weights.registry import list_models
 
 from ..http.service import Service
@@ -77,7 +77,7 @@ def read_sampling(
     candidates: int = 1,
 ) -> EditRequest:
     """The fields that all completion formats call alike, in a request that asks nothing yet."""
-    temperature = fields.number("temperature", 0, 2, 0.0)
+    temperature = fields.number("temperature", 0, MAX_TEMPERATURE, 0.0)
     top_p = fields.number("top_p", 0, 1, 1.0)
     seed = fields.integer("seed", -(2**63), 2**64 - 1, None)
     return EditRequest(

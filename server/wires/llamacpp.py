@@ -15,7 +15,14 @@ from itertools import takewhile
 
 from aiohttp import web
 from redraft.model.engine.record_json import Fields, Json, check_text
-from redraft.model.records import CanvasState, EditRequest, Prediction, RelatedFile, Stats
+from redraft.model.records import (
+    MAX_STOPS,
+    CanvasState,
+    EditRequest,
+    Prediction,
+    RelatedFile,
+    Stats,
+)
 
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
@@ -23,9 +30,6 @@ from .answers import Question, question
 from .completion import INFILL_TOKENS, check_model, loaded, read_sampling, read_stop
 from .prompts.markers import Middle
 from .prompts.regions import MAX_RELATED, related_file
-
-#: Stop strings a request may carry; the engine's own limit, as llama.cpp has none.
-MAX_STOPS = 16
 
 #: How a prediction ended, as llama.cpp calls it.
 STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "unsure": "eos"}

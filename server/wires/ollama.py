@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 from redraft.model.engine.record_json import Fields, Json
-from redraft.model.records import CanvasState, ModelStatus, Prediction
+from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
 
 from ..http.bodies import LINES, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
@@ -28,9 +28,6 @@ from .completion import (
     why,
 )
 from .prompts.markers import Middle, Rewrite, Unknown, recognise
-
-#: Stop strings a request may carry: clients of many models list the ends of all of them.
-MAX_STOPS = 16
 
 #: Under this address errors are Ollama's.
 ADDRESS = "/api/"
@@ -63,7 +60,7 @@ def _read(fields: Fields, settings: Settings) -> tuple[str, Question, bool]:
     template = read_sampling(
         options,
         max_tokens=wanted if wanted > 0 else settings.max_tokens,  # -1, -2: no limit
-        stop=read_stop(options, MAX_STOPS),
+        stop=read_stop(options, MAX_STOPS),  # clients of many models list the ends of all
     )
     asked = question(meant, template, read_threshold(fields, settings))
     return fields.text("model", ""), asked, fields.flag("stream", True)  # as in Ollama
