@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from redraft.model.edits.gate import Eagerness, threshold
-from redraft.model.records import MAX_CONTEXT_TOKENS, Quality
+from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Quality
 
 #: Endings of settings that are secret by the name before them, and code is not.
 _DATA = ("json", "yml", "yaml", "toml")
@@ -87,7 +87,7 @@ class LspSettings(BaseModel):
     #: Tokens of a suggestion at most; about 6 lines of code.
     max_tokens: int = Field(default=64, ge=1, le=1024)
     #: Tokens of context; None: what this machine prefills in time.
-    context_tokens: int | None = Field(default=None, ge=64, le=MAX_CONTEXT_TOKENS)
+    context_tokens: int | None = Field(default=None, ge=MIN_CONTEXT_TOKENS, le=MAX_CONTEXT_TOKENS)
     #: Denoising effort: speed against care.
     quality: Quality = "medium"
     #: Files never read by the model, besides those that hold a private key or consist of access

@@ -19,11 +19,17 @@ Finish = Literal["end", "length", "stop", "unsure"]
 Source = Literal["model", "repeat", "both"]
 
 #: Where a draft that the causal pass judges came from: a copy of what followed the same tokens
-#: elsewhere, or a canvas.
+#: elsewhere, a canvas, or masks behind a judged token.
 DraftSource = Literal["copy", "canvas", "mask"]
 
-#: The largest context the engine accepts, in tokens.
+# What a request may ask for, wherever it comes from.
+MIN_CONTEXT_TOKENS = 64  # below it the marks and the path crowd the text out
 MAX_CONTEXT_TOKENS = 32_768
+MAX_ANSWER_TOKENS = 4_096  # longer answers are another product; keeps caches within their classes
+MAX_TEMPERATURE = 2
+MAX_CANDIDATES = 16
+MAX_STOPS = 16
+
 #: Natural logarithm in place of that of a probability of 0: JSON knows no infinity.
 LEAST_LOG = -1e4
 

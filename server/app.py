@@ -20,7 +20,7 @@ from redraft.model.engine.record_json import error_to_json
 from redraft.model.errors import ModelNotReady, Overloaded, RedraftError, Unauthorized
 from redraft.model.records import Predictor
 
-from .http.bodies import SERVICE, error_response, json_response
+from .http.bodies import SERVICE, as_json, error_response, json_response
 from .http.prometheus import CONTENT_TYPE, Metrics
 from .http.service import Service
 from .settings import Settings, is_loopback
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-#: Answered without a key, for load balancers and start scripts: tells nothing but the state.
+#: Answered without a key, for load balancers and start scripts: tells those nothing but the state.
 OPEN_ROUTES = frozenset({"/health"})
 
 #: Seconds until a client may ask again while the model is loading.
@@ -59,15 +59,13 @@ def create_app(predictor: Predictor, settings: Settings) -> web.Application:
 
 
 async def health(http: web.Request) -> web.Response:
-    """200 when the model answers; 503 with how far it is before that."""
+    """200 when the model answers; 503 with how far it is before that. Which model it is, and the
+    message, which may name files of this machine, are for those who may call the other routes."""
     status = await http.app[SERVICE].status()
-    body: dict[str, Any] = {
-        "status": status.state,
-        "model": status.model,
-        "provider": status.provider,
-        "progress": status.progress,
-        "message": status.message,
-    }
+    body: dict[str, Any] = {"status": status.state, "progress": status.progress}
+    key = http.app[SERVICE].settings.key()
+    if key is None or _has_key(http, key):
+        body |= {"model": status.model, "provider": status.provider, "message": status.message}
     if status.state == "ready":
         return json_response(body)
     return json_response(body, status=503, headers={"Retry-After": str(NOT_READY_RETRY_S)})
@@ -101,7 +99,7 @@ async def _translate_errors(request: web.Request, handler: Handler) -> web.Strea
     except Exception as error:
         response = _translated(request, error)
     if request.path.startswith(ollama.ADDRESS) and response.text:
-        response.text = json.dumps({"error": json.loads(response.text)["error"]["message"]})
+        response.text = as_json({"error": json.loads(response.text)["error"]["message"]})
     return response
 
 
@@ -157,18 +155,17 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     key = request.app[SERVICE].settings.key()
     if key is None:
         _check_local(request)
-    elif request.path not in OPEN_ROUTES:
-        _check_key(request, key)
-    return await handler(request)
-
-
-def _check_key(http: web.Request, key: str) -> None:
-    scheme, _, given = http.headers.get("Authorization", "").partition(" ")
-    right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), key.encode())
-    if scheme.lower() != "bearer" or not right:
+    elif request.path not in OPEN_ROUTES and not _has_key(request, key):
         raise Unauthorized(
             "This server demands its API key. Send it as 'Authorization: Bearer KEY'."
         )
+    return await handler(request)
+
+
+def _has_key(http: web.Request, key: str) -> bool:
+    scheme, _, given = http.headers.get("Authorization", "").partition(" ")
+    right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), key.encode())
+    return scheme.lower() == "bearer" and right
 
 
 def _check_local(http: web.Request) -> None:

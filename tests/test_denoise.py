@@ -442,6 +442,11 @@ def test_a_narrow_nucleus_holds_the_likeliest_token_alone(top_p: float) -> None:
     assert sampled(5, top_p=top_p) == "abcdef"
 
 
+@pytest.mark.parametrize("temperature", [1e-3, 1e-300, 1e-309, 5e-324])
+def test_a_temperature_next_to_none_draws_the_likeliest_token(temperature: float) -> None:
+    assert sampled(5, temperature=temperature) == "abcdef"
+
+
 def test_a_sample_never_ends_the_answer_ahead_of_open_positions() -> None:
     """END is the second choice everywhere; only the leftmost open position may draw it."""
     script = Script(ids("abcdef"), lambda p, w: 0.55 + p / 100, rivals=dict.fromkeys(range(6), END))

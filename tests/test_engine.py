@@ -321,6 +321,7 @@ def test_warming_up_runs_every_kind_of_pass_and_keeps_no_sequence() -> None:
         ("seed", -1),
         ("candidates", 0),
         ("candidates", 1_000),
+        ("path", "a\ud800.py"),
         ("stop", ("",)),
         ("stop", ("x",) * 100),
         ("region", (2, 1)),

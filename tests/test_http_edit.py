@@ -67,7 +67,7 @@ def test_the_answer_has_every_field_a_strict_client_requires() -> None:
     assert body["id"].startswith("cmpl-")
     assert body["object"] == "chat.completion"
     assert isinstance(body["created"], int)
-    assert body["model"] == "mercury-edit"
+    assert body["model"] == "fake-1m"
     assert body["choices"] == [
         {
             "index": 0,
@@ -342,7 +342,7 @@ def test_a_message_in_parts_is_put_together() -> None:
 
 def test_other_models_are_refused_and_errors_keep_their_status() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>"], [])
-    status, body = post(PATH, mercury_body(content, model="gpt-9"))
+    status, body = post(PATH, mercury_body(content, model="redraft-9"))
     assert (status, body["error"]["code"]) == (404, "model_not_found")
     status, body = post(
         PATH, mercury_body(content), EditPredictor(error=ModelNotReady("still loading"))

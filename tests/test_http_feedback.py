@@ -83,7 +83,7 @@ def test_a_streamed_answer_can_be_reported() -> None:
             body = {"prompt": "a", "suffix": "b", "stream": True}
             async with client.post("/v1/completions", json=body) as answer:
                 text = await answer.text()
-            answer_id = text.partition('"id": "')[2].partition('"')[0]
+            answer_id = text.partition('"id":"')[2].partition('"')[0]
             async with client.post("/feedback", json=report(answer_id)) as answer:
                 return answer.status
 

@@ -141,7 +141,7 @@ def test_a_stream_ends_with_none_and_the_reason() -> None:
             return await answer.text()
 
     text = asyncio.run(run())
-    assert '"content": "None"' in text
+    assert '"content":"None"' in text
     assert "below_threshold" in text
 
 

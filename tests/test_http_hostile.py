@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import threading
 from typing import Any
 
 import aiohttp
@@ -14,9 +15,14 @@ from hostile_http import never_a_500
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from redraft.model.errors import ModelNotReady, SettingsError
+from redraft.model.records import ModelStatus
 from redraft.server.app import create_app
+from redraft.server.http.bodies import LARGE_BODY
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
+from redraft.server.wires import openai
+from redraft.server.wires.prompts.markers import Middle, Unknown, recognise
+from redraft.server.wires.prompts.regions import MAX_RELATED
 
 INFILL_ROUTES = ("/v1/completions", "/v1/fim/completions", "/redraft/v1/predict")
 
@@ -125,7 +131,7 @@ def test_token_arrays_and_several_prompts_are_refused(prompt: Any) -> None:
 
 def test_an_unknown_model_is_told_the_names_that_exist() -> None:
     for path in ("/v1/completions", "/v1/fim/completions"):
-        status, _, error = send(path, {"model": "gpt-9", "prompt": "a", "suffix": "b"})
+        status, _, error = send(path, {"model": "redraft-9", "prompt": "a", "suffix": "b"})
         assert status == 404
         assert error["code"] == "model_not_found"
         assert "fake-1m" in error["message"]
@@ -249,7 +255,8 @@ def test_a_full_queue_answers_429_and_recovers() -> None:
         body = {"prompt": "a", "suffix": "b"}
         async with served(predictor, settings) as (_, client):
             waiting = [
-                asyncio.create_task(client.post("/v1/completions", json=body)) for _ in range(2)
+                asyncio.create_task(client.post("/v1/completions", json={**body, "prompt": prompt}))
+                for prompt in ("first", "second")
             ]
             await eventually(lambda: predictor.running == 2)
             for path in ("/v1/completions", "/v1/fim/completions"):
@@ -305,6 +312,72 @@ def test_a_wrong_key_is_refused_everywhere_but_on_health(authorization: str | No
         assert status == 401, path
         assert error["code"] == "invalid_api_key"
         assert answer_headers["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_health_tells_strangers_nothing_but_the_state() -> None:
+    failed = ModelStatus("failed", "fake-1m", "CPU", None, "/home/jo/models/x is damaged.", 0)
+
+    async def run() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        settings = Settings(api_key=SecretStr("secret-key"), shutdown_s=0.1)
+        async with served(ScriptedPredictor(state=failed), settings) as (_, client):
+            stranger = await client.get("/health")
+            wrong = await client.get("/health", headers={"Authorization": "Bearer wrong"})
+            known = await client.get("/health", headers={"Authorization": "Bearer secret-key"})
+            assert {stranger.status, wrong.status, known.status} == {503}
+            return await stranger.json(), await wrong.json(), await known.json()
+
+    stranger, wrong, known = asyncio.run(run())
+    assert stranger == wrong == {"status": "failed", "progress": None}
+    assert known["message"] == failed.message
+
+
+def test_others_are_answered_while_a_large_body_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, go_on = threading.Event(), threading.Event()
+
+    def slowly(prompt: str) -> Middle:
+        reading.set()
+        assert go_on.wait(20), "nobody else was answered meanwhile"
+        return Middle(prompt, "")
+
+    monkeypatch.setattr(openai, "recognise", slowly)
+
+    async def run() -> int:
+        async with served(ScriptedPredictor()) as (_, client):
+            body = {"prompt": "x" * LARGE_BODY}
+            large = asyncio.create_task(client.post("/v1/completions", json=body))
+            await eventually(reading.is_set)
+            async with client.get("/health") as health:
+                assert health.status == 200
+            go_on.set()
+            return (await large).status
+
+    assert asyncio.run(run()) == 200
+
+
+@pytest.mark.parametrize(
+    ("head", "one", "tail"),
+    [
+        (
+            "",
+            "<|file_sep|>{}.py\nx\n",
+            "<|file_sep|>a.py\n<|fim_prefix|>P<|fim_suffix|>S<|fim_middle|>",
+        ),
+        (
+            "<[fim-suffix]>\nz\n<[fim-prefix]>",
+            "<filename>{}.py\nx\n",
+            "<filename>a.py\n<<<<<<< CURRENT\nx<|user_cursor|>\n=======\n<[fim-middle]>",
+        ),
+    ],
+)
+def test_of_thousands_of_files_in_a_prompt_the_most_useful_are_read(
+    head: str, one: str, tail: str
+) -> None:
+    prompt = head + "<|file_sep|>repository\n" * (not head)
+    prompt += "".join(one.format(i) for i in range(5_000)) + tail
+    meant = recognise(prompt)
+    assert not isinstance(meant, Unknown)
+    related = meant.related if isinstance(meant, Middle) else meant.excerpt.related
+    assert [file.path for file in related] == [f"{i}.py" for i in reversed(range(MAX_RELATED))]
 
 
 def test_the_right_key_is_let_in() -> None:

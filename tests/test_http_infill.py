@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import pytest
 from fakes_http import READY, ScriptedPredictor, eventually, served
 from redraft.model.errors import EngineGone
-from redraft.model.records import ModelStatus
+from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
@@ -58,7 +59,7 @@ def test_mercury_infill_has_text_and_message_and_a_finish_reason() -> None:
     assert status == 200
     assert body["object"] == "text_completion"
     assert body["id"].startswith("cmpl-")
-    assert body["model"] == "mercury-coder"
+    assert body["model"] == "fake-1m"
     assert body["choices"] == [
         {
             "index": 0,
@@ -126,6 +127,32 @@ def test_sampling_fields_reach_the_engine() -> None:
 def test_n_gives_as_many_choices() -> None:
     _, body = post("/v1/completions", {"prompt": "a", "suffix": "", "n": 3})
     assert [choice["index"] for choice in body["choices"]] == [0, 1, 2]
+
+
+def test_n_gives_as_many_choices_where_the_model_knows_fewer() -> None:
+    class One(ScriptedPredictor):
+        def _prediction(self, request: EditRequest) -> Prediction:
+            return super()._prediction(replace(request, candidates=1))
+
+    for pieces, text in ((("return",), "return"), ((), "")):
+        _, body = post("/v1/completions", {"prompt": "a", "suffix": "", "n": 3}, One(pieces=pieces))
+        assert [choice["text"] for choice in body["choices"]] == [text] * 3
+        assert [choice["index"] for choice in body["choices"]] == [0, 1, 2]
+    chunks = events("/v1/completions", {"prompt": "a", "suffix": "", "n": 2}, One())
+    assert [chunk["choices"][0]["index"] for chunk in chunks] == [0, 1]
+
+
+@pytest.mark.parametrize("value", [0, 5, True, "yes"])
+def test_probabilities_of_tokens_are_refused_by_name(value: Any) -> None:
+    status, body = post("/v1/completions", {"prompt": "a", "suffix": "", "logprobs": value})
+    assert (status, body["error"]["param"]) == (400, "logprobs")
+    assert "Leave it out" in body["error"]["message"]
+
+
+@pytest.mark.parametrize("value", [None, False])
+def test_no_probabilities_of_tokens_is_what_there_is(value: Any) -> None:
+    status, _ = post("/v1/completions", {"prompt": "a", "suffix": "", "logprobs": value})
+    assert status == 200
 
 
 def test_too_many_tokens_are_clamped_to_the_limit() -> None:

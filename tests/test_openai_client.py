@@ -91,7 +91,7 @@ def test_models_are_listed() -> None:
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        ({"model": "gpt-9"}, "NotFoundError", "fake-1m"),
+        ({"model": "redraft-9"}, "NotFoundError", "fake-1m"),
         ({"max_tokens": -1}, "BadRequestError", "max_tokens"),
         ({"prompt": [1, 2]}, "BadRequestError", "token arrays"),
     ],
@@ -114,7 +114,7 @@ def test_a_wrong_key_is_the_clients_authentication_error() -> None:
 def test_a_full_queue_is_the_clients_rate_limit_error() -> None:
     async def use(client: Any) -> None:
         ask = {"model": "fake-1m", "prompt": "a", "suffix": "b"}
-        first = asyncio.create_task(client.completions.create(**ask))
+        first = asyncio.create_task(client.completions.create(**ask | {"prompt": "first"}))
         while not predictor.running:
             await asyncio.sleep(0.01)
         with pytest.raises(openai.RateLimitError) as caught:

@@ -29,8 +29,10 @@ def sample(
     """A token drawn at the plan's temperature from its nucleus, and its untempered probability."""
     order = np.argsort(-probabilities, kind="stable")
     order = order[: int(np.count_nonzero(probabilities))]
-    with np.errstate(under="ignore"):
-        scaled = np.log(probabilities[order]) / plan.temperature
+    logs = np.log(probabilities[order])
+    # From the likeliest on, which so stays finite at any temperature: the others may overflow.
+    with np.errstate(under="ignore", over="ignore"):
+        scaled = (logs - logs.max()) / plan.temperature
         weights = softmax(scaled)
     before = np.cumsum(weights) - weights  # mass of the likelier tokens
     nucleus = weights[: max(1, int(np.count_nonzero(before < plan.top_p)))]

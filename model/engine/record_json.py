@@ -10,12 +10,15 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
+from functools import cache
 from typing import Any, NoReturn, TypeVar, cast, get_args
 
 from ..errors import EngineGone, InvalidRequest, Overloaded, RedraftError
 from ..records import (
     LEAST_LOG,
     MAX_CONTEXT_TOKENS,
+    MAX_TEMPERATURE,
     Candidate,
     CanvasState,
     Confidence,
@@ -181,8 +184,8 @@ class Fields:
     def object(self, key: str, read: Callable[[object, str], T]) -> T:
         return read(self._get(key, self._DEMANDED), self.name(key))
 
-    def refuse_others(self, known: Collection[str]) -> None:
-        unknown = sorted(set(self._data) - set(known))
+    def refuse_others(self, known: AbstractSet[str]) -> None:
+        unknown = sorted(self._data.keys() - known)
         if unknown:
             raise InvalidRequest(
                 f"'{self.name(unknown[0])[:80]}' is not a field of version {WIRE_VERSION}. "
@@ -209,6 +212,8 @@ def check_text(value: object, name: str) -> str:
         InvalidRequest: not a string, or it holds a NUL or half a surrogate pair.
     """
     value = check_string(value, name)
+    if value.isascii() and "\0" not in value:
+        return value  # nearly every text
     at = value.find("\0")
     if at >= 0:
         raise InvalidRequest(
@@ -224,8 +229,9 @@ def check_text(value: object, name: str) -> str:
     return value
 
 
-def _names(record: type[Any]) -> list[str]:
-    return [field.name for field in dataclasses.fields(record)]
+@cache
+def _names(record: type[Any]) -> frozenset[str]:
+    return frozenset(field.name for field in dataclasses.fields(record))
 
 
 def _check_version(fields: Fields) -> None:
@@ -253,7 +259,7 @@ def request_from_json(data: object) -> tuple[EditRequest, bool]:
     """
     fields = Fields(data)
     _check_version(fields)
-    fields.refuse_others(("version", "steps", "request"))
+    fields.refuse_others({"version", "steps", "request"})
     return fields.object("request", _read_request), fields.flag("steps", False)
 
 
@@ -276,7 +282,7 @@ def _read_request(data: object, where: str) -> EditRequest:
         min_tokens=fields.integer("min_tokens", 0, default=default.min_tokens),
         max_lines=fields.integer("max_lines", 1, default=None),
         quality=fields.one_of("quality", ("low", "medium", "high"), default.quality),
-        temperature=fields.number("temperature", 0, 2, default.temperature),
+        temperature=fields.number("temperature", 0, MAX_TEMPERATURE, default.temperature),
         top_p=fields.number("top_p", 0, 1, default.top_p),
         seed=fields.integer("seed", 0, default=None),
         stop=fields.array("stop", check_text),

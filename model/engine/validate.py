@@ -10,13 +10,18 @@ import math
 from typing import get_args
 
 from ..errors import InvalidRequest
-from ..records import MAX_CONTEXT_TOKENS, EditRequest, Quality, Task
-
-MAX_ANSWER_TOKENS = 4_096  # longer answers are another product; keeps caches within their classes
-MAX_CANDIDATES = 16
-MAX_STOPS = 16
-MAX_TEMPERATURE = 2.0
-MIN_CONTEXT_TOKENS = 64  # below it the marks and the path crowd the text out
+from ..records import (
+    MAX_ANSWER_TOKENS,
+    MAX_CANDIDATES,
+    MAX_CONTEXT_TOKENS,
+    MAX_STOPS,
+    MAX_TEMPERATURE,
+    MIN_CONTEXT_TOKENS,
+    EditRequest,
+    Quality,
+    Task,
+)
+from .record_json import brief, check_text
 
 
 def check_request(request: EditRequest) -> None:
@@ -27,7 +32,7 @@ def check_request(request: EditRequest) -> None:
     _one_of("task", request.task, get_args(Task))
     _one_of("quality", request.quality, get_args(Quality))
     for name in ("path", "text", "language"):
-        _text(name, getattr(request, name))
+        check_text(getattr(request, name), name)
     _whole("cursor", request.cursor, 0, len(request.text))
     _whole("max_tokens", request.max_tokens, 1, MAX_ANSWER_TOKENS)
     _whole("min_tokens", request.min_tokens, 0, request.max_tokens)
@@ -43,11 +48,11 @@ def check_request(request: EditRequest) -> None:
     _stops(request.stop)
     _region(request)
     for index, related in enumerate(request.related):
-        _text(f"related[{index}].path", related.path)
-        _text(f"related[{index}].text", related.text)
+        check_text(related.path, f"related[{index}].path")
+        check_text(related.text, f"related[{index}].text")
     for index, edit in enumerate(request.edits):
-        _text(f"edits[{index}].path", edit.path)
-        _text(f"edits[{index}].diff", edit.diff)
+        check_text(edit.path, f"edits[{index}].path")
+        check_text(edit.diff, f"edits[{index}].diff")
         _whole(f"edits[{index}].line", edit.line, 0, None)
 
 
@@ -55,7 +60,7 @@ def _stops(stops: tuple[str, ...]) -> None:
     if len(stops) > MAX_STOPS:
         raise InvalidRequest(f"'stop' has {len(stops)} entries. Send at most {MAX_STOPS}.")
     for index, stop in enumerate(stops):
-        _text(f"stop[{index}]", stop)
+        check_text(stop, f"stop[{index}]")
         if not stop:
             raise InvalidRequest(f"'stop[{index}]' is empty. Leave it out.")
 
@@ -77,29 +82,18 @@ def _region(request: EditRequest) -> None:
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise InvalidRequest(f"'{name}' must be one of {', '.join(allowed)}, not {_show(value)}.")
-
-
-def _text(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise InvalidRequest(f"'{name}' must be a string, not {_show(value)}.")
-    at = value.find("\0")
-    if at >= 0:
-        raise InvalidRequest(
-            f"'{name}' holds a NUL character at offset {at}: it looks like a binary file. "
-            "Send text only."
-        )
+        raise InvalidRequest(f"'{name}' must be one of {', '.join(allowed)}, not {brief(value)}.")
 
 
 def _whole(name: str, value: object, lowest: int, highest: int | None) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidRequest(f"'{name}' must be a whole number, not {_show(value)}.")
+        raise InvalidRequest(f"'{name}' must be a whole number, not {brief(value)}.")
     _within(name, value, lowest, highest)
 
 
 def _number(name: str, value: object, lowest: float, highest: float) -> None:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise InvalidRequest(f"'{name}' must be a number, not {_show(value)}.")
+        raise InvalidRequest(f"'{name}' must be a number, not {brief(value)}.")
     if not math.isfinite(value):
         raise InvalidRequest(f"'{name}' must be finite, not {value}.")
     _within(name, value, lowest, highest)
@@ -108,9 +102,4 @@ def _number(name: str, value: object, lowest: float, highest: float) -> None:
 def _within(name: str, value: float, lowest: float, highest: float | None) -> None:
     if value < lowest or (highest is not None and value > highest):
         upto = f"at least {lowest}" if highest is None else f"from {lowest} to {highest}"
-        raise InvalidRequest(f"'{name}' must be {upto}, not {_show(value)}.")
-
-
-def _show(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}…"
+        raise InvalidRequest(f"'{name}' must be {upto}, not {brief(value)}.")

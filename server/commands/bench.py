@@ -5,19 +5,18 @@ Measures nothing itself; see ``redraft.evals.latency.latency``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from redraft.model.errors import SettingsError
 from redraft.model.records import Quality
 from redraft.model.weights.default_model import resolve
 from rich.table import Table
 
 from ..settings import Settings
 from .console import bar, out
+from .json_file import check_writable, write_json
 
 if TYPE_CHECKING:
     from redraft.evals.figures.spread import Spread
@@ -41,7 +40,7 @@ def measure(
     """
     from redraft.evals.latency.latency import CONTEXTS, as_json, run
 
-    _check_folder(json_file)
+    check_writable(json_file)
     with bar() as show:
         report = run(
             resolve(settings.model).name,
@@ -55,7 +54,7 @@ def measure(
         )
     for table in tables(report):
         out.print(table, soft_wrap=False)
-    _write(json_file, as_json(report))
+    write_json(json_file, as_json(report))
 
 
 def measure_beside(
@@ -70,7 +69,7 @@ def measure_beside(
     from redraft.evals.latency.beside import compare, headline
     from redraft.model.engine.load import onnx_loader
 
-    _check_folder(json_file)
+    check_writable(json_file)
     with bar() as show:
         show("loading the model", None)
         loaded = onnx_loader(settings.model, settings.variant, settings.provider, settings.threads)(
@@ -88,21 +87,9 @@ def measure_beside(
         finally:
             loaded.backend.close()
     out.print(headline(rows))
-    _write(json_file, {"model": loaded.label, "url": url, "rows": [asdict(row) for row in rows]})
-
-
-def _check_folder(json_file: Path | None) -> None:
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise SettingsError(f"The folder of {json_file} does not exist. Make it first.")
-
-
-def _write(json_file: Path | None, content: dict[str, Any]) -> None:
-    if json_file is None:
-        return
-    try:
-        json_file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise SettingsError(f"{json_file} cannot be written: {error.strerror}.") from error
+    write_json(
+        json_file, {"model": loaded.label, "url": url, "rows": [asdict(row) for row in rows]}
+    )
 
 
 def tables(report: Report) -> Iterator[Table]:

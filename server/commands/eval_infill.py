@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from redraft.model.errors import SettingsError
+from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
 
 from .eval_options import (
     SERVED,
@@ -81,7 +82,9 @@ def infill(
     context: Annotated[
         int | None,
         typer.Option(
-            min=64, max=32768, help="Prompt budget, tokens. Default: 2048, for commits 1024."
+            min=MIN_CONTEXT_TOKENS,
+            max=MAX_CONTEXT_TOKENS,
+            help="Prompt budget, tokens. Default: 2048, for commits 1024.",
         ),
     ] = None,
     max_tokens: MaxTokens = 64,

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from redraft.model.errors import SettingsError
+from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
+
+from .json_file import check_writable
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
@@ -22,12 +25,6 @@ if TYPE_CHECKING:
     from redraft.evals.figures.runs import RunFile
     from redraft.model.decoding.plan import Plan
     from redraft.model.engine.answer import Model
-
-
-def _writable(json_file: Path | None) -> Path | None:
-    from .eval_tables import check_writable
-
-    return check_writable(json_file)
 
 
 Limit = Annotated[
@@ -59,7 +56,9 @@ Change = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as accept_above=0.3."),
 ]
-Context = Annotated[int, typer.Option(min=64, max=32768, help="Prompt budget, tokens.")]
+Context = Annotated[
+    int, typer.Option(min=MIN_CONTEXT_TOKENS, max=MAX_CONTEXT_TOKENS, help="Prompt budget, tokens.")
+]
 #: What "auto" picks on two CPU cores.
 SERVED = 1_024
 MaxTokens = Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")]
@@ -69,7 +68,9 @@ Out = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")]
 Json = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the summary there.", callback=_writable),
+    typer.Option(
+        "--json", metavar="FILE", help="Write the summary there.", callback=check_writable
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of the sample, the draws and the bootstrap.")]
 

@@ -13,6 +13,22 @@ from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import SettingsError
 from redraft.model.records import Quality
 
+from .eval_options import (
+    SERVED,
+    Adapter,
+    Context,
+    Json,
+    Provider,
+    Resume,
+    Seed,
+    Threads,
+    Variant,
+    Weights,
+    about,
+    open_run_for,
+    progress_of,
+)
+
 if TYPE_CHECKING:
     from redraft.evals.replay.predictors import Who
     from redraft.evals.replay.script import Script
@@ -32,25 +48,12 @@ Model = Annotated[
     str,
     typer.Option("--model", help="Of 'redraft model list', or the baseline copy-last-edit."),
 ]
-Adapter = Annotated[
-    str, typer.Option(help="'shipped', 'none' for the bare base, or an adapter's .safetensors.")
-]
-Weights = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="A ready folder, instead of an adapter.")
-]
-Variant = Annotated[str | None, typer.Option(help="int8, q8, fp32 or fp16.")]
-Provider = Annotated[
-    Literal["CPU", "CUDA"] | None,
-    typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
-]
-Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads of the model.")]
 Server = Annotated[
     str, typer.Option(metavar="URL", help="A Redraft server to ask instead of loading a model.")
 ]
 Key = Annotated[
     str | None, typer.Option(envvar="REDRAFT_API_KEY", help="The server's key.", show_envvar=True)
 ]
-Context = Annotated[int, typer.Option(min=64, max=32768, help="Prompt budget, tokens.")]
 QualityOption = Annotated[Quality, typer.Option(help="Denoising effort.")]
 GateOption = Annotated[
     Gate, typer.Option(help="'threshold' shows what is sure enough; 'none' shows nothing, ever.")
@@ -69,11 +72,6 @@ Ray = Annotated[
 Out = Annotated[
     Path | None, typer.Option(metavar="RUN.jsonl", help="Write every moment there, as it comes.")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")]
-Json = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the summary there.")
-]
-Seed = Annotated[int, typer.Option(min=0, help="Of the sample and the bootstrap.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -92,7 +90,7 @@ def replay(
     threads: Threads = None,
     server: Server = "",
     key: Key = None,
-    context: Context = 1_024,
+    context: Context = SERVED,
     quality: QualityOption = "medium",
     gate: GateOption = "threshold",
     eagerness: EagernessOption = "medium",
@@ -111,10 +109,8 @@ def replay(
     from redraft.evals.replay.tables import tables
     from redraft.lsp.settings import LspSettings
 
-    from .eval_options import open_run_for, progress_of
-    from .eval_tables import check_writable, show_tables
+    from .eval_tables import show_tables
 
-    check_writable(json_file)
     keep = out.absolute().parent / "judged" if out is not None else None
     who = Who(model, adapter, weights, variant, provider, threads, context, keep, server, key)
     if gate == "none":  # nothing is shown, whoever predicts
@@ -151,12 +147,7 @@ def _about(who: Who) -> dict[str, Any]:
 
     with bar() as show:
         subject = who.subject(lambda p: show(p.stage, p.fraction))
-    return {
-        "benchmark": "replay",
-        "model": subject.label,
-        "model_sha256": subject.identity,
-        "variant": subject.variant,
-    }
+    return {"benchmark": "replay", **about(subject)}
 
 
 def _source(scripts: list[Script]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Knows rich and the records of ``redraft.evals``; measures nothing.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,11 @@ from redraft.evals.benchmarks.perplexity import Cell
 from redraft.evals.figures.compare import Difference
 from redraft.evals.figures.runs import RunFile
 from redraft.evals.figures.tables import Table
-from redraft.model.errors import SettingsError
 from rich.table import Table as Drawn
 from rich.text import Text
 
 from .console import out
+from .json_file import write_json
 
 WIDE = 200  # columns, where nobody's terminal says otherwise: figures with intervals take room
 
@@ -29,7 +28,7 @@ def show_tables(run: RunFile, tables: list[Table], json_file: Path | None) -> No
     _say_settings(run)
     for table in tables:
         _print(_drawn(table))
-    _write_json(json_file, _summary(run) | {"tables": [table.as_json() for table in tables]})
+    write_json(json_file, _summary(run) | {"tables": [table.as_json() for table in tables]})
 
 
 def show_perplexity(run: RunFile, cells: list[Cell], json_file: Path | None) -> None:
@@ -40,7 +39,7 @@ def show_perplexity(run: RunFile, cells: list[Cell], json_file: Path | None) -> 
         span = f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
         drawn.add_row(f"{cell.length:,}", cell.scaling, span, f"{figure.n:,}")
     _print(drawn)
-    _write_json(json_file, _summary(run) | {"cells": [asdict(cell) for cell in cells]})
+    write_json(json_file, _summary(run) | {"cells": [asdict(cell) for cell in cells]})
 
 
 def show_arms(run: RunFile, arms: list[Arm], json_file: Path | None) -> None:
@@ -56,7 +55,7 @@ def show_arms(run: RunFile, arms: list[Arm], json_file: Path | None) -> None:
         changes = [_change(arm.against_all.get(field)) for field in COMPARED]
         drawn.add_row(arm.name, f"{arm.n:,}", *figures, *changes, tokens)
     _print(drawn)
-    _write_json(json_file, _summary(run) | {"arms": [asdict(arm) for arm in arms]})
+    write_json(json_file, _summary(run) | {"arms": [asdict(arm) for arm in arms]})
 
 
 def _change(one: Difference | None) -> str:
@@ -121,7 +120,7 @@ def show_comparison(
     for one in found:
         drawn.add_row(*_difference(one))
     _print(drawn)
-    _write_json(
+    write_json(
         json_file,
         {"a": a.settings, "b": b.settings, "fields": [asdict(one) for one in found]},
     )
@@ -136,23 +135,3 @@ def _difference(one: Difference) -> tuple[str, ...]:
     span = f"{change.value:+.1%} [{change.low:+.1%}, {change.high:+.1%}]"
     alone = f"{one.only_a} / {one.only_b}"
     return one.field, f"{change.n:,}", f"{one.a:.1%}", f"{one.b:.1%}", span, alone, f"{one.p:.2g}"
-
-
-def check_writable(path: Path | None) -> Path | None:
-    """Said before hours of measuring, not after.
-
-    Raises:
-        SettingsError: ``path`` has no folder to be in.
-    """
-    if path is not None and not path.absolute().parent.is_dir():
-        raise SettingsError(f"The folder of {path} does not exist. Make it first.")
-    return path
-
-
-def _write_json(path: Path | None, content: dict[str, Any]) -> None:
-    if path is None:
-        return
-    try:
-        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written: {error.strerror}.") from error

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from redraft.model.errors import RedraftError, SettingsError
+from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTEXT_TOKENS
 
 from .eval import app as eval_app
 from .import_model import import_weights
@@ -253,7 +254,7 @@ def complete(
     max_tokens: Annotated[int, typer.Option(min=1, max=1024)] = 64,
     max_lines: Annotated[int | None, typer.Option(min=1, help="Cut after so many lines.")] = None,
     quality: Literal["low", "medium", "high"] = "medium",
-    temperature: Annotated[float, typer.Option(min=0, max=2)] = 0.0,
+    temperature: Annotated[float, typer.Option(min=0, max=MAX_TEMPERATURE)] = 0.0,
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No numbers.")] = False,
     server: Server = None,
@@ -281,7 +282,10 @@ def complete(
 @app.command("context")
 def show_context(
     place: Annotated[str, typer.Argument(metavar="FILE:LINE:COL", help="1-based, in characters.")],
-    budget: Annotated[int, typer.Option(min=64, max=32768, help="Tokens of the prompt.")] = 2048,
+    budget: Annotated[
+        int,
+        typer.Option(min=MIN_CONTEXT_TOKENS, max=MAX_CONTEXT_TOKENS, help="Tokens of the prompt."),
+    ] = 2048,
     infill: Annotated[
         bool, typer.Option("--infill", help="Of an infill, not a next edit.")
     ] = False,
@@ -335,7 +339,11 @@ def bench(
     quality: Literal["low", "medium", "high"] = "medium",
     context: Annotated[
         list[int] | None,
-        typer.Option(min=64, max=32768, help="Prompt budgets in tokens; may be given repeatedly."),
+        typer.Option(
+            min=MIN_CONTEXT_TOKENS,
+            max=MAX_CONTEXT_TOKENS,
+            help="Prompt budgets in tokens; may be given repeatedly.",
+        ),
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Requests per budget and way of asking.")] = 12,
     json_file: Annotated[

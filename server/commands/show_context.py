@@ -30,6 +30,7 @@ from rich.text import Text
 from ..settings import Settings
 from .complete import Place, cursor_at, read_text
 from .console import bar, out
+from .json_file import write_json
 
 _SHOWN_LEFT_OUT = 8
 _TEXT_BYTES = 1 << 30  # everything: the process ends at once
@@ -142,11 +143,7 @@ def _measure_folder(folder: Path, json_file: Path | None) -> None:
     for name, value in figures.items():
         table.add_row(Text(name), Text(f"{value:g}"))
     out.print(table, soft_wrap=False)
-    if json_file is not None:
-        try:
-            json_file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise SettingsError(f"{json_file} cannot be written: {error.strerror}.") from error
+    write_json(json_file, figures)
 
 
 def workspace_of(file: Path) -> Path:

@@ -31,6 +31,12 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+#: What lets a process outlive its starter on Windows.
+if sys.platform == "win32":
+    DETACHED_FLAGS = subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
+else:
+    DETACHED_FLAGS = 0
+
 #: Seconds in which crashes count as one series, and the longest wait between two starts.
 CRASH_WINDOW_S, MAX_BACKOFF_S = 120.0, 30.0
 
@@ -243,23 +249,14 @@ class _Starter:
         log.info("starting an engine process")
         output = _open_or_discard(self._meeting.start_log_file)
         try:
-            if sys.platform == "win32":
-                flags = subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
-                return subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                    cwd=self._meeting.folder,
-                    creationflags=flags,
-                )
             return subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 cwd=self._meeting.folder,
-                start_new_session=True,
+                creationflags=DETACHED_FLAGS,
+                start_new_session=True,  # passed over on Windows, as the flags are 0 elsewhere
             )
         except OSError as error:
             raise EngineGone(f"The engine process cannot be started: {error}.") from error

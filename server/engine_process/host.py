@@ -26,6 +26,7 @@ from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.records import Predictor
 
 from ..app import create_app
+from ..http.bodies import json_response
 from ..http.listen import listening, until_told_to_stop
 from ..settings import Settings
 from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous
@@ -162,7 +163,7 @@ def _add_engine_routes(app: web.Application, activity: Activity, leave: asyncio.
 
     async def leave_now(request: web.Request) -> web.Response:
         leave.set()
-        return web.json_response({"leaving": True})
+        return json_response({"leaving": True})
 
     app.middlewares.append(note_use)  # innermost: a caller without the token is no use
     app.router.add_post("/redraft/v1/leave", leave_now)

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from typing import TypeVar
 
 from aiohttp import web
 from redraft.model.engine.record_json import Json, error_to_json, parse_json
@@ -17,16 +18,22 @@ from .service import Service
 EVENT_STREAM = "text/event-stream"
 LINES = "application/x-ndjson"
 
+#: Bytes from which a body is read beside the event loop: 16 MB of markers take a second.
+LARGE_BODY = 2**18
+
+T = TypeVar("T")
+
 OnEvent = Callable[[CanvasState | Prediction], Awaitable[None]]
 
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
 
 
-async def read_json(http: web.Request) -> Json:
-    """The request's JSON object.
+async def read_body(http: web.Request, read: Callable[[Json], T]) -> T:
+    """What ``read`` makes of the request's JSON object; of a large one in a thread, so that the
+    other requests are answered meanwhile.
 
     Raises:
-        InvalidRequest: not UTF-8, not JSON or no object.
+        InvalidRequest: not UTF-8, not JSON or no object; or as ``read`` does.
         web.HTTPRequestEntityTooLarge: names the limit.
         web.HTTPRequestTimeout: the body did not come in time.
     """
@@ -42,7 +49,9 @@ async def read_json(http: web.Request) -> Json:
         raise web.HTTPRequestTimeout(
             text=f"The body did not arrive within {settings.body_timeout_s:g} s. Send it at once."
         ) from None
-    return parse_json(body)
+    if len(body) < LARGE_BODY:
+        return read(parse_json(body))
+    return await asyncio.to_thread(lambda: read(parse_json(body)))
 
 
 def _too_large(limit: int, size: int) -> web.HTTPRequestEntityTooLarge:
@@ -54,10 +63,16 @@ def _too_large(limit: int, size: int) -> web.HTTPRequestEntityTooLarge:
     )
 
 
+def as_json(body: object) -> str:
+    """JSON as llama.cpp writes it, without spaces: llama.vim looks for ``"content":"`` in an answer
+    and passes over any that has not that very text."""
+    return json.dumps(body, separators=(",", ":"))
+
+
 def json_response(
     body: Json, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
-    return web.json_response(body, status=status, headers=headers)
+    return web.json_response(body, status=status, headers=headers, dumps=as_json)
 
 
 def error_response(
@@ -90,7 +105,7 @@ class Stream:
     async def send(self, data: Json | str) -> None:
         if not self._response.prepared:
             await self._response.prepare(self._http)
-        text = data if isinstance(data, str) else json.dumps(data)
+        text = data if isinstance(data, str) else as_json(data)
         await self._response.write((f"data: {text}\n\n" if self._events else f"{text}\n").encode())
 
     async def end(self) -> web.StreamResponse:

@@ -38,6 +38,11 @@ class Metrics:
             "Predictions refused because the queue was full.",
             registry=self.registry,
         )
+        self.shared = Counter(
+            "redraft_predictions_shared",
+            "Requests answered by the computation of the very same request, which was running.",
+            registry=self.registry,
+        )
         self._latency = Histogram(
             "redraft_stage_seconds",
             "Time of a prediction by stage.",

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 
-from redraft.model.errors import InvalidRequest, Overloaded
+from redraft.model.errors import InvalidRequest, Overloaded, RedraftError
 from redraft.model.records import (
     CanvasState,
     EditRequest,
@@ -27,6 +27,46 @@ from .prometheus import Metrics
 SMOOTHING = 0.2
 
 
+class Shared:
+    """One computation and those who wait for it."""
+
+    def __init__(
+        self, compute: Callable[[StepCallback | None], Coroutine[None, None, Prediction]]
+    ) -> None:
+        self.wanted = 0  # by so many
+        self._listeners: list[StepCallback] = []
+        self._compute = compute
+        self._task: asyncio.Task[Prediction] | None = None
+
+    async def join(self, on_step: StepCallback | None) -> Prediction:
+        """The prediction. Cancelling this leaves the others theirs."""
+        self.wanted += 1
+        if on_step is not None:
+            self._listeners.append(on_step)
+        try:
+            if self._task is None:
+                show = None if on_step is None else self._show
+                self._task = asyncio.create_task(self._compute(show))
+            await asyncio.wait((self._task,))
+            return self._task.result()
+        finally:
+            self.wanted -= 1
+            if on_step is not None:
+                self._listeners.remove(on_step)
+
+    def _show(self, state: CanvasState) -> None:
+        for listener in tuple(self._listeners):  # one may leave meanwhile
+            listener(state)
+
+    async def stop(self) -> None:
+        """Ends the computation if it still runs."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        with suppress(asyncio.CancelledError, RedraftError):
+            await self._task
+
+
 class Service:
     """One predictor behind one queue; shared by all wires of an application."""
 
@@ -35,6 +75,7 @@ class Service:
         self.settings = settings
         self.metrics = metrics
         self._in_flight = 0
+        self._shared: dict[tuple[EditRequest, bool], Shared] = {}
         self._mean_s = 0.5  # of a prediction's computation, until there is a measurement
 
     async def status(self) -> ModelStatus:
@@ -43,13 +84,30 @@ class Service:
     async def predict(
         self, request: EditRequest, on_step: StepCallback | None = None
     ) -> Prediction:
-        """The prediction, within the server's limits.
+        """The prediction, within the server's limits; computed once for all who ask the very same
+        at once, if it would come out the same: some clients send each question three times.
 
         Raises:
             Overloaded: the queue is full; carries when to come back.
             InvalidRequest: more candidates than the server allows.
         """
         request = self._within_limits(request)
+        if request.temperature > 0 and request.seed is None:
+            return await self._compute(request, on_step)
+        key = request, on_step is not None  # canvas states cost something: only for those who look
+        shared = self._shared.get(key)
+        if shared is None:
+            shared = self._shared[key] = Shared(lambda show: self._compute(request, show))
+        else:
+            self.metrics.shared.inc()
+        try:
+            return await shared.join(on_step)
+        finally:
+            if not shared.wanted and self._shared.get(key) is shared:
+                del self._shared[key]
+                await shared.stop()
+
+    async def _compute(self, request: EditRequest, on_step: StepCallback | None) -> Prediction:
         with self._admitted():
             prediction = await self._predictor.predict(request, on_step)
         self.metrics.observe(request.task, prediction)

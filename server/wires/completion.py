@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from redraft.model.edits.gate import EAGERNESS, threshold
 from redraft.model.engine.record_json import Fields, Json, check_text
 from redraft.model.errors import InvalidRequest, UnknownModel
-from redraft.model.records import EditRequest, ModelStatus, Prediction
+from redraft.model.records import MAX_TEMPERATURE, EditRequest, ModelStatus, Prediction
+from redraft.model.weights.registry import list_models
 
 from ..http.service import Service
 from ..settings import Settings
 from .answers import Answer, Question, question
 from .prompts.markers import NO_PATH, Middle, Rewrite, Unknown
 from .prompts.regions import MAX_EDIT_TOKENS, unix
+
+#: What the names of our own models begin with.
+OUR_NAMES = "redraft-"
 
 #: Of an infill whose client does not say how much it wants; the record's own default.
 INFILL_TOKENS = EditRequest(task="infill", path="", text="", cursor=0).max_tokens
@@ -30,7 +33,8 @@ class Ask:
     """A completion request, understood."""
 
     question: Question
-    model: str | None
+    model: str
+    choices: int  # as many are wanted
     stream: bool
     include_usage: bool  # a stream ends with a chunk of usage
     diffusing: bool  # a stream shows each canvas state
@@ -44,15 +48,17 @@ def read_ask(fields: Fields, meant: Middle | Rewrite | Unknown, settings: Settin
     """
     stream_options = "stream_options" in fields
     options = fields.object("stream_options", Fields) if stream_options else Fields({})
+    choices = fields.integer("n", 1, settings.max_candidates, 1)
     template = read_sampling(
         fields,
         max_tokens=fields.integer("max_tokens", 1, default=default_tokens(meant)),
         stop=read_stop(fields, settings.max_stops),
-        candidates=fields.integer("n", 1, settings.max_candidates, 1),
+        candidates=choices,
     )
     return Ask(
         question=question(meant, template, read_threshold(fields, settings)),
-        model=fields.text("model", None),
+        model=fields.text("model", ""),
+        choices=choices,
         stream=fields.flag("stream", False),
         include_usage=options.flag("include_usage", False),
         diffusing=fields.flag("diffusing", False),
@@ -71,7 +77,7 @@ def read_sampling(
     candidates: int = 1,
 ) -> EditRequest:
     """The fields that all completion formats call alike, in a request that asks nothing yet."""
-    temperature = fields.number("temperature", 0, 2, 0.0)
+    temperature = fields.number("temperature", 0, MAX_TEMPERATURE, 0.0)
     top_p = fields.number("top_p", 0, 1, 1.0)
     seed = fields.integer("seed", -(2**63), 2**64 - 1, None)
     return EditRequest(
@@ -114,23 +120,45 @@ def read_stop(fields: Fields, most: int) -> tuple[str, ...]:
     return stops
 
 
-def check_model(name: str | None, status: ModelStatus, accepted: Callable[[str], bool]) -> None:
-    """Refuse a model that is not here; no name at all means the one that is.
+def check_model(name: str, status: ModelStatus) -> None:
+    """Refuse a model of ours that is not the loaded one.
+
+    Any other name, or none, means the loaded one: many clients have names of other models built in,
+    or choose the format of their prompt by it, and their users cannot change that.
 
     Raises:
         UnknownModel: lists the names that exist.
     """
-    names = model_names(status)
-    if name is not None and name not in names and not accepted(name):
-        raise UnknownModel(
-            f"There is no model {name[:100]!r} here. The models are {', '.join(names)}."
-        )
+    if name not in model_names(status) and _is_ours(name):
+        raise unknown_model(name, status)
+
+
+def unknown_model(name: str, status: ModelStatus) -> UnknownModel:
+    names = ", ".join(model_names(status))
+    return UnknownModel(
+        f"There is no model {name[:100]!r} here. The models are {names}. Name one of them or none, "
+        "or start Redraft with another one by --model."
+    )
+
+
+def _is_ours(name: str) -> bool:
+    """Whether it can only mean a model of ours: by its beginning, or because one is installed here
+    that is called so, its variant behind it or not."""
+    if name.startswith(OUR_NAMES):
+        return True
+    installed = {model.name for model in list_models()} if name else set()
+    return name in installed or name.rpartition("-")[0] in installed
 
 
 def model_names(status: ModelStatus) -> list[str]:
     """What clients may call the model: its name, and its name with the variant."""
     name, _, variant = status.model.partition(" ")
     return [name, f"{name}-{variant}"] if variant else [name]
+
+
+def loaded(status: ModelStatus) -> str:
+    """What answers call the model."""
+    return model_names(status)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from typing import Literal
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
-from redraft.model.engine.record_json import Fields, brief
+from redraft.model.engine.record_json import Fields, Json, brief
 
-from ..http.bodies import error_response, json_response, read_json
+from ..http.bodies import error_response, json_response, read_body
 
 Outcome = Literal["accepted", "rejected", "ignored"]
 
@@ -65,13 +65,17 @@ class Ledger:
 LEDGER: web.AppKey[Ledger] = web.AppKey("ledger", Ledger)
 
 
-@routes.post("/feedback")
-async def feedback(http: web.Request) -> web.Response:
-    fields = Fields(await read_json(http))
-    answer_id = fields.text("request_id")
-    action = fields.one_of("user_action", tuple(ACTIONS))
+def _read(body: Json) -> tuple[str, str]:
+    """The answer's id and what became of it."""
+    fields = Fields(body)
     fields.text("provider_name", "")
     fields.text("provider_version", "")
+    return fields.text("request_id"), fields.one_of("user_action", tuple(ACTIONS))
+
+
+@routes.post("/feedback")
+async def feedback(http: web.Request) -> web.Response:
+    answer_id, action = await read_body(http, _read)
     try:
         http.app[LEDGER].tell(answer_id, ACTIONS[action])
     except KeyError:

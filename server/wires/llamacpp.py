@@ -10,21 +10,26 @@ import dataclasses
 import time
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from itertools import takewhile
 
 from aiohttp import web
 from redraft.model.engine.record_json import Fields, Json, check_text
-from redraft.model.records import CanvasState, EditRequest, Prediction, RelatedFile, Stats
+from redraft.model.records import (
+    MAX_STOPS,
+    CanvasState,
+    EditRequest,
+    Prediction,
+    RelatedFile,
+    Stats,
+)
 
-from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_json
+from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
 from .answers import Question, question
-from .completion import INFILL_TOKENS, read_sampling, read_stop
+from .completion import INFILL_TOKENS, check_model, loaded, read_sampling, read_stop
 from .prompts.markers import Middle
-from .prompts.regions import related_file
-
-#: Stop strings a request may carry; the engine's own limit, as llama.cpp has none.
-MAX_STOPS = 16
+from .prompts.regions import MAX_RELATED, related_file
 
 #: How a prediction ended, as llama.cpp calls it.
 STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "unsure": "eos"}
@@ -35,34 +40,57 @@ routes = web.RouteTableDef()
 @routes.post("/infill")
 async def infill(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    fields = Fields(await read_json(http))
-    wanted = fields.integer("n_predict", -1, default=INFILL_TOKENS)
-    template = read_sampling(
-        fields,
-        max_tokens=service.settings.max_tokens if wanted < 0 else max(wanted, 1),
-        stop=read_stop(fields, MAX_STOPS),
-    )
-    before = fields.text("input_prefix", "") + fields.text("prompt", "")
-    asked = question(
-        Middle(before, fields.text("input_suffix", ""), related=_extra(fields)), template
-    )
-    indent = fields.integer("n_indent", 0, default=0)
-    limit_ms = fields.number("t_max_predict_ms", 0, default=0.0)
-    chosen = fields.array("response_fields", check_text, None)
-    streamed = fields.flag("stream", False)
-    assert asked.request is not None, "there is always a middle on this route"
-    if wanted == 0:
-        warmed = await service.predict(dataclasses.replace(asked.request, max_tokens=1))
+    ask = await read_body(http, lambda body: _read(Fields(body), service.settings.max_tokens))
+    status = await service.status()
+    check_model(ask.model, status)
+    request = ask.question.request
+    assert request is not None, "there is always a middle on this route"
+    if ask.only_warm:
+        warmed = await service.predict(dataclasses.replace(request, max_tokens=1))
         body = _body("", "limit", warmed.stats)
     else:
-        body = _read(asked, await within(service, asked.request, limit_ms), indent)
-    if chosen is not None:
-        body = _chosen(body, chosen)
-    if not streamed:
+        body = _answer(ask, await within(service, request, ask.limit_ms))
+    body["model"] = loaded(status)
+    if ask.chosen is not None:
+        body = _chosen(body, ask.chosen)
+    if not ask.stream:
         return json_response(body)
     stream = Stream(http, EVENT_STREAM)
     await stream.send(body)
     return await stream.end()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request of this route, understood."""
+
+    question: Question
+    model: str
+    only_warm: bool  # read the other files into the prefix cache, answer nothing
+    indent: int  # columns; the answer ends before a line that is indented by less
+    limit_ms: float  # from the first denoise step on; 0: none
+    chosen: tuple[str, ...] | None  # fields of the answer; None: all
+    stream: bool
+
+
+def _read(fields: Fields, most_tokens: int) -> Ask:
+    wanted = fields.integer("n_predict", -1, default=INFILL_TOKENS)
+    template = read_sampling(
+        fields,
+        max_tokens=most_tokens if wanted < 0 else max(wanted, 1),
+        stop=read_stop(fields, MAX_STOPS),
+    )
+    before = fields.text("input_prefix", "") + fields.text("prompt", "")
+    middle = Middle(before, fields.text("input_suffix", ""), related=_extra(fields))
+    return Ask(
+        question=question(middle, template),
+        model=fields.text("model", ""),
+        only_warm=wanted == 0,
+        indent=fields.integer("n_indent", 0, default=0),
+        limit_ms=fields.number("t_max_predict_ms", 0, default=0.0),
+        chosen=fields.array("response_fields", check_text, None),
+        stream=fields.flag("stream", False),
+    )
 
 
 def _extra(fields: Fields) -> tuple[RelatedFile, ...]:
@@ -70,7 +98,8 @@ def _extra(fields: Fields) -> tuple[RelatedFile, ...]:
         one = Fields(value, where)
         return related_file(one.text("filename", ""), one.text("text"))
 
-    return fields.array("input_extra", chunk)  # oldest first, so the last ones count most
+    found = fields.array("input_extra", chunk)  # oldest first, so the last ones count most
+    return found[-MAX_RELATED:]
 
 
 async def within(
@@ -99,14 +128,14 @@ def settled(state: CanvasState) -> str:
     return "".join(piece or "" for piece in takewhile(lambda one: one is not None, state.pieces))
 
 
-def _read(asked: Question, end: Prediction | CanvasState, indent: int) -> Json:
+def _answer(ask: Ask, end: Prediction | CanvasState) -> Json:
     if isinstance(end, CanvasState):
         whole = settled(end).rpartition("\n")[0]
-        text = asked.state(CanvasState(end.step, (whole,))) or ""
-        return _body(keep_indented(text, indent), "limit", Stats())
-    text = asked.answers(end)[0].text
+        text = ask.question.state(CanvasState(end.step, (whole,))) or ""
+        return _body(keep_indented(text, ask.indent), "limit", Stats())
+    text = ask.question.answers(end)[0].text
     kind = STOP_TYPES[end.candidates[0].finish] if end.candidates else "eos"
-    return _body(keep_indented(text, indent), kind, end.stats)
+    return _body(keep_indented(text, ask.indent), kind, end.stats)
 
 
 def keep_indented(text: str, least: int) -> str:

@@ -8,42 +8,45 @@ step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aiohttp import web
 from redraft.model.engine.record_json import Fields, Json, check_text, json_type
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import CanvasState, Prediction
 
-from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_json
+from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
 from .answers import Answer
-from .completion import Ask, Head, answered, check_model, model_names, read_ask, usage, why
+from .completion import Ask, Head, answered, check_model, loaded, read_ask, usage, why
 from .feedback import LEDGER
 from .prompts.markers import Middle, Rewrite, Unknown
 from .prompts.mercury import NO_EDIT, read_mercury
 from .prompts.zeta import Unreadable
-
-#: Names that clients of these routes have built in and their users cannot change.
-FOREIGN_NAMES = ("mercury", "codestral")
 
 routes = web.RouteTableDef()
 
 
 @routes.post("/v1/fim/completions")
 async def complete(http: web.Request) -> web.StreamResponse:
-    fields = Fields(await read_json(http))
-    meant = Middle(fields.text("prompt"), fields.text("suffix", ""))
-    return await _respond(http, fields, meant, Form("text_completion", "text_completion"))
+    return await _respond(http, _middle, Form("text_completion", "text_completion"))
+
+
+def _middle(fields: Fields) -> Middle:
+    return Middle(fields.text("prompt"), fields.text("suffix", ""))
 
 
 @routes.post("/v1/edit/completions")
 async def edit(http: web.Request) -> web.StreamResponse:
-    fields = Fields(await read_json(http))
+    return await _respond(http, _edit, Form("chat.completion", "chat.completion.chunk"))
+
+
+def _edit(fields: Fields) -> Rewrite | Unknown:
     content, name = _content(fields)
     try:
-        meant: Rewrite | Unknown = Rewrite(*read_mercury(content, name))
+        return Rewrite(*read_mercury(content, name))
     except Unreadable as error:  # markers in the code: suggest nothing rather than at a wrong place
-        meant = Unknown("", str(error))
-    return await _respond(http, fields, meant, Form("chat.completion", "chat.completion.chunk"))
+        return Unknown("", str(error))
 
 
 def _content(fields: Fields) -> tuple[str, str]:
@@ -105,13 +108,18 @@ class Form:
 
 
 async def _respond(
-    http: web.Request, fields: Fields, meant: Middle | Rewrite | Unknown, form: Form
+    http: web.Request, meant: Callable[[Fields], Middle | Rewrite | Unknown], form: Form
 ) -> web.StreamResponse:
     service = http.app[SERVICE]
-    ask = read_ask(fields, meant, service.settings)
+
+    def read(body: Json) -> Ask:
+        fields = Fields(body)
+        return read_ask(fields, meant(fields), service.settings)
+
+    ask = await read_body(http, read)
     status = await service.status()
-    check_model(ask.model, status, accepted=lambda name: name.startswith(FOREIGN_NAMES))
-    head = Head.new(ask.model or model_names(status)[0])
+    check_model(ask.model, status)
+    head = Head.new(loaded(status))
     if ask.stream:
         return await _stream(http, service, ask, head, form)
     request = ask.question.request

@@ -1,7 +1,7 @@
 """Ollama's ``POST /api/generate`` for raw prompts, and its list of models.
 
-Prompts are recognised by their markers, as on ``/v1/completions``; any name of a model is taken,
-because clients choose their prompt's format by it. Errors are Ollama's: ``{"error": "message"}``.
+Prompts are recognised by their markers, as on ``/v1/completions``. Errors are Ollama's:
+``{"error": "message"}``.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 from redraft.model.engine.record_json import Fields, Json
-from redraft.model.records import CanvasState, ModelStatus, Prediction
+from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
 
-from ..http.bodies import LINES, SERVICE, Stream, json_response, read_json
+from ..http.bodies import LINES, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
+from ..settings import Settings
 from .answers import Question, question
 from .completion import (
     answered,
+    check_model,
     default_tokens,
+    loaded,
     model_names,
     read_sampling,
     read_stop,
@@ -25,9 +28,6 @@ from .completion import (
     why,
 )
 from .prompts.markers import Middle, Rewrite, Unknown, recognise
-
-#: Stop strings a request may carry: clients of many models list the ends of all of them.
-MAX_STOPS = 16
 
 #: Under this address errors are Ollama's.
 ADDRESS = "/api/"
@@ -40,21 +40,30 @@ routes = web.RouteTableDef()
 @routes.post("/api/generate")
 async def generate(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    fields = Fields(await read_json(http))
+    model, asked, streamed = await read_body(
+        http, lambda body: _read(Fields(body), service.settings)
+    )
+    status = await service.status()
+    check_model(model, status)
+    name = loaded(status)
+    if streamed:
+        return await _stream(http, service, asked, name)
+    prediction = await service.predict(asked.request) if asked.request else None
+    return json_response(_last(service, name, asked, prediction))
+
+
+def _read(fields: Fields, settings: Settings) -> tuple[str, Question, bool]:
+    """The model's name, what is asked, and whether to stream the answer."""
     meant = _meaning(fields)
     options = fields.object("options", Fields) if "options" in fields else Fields({})
     wanted = options.integer("num_predict", -2, default=default_tokens(meant))
     template = read_sampling(
         options,
-        max_tokens=wanted if wanted > 0 else service.settings.max_tokens,  # -1, -2: no limit
-        stop=read_stop(options, MAX_STOPS),
+        max_tokens=wanted if wanted > 0 else settings.max_tokens,  # -1, -2: no limit
+        stop=read_stop(options, MAX_STOPS),  # clients of many models list the ends of all
     )
-    name = fields.text("model", "") or model_names(await service.status())[0]
-    asked = question(meant, template, read_threshold(fields, service.settings))
-    if fields.flag("stream", True):  # as in Ollama
-        return await _stream(http, service, asked, name)
-    prediction = await service.predict(asked.request) if asked.request else None
-    return json_response(_last(service, name, asked, prediction))
+    asked = question(meant, template, read_threshold(fields, settings))
+    return fields.text("model", ""), asked, fields.flag("stream", True)  # as in Ollama
 
 
 def _meaning(fields: Fields) -> Middle | Rewrite | Unknown:
@@ -125,9 +134,9 @@ async def tags(http: web.Request) -> web.Response:
 @routes.post("/api/show")
 async def show(http: web.Request) -> web.Response:
     """What clients look up before they offer a model for completion."""
-    fields = Fields(await read_json(http))
-    fields.text("model", "")
+    name = await read_body(http, lambda body: Fields(body).text("model", ""))
     status = await http.app[SERVICE].status()
+    check_model(name, status)
     info = {"general.architecture": "redraft", "redraft.context_length": status.context_tokens}
     return json_response(
         {

@@ -7,14 +7,29 @@ one piece: all of a canvas's tokens are denoised together, and none is certain b
 
 from __future__ import annotations
 
+from itertools import cycle, islice
+
 from aiohttp import web
-from redraft.model.engine.record_json import Fields, Json, check_text, json_type
+from redraft.model.engine.record_json import Fields, Json, brief, check_text, json_type
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import CanvasState, Prediction
 
-from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_json
+from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
-from .completion import Ask, Head, answered, check_model, model_names, read_ask, usage, why
+from ..settings import Settings
+from .answers import Answer
+from .completion import (
+    Ask,
+    Head,
+    answered,
+    check_model,
+    loaded,
+    model_names,
+    read_ask,
+    unknown_model,
+    usage,
+    why,
+)
 from .feedback import LEDGER
 from .prompts.markers import Middle, Rewrite, Unknown, recognise
 
@@ -24,19 +39,15 @@ routes = web.RouteTableDef()
 @routes.post("/v1/completions")
 async def complete(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    fields = Fields(await read_json(http))
-    meant = _meaning(fields)
-    ask = read_ask(fields, meant, service.settings)
+    ask = await read_body(http, lambda body: _ask(Fields(body), service.settings))
     status = await service.status()
-    # A marked prompt's client names the model whose format it writes, and often cannot do else.
-    marked = not isinstance(meant, Middle) or meant.marked
-    check_model(ask.model, status, accepted=lambda name: marked)
-    head = Head.new(model_names(status)[0])
+    check_model(ask.model, status)
+    head = Head.new(loaded(status))
     if ask.stream:
         return await _stream(http, service, ask, head)
     request = ask.question.request
     prediction = await service.predict(request) if request else None
-    answers = answered(service, ask.question, prediction)
+    answers = _choices(service, ask, prediction)
     http.app[LEDGER].given(head.id)
     choices = [_choice(index, one.text, one.finish) for index, one in enumerate(answers)]
     body = {**head.body(choices), "usage": usage(prediction), **why(answers[0])}
@@ -52,7 +63,9 @@ async def models(http: web.Request) -> web.Response:
 @routes.get("/v1/models/{name}")
 async def model(http: web.Request) -> web.Response:
     name = http.match_info["name"]
-    check_model(name, await http.app[SERVICE].status(), accepted=lambda other: False)
+    status = await http.app[SERVICE].status()
+    if name not in model_names(status):
+        raise unknown_model(name, status)
     return json_response(_model(name))
 
 
@@ -61,9 +74,18 @@ def _model(name: str) -> Json:
     return {"id": name, "object": "model", "created": 0, "owned_by": "redraft"}
 
 
-def _meaning(fields: Fields) -> Middle | Rewrite | Unknown:
+def _ask(fields: Fields, settings: Settings) -> Ask:
     if fields.flag("echo", False):
         raise InvalidRequest("'echo' is not available. Leave it out.")
+    if "logprobs" in fields and fields.raw("logprobs") is not False:  # 0 asks for some as well
+        raise InvalidRequest(
+            f"'logprobs' is {brief(fields.raw('logprobs'))}, but probabilities of single tokens "
+            "are not available. Leave it out."
+        )
+    return read_ask(fields, _meaning(fields), settings)
+
+
+def _meaning(fields: Fields) -> Middle | Rewrite | Unknown:
     prompt = _prompt(fields)
     if "suffix" in fields:  # then markers are the user's own text
         return Middle(prompt, fields.text("suffix"))
@@ -84,6 +106,12 @@ def _prompt(fields: Fields) -> str:
     return prompt
 
 
+def _choices(service: Service, ask: Ask, prediction: Prediction | None) -> list[Answer]:
+    """As many as were asked for. Where the model knows fewer, they come again from the first on:
+    clients count on their number, and other servers repeat themselves at temperature 0 as well."""
+    return [*islice(cycle(answered(service, ask.question, prediction)), ask.choices)]
+
+
 def _choice(index: int, text: str, finish: str | None) -> Json:
     return {"index": index, "text": text, "logprobs": None, "finish_reason": finish}
 
@@ -97,7 +125,7 @@ async def _stream(http: web.Request, service: Service, ask: Ask, head: Head) -> 
 
     async def finish(prediction: Prediction | None) -> None:
         http.app[LEDGER].given(head.id)
-        for index, one in enumerate(answered(service, ask.question, prediction)):
+        for index, one in enumerate(_choices(service, ask, prediction)):
             choices = [_choice(index, one.text, one.finish)]
             await stream.send({**chunk(choices), **why(one)})
         if ask.include_usage:

@@ -14,7 +14,7 @@ from redraft.model.engine.record_json import (
 )
 from redraft.model.records import CanvasState, Prediction
 
-from ..http.bodies import LINES, SERVICE, Stream, json_response, read_json
+from ..http.bodies import LINES, SERVICE, Stream, json_response, read_body
 
 routes = web.RouteTableDef()
 
@@ -22,7 +22,7 @@ routes = web.RouteTableDef()
 @routes.post("/redraft/v1/predict")
 async def predict(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    request, steps = request_from_json(await read_json(http))
+    request, steps = await read_body(http, request_from_json)
     if not steps:
         return json_response(prediction_to_json(await service.predict(request)))
     stream = Stream(http, LINES)

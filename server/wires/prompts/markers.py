@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from redraft.model.records import RelatedFile
 
-from .regions import Excerpt, related_file
+from .regions import Excerpt, related_files
 from .sweep import read_sweep, reads_sweep
 from .zeta import (
-    PSEUDO_FILES,
     Unreadable,
     Writer,
     read_zeta1,
@@ -64,6 +63,8 @@ UNKNOWN_MARKERS = re.compile(
     r"|^### User Excerpt:|^<<<<<<< CURRENT$|\[INST\]",
     re.MULTILINE,
 )
+#: With one of these each of them begins.
+MARKERS_BEGIN = ("<|", "<｜", "<[fim-", "### User Excerpt:", "<<<<<<< CURRENT", "[INST]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,6 @@ class Middle:
     after: str
     path: str = ""  # "" where the client does not say it
     related: tuple[RelatedFile, ...] = ()
-    #: Markers said so, not the absence of any.
-    marked: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +118,8 @@ def recognise(prompt: str) -> Middle | Rewrite | Unknown:
 
 
 def _marker(prompt: str) -> str:
+    if not any(begin in prompt for begin in MARKERS_BEGIN):
+        return ""  # as in most files, and told a hundred times sooner
     found = UNKNOWN_MARKERS.search(prompt)
     return found.group() if found else ""
 
@@ -147,7 +148,7 @@ def _split(prompt: str, form: FimFormat) -> Middle | Unknown | None:
     if "<|marker_1|>" in before:
         return Unknown("<|marker_1|>", "Numbered regions between these markers are not known here.")
     path, related = _repository(body[: min(at_prefix, at_suffix)])
-    return Middle(before, after, path, related, marked=True)
+    return Middle(before, after, path, related)
 
 
 def _repository(head: str) -> tuple[str, tuple[RelatedFile, ...]]:
@@ -155,10 +156,6 @@ def _repository(head: str) -> tuple[str, tuple[RelatedFile, ...]]:
     for marker in FILE_MARKERS:
         *others, own = [part.partition("\n") for part in head.split(marker)]
         if others:  # the first part stands before any file: the repository's name
-            related = [
-                related_file(path, text)
-                for path, _, text in others[1:]
-                if text.strip() and path not in PSEUDO_FILES and not path.endswith(".diff")
-            ]
-            return own[0].strip(), tuple(reversed(related))
+            files = ((path, text) for path, _, text in others[1:] if not path.endswith(".diff"))
+            return own[0].strip(), related_files(files)
     return "", ()

@@ -13,8 +13,8 @@ from redraft.model.records import RecentEdit, RelatedFile
 
 from .diffs import unified_diffs
 from .markers import NO_PATH
-from .regions import Excerpt, related_file
-from .zeta import PSEUDO_FILES, Unreadable, Writer, take_cursor
+from .regions import Excerpt, related_files
+from .zeta import Unreadable, Writer, take_cursor
 
 CURSOR = "<|cursor|>"
 #: The whole answer where nothing is to be changed.
@@ -119,16 +119,17 @@ def _inner(text: str) -> str:
 def _related(snippets: str) -> tuple[RelatedFile, ...]:
     starts = _lines(snippets, SNIPPET)
     ends = [*(one.start() for one in starts[1:]), len(snippets)]
-    found = []
-    for start, end in zip(starts, ends, strict=False):
-        text = snippets[start.end() : end].lstrip("\r\n")
-        path = _SNIPPET_PATH.match(text)
-        close = text.rfind(SNIPPET_END)
-        if path is None or close < 0 or path["path"].strip() in PSEUDO_FILES:
-            continue
-        if text[path.end() : close].strip():
-            found.append(related_file(path["path"], text[path.end() : close]))
-    return tuple(reversed(found))  # clients put the most useful first
+    texts = (
+        snippets[start.end() : end].lstrip("\r\n") for start, end in zip(starts, ends, strict=False)
+    )
+    return related_files(file for file in map(_snippet, texts) if file is not None)
+
+
+def _snippet(text: str) -> tuple[str, str] | None:
+    """Path and text of one; None: it is torn."""
+    path = _SNIPPET_PATH.match(text)
+    close = text.rfind(SNIPPET_END)
+    return None if path is None or close < 0 else (path["path"], text[path.end() : close])
 
 
 def _write(excerpt: Excerpt, region: str | None) -> str:

@@ -10,15 +10,33 @@ from __future__ import annotations
 import dataclasses
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from redraft.model.edits.hunks import lines_of
 from redraft.model.prompt.render import window
 from redraft.model.records import Candidate, EditRequest, RecentEdit, RelatedFile
 
+#: Sections of prompts that are no files: no model of ours has seen such.
+PSEUDO_FILES = frozenset(
+    {
+        "diagnostics",
+        "treesitter_context",
+        "staged_git_diff",
+        "context/diagnostics",
+        "context/treesitter",
+        "context/staged_diff",
+        "context/retrieval",
+    }
+)
+
 #: What a model is asked to edit at once: regions in training have 12 to 48 lines, clients' any.
 MAX_REGION_LINES = 48
 MAX_REGION_CHARS = 3_000  # about 1,000 tokens, so that every line of the region is seen whole
+
+#: Other files of one prompt that are looked at; no context holds as many.
+MAX_RELATED = 256
 
 #: Longest answer, tokens. Clients allow for the whole region; only the change is written.
 MAX_EDIT_TOKENS = 256
@@ -44,6 +62,17 @@ def unix(text: str) -> str:
 
 def related_file(path: str, text: str) -> RelatedFile:
     return RelatedFile(path.strip(), unix(text), "sent by the client")
+
+
+def related_files(best_first: Iterable[tuple[str, str]]) -> tuple[RelatedFile, ...]:
+    """The other files of a prompt, path and text each, that has the most useful one first; those
+    that hold nothing or are no files are left out."""
+    files = (
+        related_file(path, text)
+        for path, text in best_first
+        if text.strip() and path.strip() not in PSEUDO_FILES
+    )
+    return tuple(islice(files, MAX_RELATED))[::-1]
 
 
 def edit_request(excerpt: Excerpt, template: EditRequest) -> EditRequest | None:

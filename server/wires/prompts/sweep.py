@@ -13,8 +13,8 @@ from redraft.model.records import RecentEdit, RelatedFile
 from redraft.model.text.common import common_head, common_tail
 
 from .diffs import MAX_EDITS, original_and_updated
-from .regions import Excerpt, related_file
-from .zeta import PSEUDO_FILES, Unreadable, Writer, take_cursor
+from .regions import Excerpt, related_files
+from .zeta import Unreadable, Writer, take_cursor
 
 FILE = "<|file_sep|>"
 CURSOR = "<|cursor|>"
@@ -97,11 +97,11 @@ def _end_of_change(original: str, window: str) -> int:
 
 
 def _edits(sections: list[_Section]) -> tuple[RecentEdit, ...]:
-    edits: list[RecentEdit] = []
-    for section in sections:
-        if section.name.endswith(".diff"):
+    edits: list[RecentEdit] = []  # newest first
+    for section in reversed(sections):
+        if len(edits) < MAX_EDITS and section.name.endswith(".diff"):
             edits += original_and_updated(section.name.removesuffix(".diff"), section.text)
-    return tuple(edits[-MAX_EDITS:])
+    return tuple(reversed(edits))
 
 
 def _around(
@@ -110,17 +110,17 @@ def _around(
     """What stands above and below the window where the file itself is shown; the other files."""
     before = after = ""
     shown = f"\n{window}\n"
-    related: list[RelatedFile] = []
+    files: list[tuple[str, str]] = []
     for section in sections:
         special = section.name.startswith(("original/", "current/", "updated/"))
-        if special or section.name.endswith(".diff") or section.name in PSEUDO_FILES:
+        if special or section.name.endswith(".diff"):
             continue
         if section.name == path:
             before, found, after = f"\n{section.text}".partition(shown)
             before = f"{before}\n".removeprefix("\n") if found else ""
-        elif section.text.strip():
-            related.append(related_file(section.name, section.text))
-    return before, after, tuple(reversed(related))  # clients put the most useful first
+        else:
+            files.append((section.name, section.text))
+    return before, after, related_files(files)
 
 
 def _write(excerpt: Excerpt, region: str | None) -> str:

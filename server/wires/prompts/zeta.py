@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from redraft.model.records import RecentEdit, RelatedFile
+from redraft.model.records import RecentEdit
 from redraft.model.text.common import common_ends
 
 from .diffs import fenced_diffs, unified_diffs
-from .regions import Excerpt, guess_cursor, related_file
+from .regions import Excerpt, guess_cursor, related_files
 
 CURSOR = "<|user_cursor|>"
 SUFFIX, PREFIX, MIDDLE = "<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"
@@ -28,19 +28,6 @@ ZETA1_CURSOR = "<|user_cursor_is_here|>"
 ZETA1_START, ZETA1_END = "<|editable_region_start|>", "<|editable_region_end|>"
 ZETA1_EXCERPT = "### User Excerpt:\n"
 ZETA1_FILE_START = "<|start_of_file|>\n"
-
-#: Sections that are no files: no model of ours has seen such.
-PSEUDO_FILES = frozenset(
-    {
-        "diagnostics",
-        "treesitter_context",
-        "staged_git_diff",
-        "context/diagnostics",
-        "context/treesitter",
-        "context/staged_diff",
-        "context/retrieval",
-    }
-)
 
 _FILE = re.compile(r"^<filename>(?P<path>[^\n]*)\n", re.MULTILINE)
 _MARKER = re.compile(r"<\|marker_(\d{1,6})\|>")
@@ -163,14 +150,14 @@ def _excerpt(head: str, region: str, after: str) -> Excerpt:
     history = [i for i, name in enumerate(names) if name["path"] == HISTORY]
     if history:  # what follows it is the file itself, whatever its lines look like
         target = min(history[-1] + 1, target)
-    related: list[RelatedFile] = []
+    sections = (
+        (name["path"], head[name.end() : following.start()])
+        for name, following in pairwise(names[: target + 1])
+    )
+    files = ((path, text.removesuffix("\n")) for path, text in sections if path != HISTORY)
     edits: tuple[RecentEdit, ...] = ()
-    for name, following in pairwise(names[: target + 1]):
-        text = head[name.end() : following.start()]
-        if name["path"] == HISTORY:
-            edits = unified_diffs(text)
-        elif name["path"] not in PSEUDO_FILES:
-            related.append(related_file(name["path"], text.removesuffix("\n")))
+    if history:
+        edits = unified_diffs(head[names[history[-1]].end() : names[target].start()])
     region, cursor = take_cursor(region, CURSOR, edits)
     return Excerpt(
         path=names[target]["path"].strip(),
@@ -179,7 +166,7 @@ def _excerpt(head: str, region: str, after: str) -> Excerpt:
         after=after,
         cursor=cursor,
         edits=edits,
-        related=tuple(reversed(related)),  # clients put the most useful first
+        related=related_files(files),
     )
 
 

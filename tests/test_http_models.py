@@ -1,0 +1,68 @@
+"""Names of models over HTTP: which are answered by the loaded one, and which are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes_edit import EditPredictor, mercury_as_zed, mercury_body, post
+
+INFILL = {"prompt": "x = ", "suffix": "\n"}
+OLLAMA = {"prompt": "x = ", "stream": False}
+EDIT = mercury_body(mercury_as_zed("", "x = 1<|cursor|>", ""))
+
+ASKED: list[tuple[str, dict[str, Any]]] = [
+    ("/v1/completions", INFILL),
+    ("/v1/completions", {"prompt": "x = "}),
+    ("/v1/fim/completions", INFILL),
+    ("/v1/edit/completions", EDIT),
+    ("/infill", {"input_prefix": "x = "}),
+    ("/api/generate", OLLAMA),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), ASKED)
+@pytest.mark.parametrize(
+    "name", ["", None, "gpt-9", "mercury-coder", "codestral-latest", "fake-1m"]
+)
+def test_a_name_that_is_not_ours_means_the_loaded_model(
+    path: str, body: dict[str, Any], name: str | None
+) -> None:
+    status, answer = post(path, {**body, "model": name})
+    assert (status, answer["model"]) == (200, "fake-1m")
+
+
+@pytest.mark.parametrize(("path", "body"), [*ASKED, ("/api/show", {})])
+def test_a_model_of_ours_that_is_not_loaded_is_an_error(path: str, body: dict[str, Any]) -> None:
+    predictor = EditPredictor()
+    status, answer = post(path, {**body, "model": "redraft-9b"}, predictor)
+    assert status == 404
+    assert "'redraft-9b'" in str(answer["error"])
+    assert "fake-1m, fake-1m-int8" in str(answer["error"])
+    assert predictor.requests == []
+
+
+@pytest.mark.parametrize("name", ["my-coder", "my-coder-int8"])
+def test_a_model_that_is_installed_but_not_loaded_is_an_error(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert post("/v1/completions", {**INFILL, "model": name})[0] == 200
+    shipped = Path(__file__).parent.parent / "model" / "shipped" / "redraft-135m.json"
+    folder = tmp_path / "my-coder"
+    folder.mkdir()
+    described = json.loads(shipped.read_text(encoding="utf-8"))
+    imported = {
+        **described,
+        "name": "my-coder",
+        "base": None,
+        "adapter": None,
+        "prebuilt": ["int8"],
+    }
+    imported["default_variant"] = "int8"
+    (folder / "model.json").write_text(json.dumps(imported), encoding="utf-8")
+    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))
+    status, answer = post("/v1/completions", {**INFILL, "model": name})
+    assert (status, answer["error"]["code"]) == (404, "model_not_found")
+    assert "--model" in answer["error"]["message"]

@@ -1,0 +1,195 @@
+"""Identical questions that are asked at once: one computation, an answer for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from fakes_http import ScriptedPredictor, eventually, served
+from redraft.model.errors import EngineGone
+from redraft.model.records import EditRequest, Prediction
+from redraft.server.http.prometheus import Metrics
+from redraft.server.http.service import Service
+from redraft.server.settings import Settings
+
+BODY = {"prompt": "a", "suffix": "b"}
+REQUEST = EditRequest(task="infill", path="a.py", text="ab", cursor=1)
+
+
+class Gated(ScriptedPredictor):
+    """Answers once ``gate`` is set."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
+        self.gate = asyncio.Event()
+
+    async def predict(self, request: EditRequest, on_step: Any = None) -> Prediction:
+        self.requests.append(request)
+        self.running += 1
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.running -= 1
+        if self.error is not None:
+            raise self.error
+        await asyncio.to_thread(self._steps, on_step)
+        return self._prediction(request)
+
+
+def service(predictor: ScriptedPredictor) -> Service:
+    return Service(predictor, Settings(), Metrics())
+
+
+async def asked(one: Service, *requests: EditRequest) -> list[asyncio.Task[Prediction]]:
+    tasks = [asyncio.create_task(one.predict(request)) for request in requests]
+    await asyncio.sleep(0)  # each joins
+    await asyncio.sleep(0)
+    return tasks
+
+
+@asynccontextmanager
+async def sent(
+    client: aiohttp.ClientSession, body: dict[str, Any], times: int
+) -> AsyncIterator[list[asyncio.Task[dict[str, Any]]]]:
+    async def send() -> dict[str, Any]:
+        async with client.post("/v1/completions", json=body) as answer:
+            found: dict[str, Any] = await answer.json()
+            return found
+
+    yield [asyncio.create_task(send()) for _ in range(times)]
+
+
+def test_three_of_the_same_over_http_are_computed_once() -> None:
+    async def run() -> tuple[list[dict[str, Any]], int, str]:
+        predictor = Gated()
+        async with served(predictor) as (_, client), sent(client, BODY, 3) as answers:
+
+            async def shown() -> str:
+                async with client.get("/metrics") as answer:
+                    return await answer.text()
+
+            async with asyncio.timeout(20):
+                while "redraft_predictions_shared_total 2.0" not in await shown():
+                    await asyncio.sleep(0.01)
+            predictor.gate.set()
+            return await asyncio.gather(*answers), len(predictor.requests), await shown()
+
+    answers, computed, metrics = asyncio.run(run())
+    assert [answer["choices"][0]["text"] for answer in answers] == ["return a + b"] * 3
+    assert len({answer["id"] for answer in answers}) == 3
+    assert computed == 1
+    assert 'redraft_predictions_total{answer="candidates",task="infill"} 1.0' in metrics
+
+
+@pytest.mark.parametrize(
+    ("change", "computed"),
+    [
+        ({}, 1),
+        ({"temperature": 0.5, "seed": 3}, 1),
+        ({"temperature": 0.5}, 2),
+    ],
+)
+def test_only_what_would_come_out_the_same_is_shared(change: dict[str, Any], computed: int) -> None:
+    async def run() -> int:
+        predictor = Gated()
+        request = EditRequest(task="infill", path="a.py", text="ab", cursor=1, **change)
+        tasks = await asked(service(predictor), request, request)
+        predictor.gate.set()
+        await asyncio.gather(*tasks)
+        return len(predictor.requests)
+
+    assert asyncio.run(run()) == computed
+
+
+def test_any_other_field_makes_another_question() -> None:
+    async def run() -> int:
+        predictor = Gated()
+        others = [
+            EditRequest(task="infill", path="a.py", text="ab", cursor=1, **change)
+            for change in ({"seed": 1}, {"max_tokens": 5}, {"language": "python"}, {"stop": ("x",)})
+        ]
+        tasks = await asked(service(predictor), REQUEST, *others)
+        predictor.gate.set()
+        await asyncio.gather(*tasks)
+        return len(predictor.requests)
+
+    assert asyncio.run(run()) == 5
+
+
+def test_one_that_leaves_takes_nobodys_answer_along() -> None:
+    async def run() -> tuple[int, int]:
+        predictor = Gated()
+        first, second, third = await asked(service(predictor), REQUEST, REQUEST, REQUEST)
+        first.cancel()
+        third.cancel()
+        await asyncio.wait((first, third))
+        assert predictor.running == 1
+        predictor.gate.set()
+        assert (await second).candidates
+        return len(predictor.requests), predictor.cancelled
+
+    assert asyncio.run(run()) == (1, 0)
+
+
+def test_the_computation_ends_when_the_last_has_left_and_the_next_begins_anew() -> None:
+    async def run() -> None:
+        predictor = Gated()
+        one = service(predictor)
+        tasks = await asked(one, REQUEST, REQUEST)
+        for task in tasks:
+            task.cancel()
+        [again] = await asked(one, REQUEST)
+        await eventually(lambda: predictor.cancelled == 1)
+        predictor.gate.set()
+        assert (await again).candidates
+        assert len(predictor.requests) == 2
+
+    asyncio.run(run())
+
+
+def test_a_failure_is_everybodys() -> None:
+    async def run() -> list[Any]:
+        predictor = Gated(error=EngineGone("gone"))
+        tasks = await asked(service(predictor), REQUEST, REQUEST)
+        predictor.gate.set()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [type(error) for error in asyncio.run(run())] == [EngineGone, EngineGone]
+
+
+def test_each_that_looks_sees_the_states() -> None:
+    async def run() -> list[list[int]]:
+        predictor, seen = Gated(), [[], []]  # type: ignore[var-annotated]
+        one = service(predictor)
+        tasks = [
+            asyncio.create_task(
+                one.predict(REQUEST, lambda state, each=each: each.append(state.step))
+            )
+            for each in seen
+        ]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        predictor.gate.set()
+        await asyncio.gather(*tasks)
+        assert len(predictor.requests) == 1
+        return seen
+
+    assert asyncio.run(run()) == [[1, 2, 3], [1, 2, 3]]
+
+
+def test_those_who_share_take_no_place_in_the_queue() -> None:
+    async def run() -> int:
+        predictor = Gated()
+        one = Service(predictor, Settings(queue_length=1), Metrics())
+        tasks = await asked(one, REQUEST, REQUEST, REQUEST)
+        predictor.gate.set()
+        return len(await asyncio.gather(*tasks))
+
+    assert asyncio.run(run()) == 3
