@@ -87,14 +87,14 @@ class World:
         if self.late:
             self.check(self.answer(self.late.pop(0)))
 
-    def foresee(self) -> None:
+    def prefetch(self) -> None:
         if self.shown is None:
             return
         for _ in range(6):
             ahead = self.desk.session.follow_up(self.here(), self.shown.suggestion)
             if ahead is None:
                 return
-            self.desk.session.foresee(ahead, self.predict(ahead.request))
+            self.desk.session.prefetched(ahead, self.predict(ahead.request))
         raise AssertionError("what is computed ahead never ends")
 
     def accept(self) -> None:
@@ -177,7 +177,7 @@ class World:
 
 EVENTS = [
     *(World.edit, World.undo, World.edit_the_other, World.close_or_open_the_other, World.wait),
-    *(World.move, World.ask, World.ask, World.ask, World.answer_late, World.foresee),
+    *(World.move, World.ask, World.ask, World.ask, World.answer_late, World.prefetch),
     *(World.accept, World.reject),
 ]
 

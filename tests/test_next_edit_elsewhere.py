@@ -388,7 +388,7 @@ def drive(desk: Desk, decision: Decision, prefetch: bool) -> Show | Abstain:
     if prefetch and isinstance(decision, Show):
         query = desk.query(other_documents=True)
         while (ahead := desk.session.follow_up(query, decision.suggestion)) is not None:
-            desk.session.foresee(ahead, model_of_a_rename(ahead.request))
+            desk.session.prefetched(ahead, model_of_a_rename(ahead.request))
     desk.asked = asked  # type: ignore[attr-defined]
     return decision
 

@@ -328,7 +328,7 @@ class Recorder:
                 took_ms = self._clock_ms() - began_ms
                 self._note(uri, None, answers.fetch_end(number, took_ms, error))
 
-    def foreseen(self, ask: Ask, prediction: Prediction, after: str) -> None:
+    def prefetched(self, ask: Ask, prediction: Prediction, after: str) -> None:
         """An answer came ahead of time, for the text that accepting a suggestion leads to."""
         self._questions += 1
         settings, took_ms = self._workplace.settings(), prediction.stats.total_ms

@@ -225,9 +225,9 @@ class Session:
         """What to ask in case a next edit is accepted; see :meth:`NextEdits.follow_up`."""
         return self._edits.follow_up(ask, shown)
 
-    def foresee(self, ask: Ask, prediction: Prediction) -> None:
+    def prefetched(self, ask: Ask, prediction: Prediction) -> None:
         """The answer to a follow-up, kept until the edit is accepted or turned down."""
-        self._edits.foresee(ask, prediction)
+        self._edits.prefetched(ask, prediction)
 
     # --- ghost text ------------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ class NextEdits:
 
     def turned_down(self, suggestion: Suggestion) -> None:
         """What would have followed its acceptance is of no use."""
-        self._state(suggestion.uri).foreseen.clear()
+        self._state(suggestion.uri).prefetched.clear()
         if suggestion.origin is not None:
             uri, line = suggestion.origin
             self._desk.rejections.cool(uri, line, self._desk.clock())
@@ -109,7 +109,7 @@ class NextEdits:
            down.
         4. What is shown, or came a keystroke too late, stays as long as it is true: however long
            its reader thinks before Tab goes there. Nothing else is offered long after an edit.
-        5. What was foreseen, or is known of this text, needs no model.
+        5. What was computed ahead, or is known of this text, needs no model.
         6. Otherwise the model is asked: about the region around the cursor, and where that has no
            edit about other places that the last edit bears on.
         """
@@ -184,8 +184,8 @@ class NextEdits:
 
     def _known(self, ask: Ask, key: TextKey | None = None) -> tuple[Prediction | None, str]:
         """The answer to a question, where there is no need to ask it."""
-        desk, foreseen = self._desk, self._state(ask.asked_from.uri).foreseen
-        known = foreseen.get(key or key_of(ask.request, ask.others, ask.unfinished))
+        desk, prefetched = self._desk, self._state(ask.asked_from.uri).prefetched
+        known = prefetched.get(key or key_of(ask.request, ask.others, ask.unfinished))
         if known is not None:
             desk.results.put(ask.request, known, ask.others)
             return known, "computed beforehand"
@@ -341,8 +341,8 @@ class NextEdits:
         if not desk.settings.prefetch or showing is None or showing.id != shown.id:
             return None
         state = self._state(shown.uri)
-        if state.foreseen_for != shown.id:
-            state.foreseen, state.foreseen_for = {}, shown.id
+        if state.prefetched_for != shown.id:
+            state.prefetched, state.prefetched_for = {}, shown.id
         world = other_places.after(desk, query, shown)
         ask = self._next_unknown(world) if world is not None else None
         if world is None or ask is None:
@@ -357,14 +357,14 @@ class NextEdits:
         region = desk.context.region(query)
         others = other_places.others(desk, query.uri, world.accepted)
         request = questions.next_edit(query, desk.settings, region)
-        foreseen = self._state(query.uri).foreseen
-        known = foreseen.get(which_text(query.text))
+        prefetched = self._state(query.uri).prefetched
+        known = prefetched.get(which_text(query.text))
         if known is None:
             return Ask(query, request, 0.0, "", others=others)
         if self._promises(known):
             return None
         for ask in other_places.questions(desk, world, region):
-            known = foreseen.get(key_of(ask.request, ask.others))
+            known = prefetched.get(key_of(ask.request, ask.others))
             if known is None:
                 return ask
             if self._promises(known):
@@ -375,16 +375,16 @@ class NextEdits:
         least = self._desk.settings.edit_threshold
         return any(sureness(candidate) >= least for candidate in prediction.candidates)
 
-    def foresee(self, ask: Ask, prediction: Prediction) -> None:
+    def prefetched(self, ask: Ask, prediction: Prediction) -> None:
         """The answer to a follow-up."""
         uri = ask.asked_from.uri
         state = self._state(uri)
         # Acceptance may be quicker than the answer; the question for what follows is yet to come.
-        accepted = state.accepted is not None and state.accepted.id == state.foreseen_for
+        accepted = state.accepted is not None and state.accepted.id == state.prefetched_for
         if accepted or self._desk.outcomes.showing(uri) is not None:
             near = ask.origin is None
             key = which_text(ask.query.text) if near else key_of(ask.request, ask.others)
-            state.foreseen[key] = prediction
+            state.prefetched[key] = prediction
 
 
 def _surroundings(ask: Ask) -> Query:
