@@ -10,9 +10,10 @@ from desk import URI, Desk, reason, shown
 from fakes import infill, rewrite
 from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS, COOL_DOWN_S, REJECTIONS
-from redraft.lsp.session.decisions import Abstain, Ask, Show
+from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.next_edits import AFTER_EDIT_S, LIFETIME_S
 from redraft.lsp.settings import updated
+from redraft.model.edits.abstained import Abstained
 from redraft.model.records import Prediction
 
 CODE = (
@@ -271,7 +272,7 @@ def test_an_answer_overtaken_by_a_change_elsewhere_is_shown_next_time() -> None:
     desk.swap("3.14", "pi")
     prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
     late = desk.session.settle(ask, prediction, desk.revision, 50, lambda: desk.text)
-    assert isinstance(late, Abstain)
+    assert isinstance(late, Abstained)
     assert late.stale
     again = desk.consider_edit()
     assert isinstance(again, Show)
@@ -294,7 +295,7 @@ def test_an_answer_for_a_closed_document_is_dropped() -> None:
     desk.session.closed(URI)
     prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
     decision = desk.session.settle(ask, prediction, None, 0)
-    assert isinstance(decision, Abstain)
+    assert isinstance(decision, Abstained)
     assert decision.stale
 
 

@@ -17,7 +17,7 @@ from redraft.lsp.context.gather import BUDGET
 from redraft.lsp.editor.documents import Documents
 from redraft.lsp.editor.positions import Position
 from redraft.lsp.session.decisions import Ask
-from redraft.lsp.session.ghost_text import Session
+from redraft.lsp.session.door import Session
 from redraft.lsp.session.questions import Query
 from redraft.lsp.session.surroundings import Surroundings
 from redraft.lsp.settings import LspSettings

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from redraft.lsp.connection import suggesting
 from redraft.lsp.connection.client import Client
 from redraft.lsp.connection.messages import Asked
-from redraft.lsp.session.decisions import Abstain, Show
+from redraft.lsp.session.decisions import Show
 from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
+from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.replacement import Replacement
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Task
@@ -77,7 +78,7 @@ class Asking:
     trace: Trace
     shown: Offer | None = None
     late: bool = False  # the document had changed by then, and what was left of it held
-    reason: str = ""  # why nothing is shown
+    abstained: Abstained | None = None  # why nothing is shown; None: something is
     arrived_s: float = 0.0  # simulated
     finished: float = 0.0  # real time
 
@@ -195,13 +196,14 @@ class _Play:
         try:
             document, decision = await ask(self.client, asked)
             query = suggesting.query_for(self.client, document, asked)
-            if isinstance(decision, Abstain) and decision.stale:
+            if isinstance(decision, Abstained) and decision.stale:
                 decision = self._again(asking, document.uri) or decision
             elif isinstance(decision, Show):
                 asking.shown = self._offer(asking.task, decision, query)
-            asking.reason = "" if asking.shown else decision.reason or self.client.line.message
+            if isinstance(decision, Abstained):
+                asking.abstained = decision
         except InvalidRequest as error:  # the document was closed before the editor asked
-            asking.reason = str(error)
+            asking.abstained = Abstained("document_closed", str(error))
         asking.arrived_s = asyncio.get_running_loop().time()
         asking.finished = self.predictor.real_time()
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
+from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
 from redraft.model.records import Prediction
 
 from ..recording.recorder import Question
-from ..session.decisions import Abstain, Ask, Decision, Show
-from ..session.other_places import MOST_PLACES
+from ..session.decisions import Ask, Decision, Show
 from ..session.questions import Query
 from ..session.suggestions import Suggestion
 from .client import Client, Prefetch
@@ -24,7 +25,7 @@ from .turns import Lane, Superseded, ended
 logger = logging.getLogger(__name__)
 
 
-async def ask(client: Client, question: Ask) -> Show | Abstain:
+async def ask(client: Client, question: Ask) -> Show | Abstained:
     """Wait out the debounce, look again, then ask the model."""
     lane = client.lane(question.asked_from.uri, question.request.task)
     try:
@@ -35,7 +36,7 @@ async def ask(client: Client, question: Ask) -> Show | Abstain:
             return await _predict(client, lane, client.session.complete(again))
         return await _predict_edits(client, lane, again)
     except Superseded:
-        return Abstain("a newer request took its place", stale=True)
+        return Abstained("superseded", "a newer request took its place")
 
 
 async def _again(client: Client, lane: Lane, question: Ask, wait_s: float) -> Decision:
@@ -44,39 +45,34 @@ async def _again(client: Client, lane: Lane, question: Ask, wait_s: float) -> De
     await lane.turn(wait_s, client.lane(query.uri, "infill") if is_edit else None)
     document = client.documents.get(query.uri)
     if document is None or document.revision != query.revision:
-        return Abstain("the document changed during the delay", stale=True)
+        return Abstained("document_changed", "the document changed during the delay")
     return client.session.consider_edit(query) if is_edit else client.session.consider(query)
 
 
-async def _predict_edits(client: Client, lane: Lane, question: Ask) -> Show | Abstain:
-    """Ask about the region around the cursor, without the line that is still being typed and then
-    with it, and where nothing comes of that about others."""
-    decision: Show | Abstain = Abstain("")
-    for _ in range(2 + max(MOST_PLACES.values())):
+async def _predict_edits(client: Client, lane: Lane, question: Ask) -> Show | Abstained:
+    """Put one question after the other, until the session has enough."""
+    while True:
         rest_s = question.not_before_s - client.clock()
         if rest_s > 0:
             again = await _again(client, lane, question, rest_s)
             if not isinstance(again, Ask):
                 return again
-            question = again
+            question = replace(again, earlier=question.earlier)
         decision = await _predict(client, lane, client.session.complete(question))
-        if isinstance(decision, Show) or decision.stale or not decision.reason:
-            return decision
-        on = client.session.look_on(question.asked_from)
-        if not isinstance(on, Ask):
-            return on
-        question = on
-    return decision
+        following = client.session.go_on(question, decision)
+        if not isinstance(following, Ask):
+            return following
+        question = following
 
 
-async def _predict(client: Client, lane: Lane, question: Ask) -> Show | Abstain:
+async def _predict(client: Client, lane: Lane, question: Ask) -> Show | Abstained:
     edited_s = client.session.history.last_edit_s()
     since_edit_s = None if edited_s is None else client.clock() - edited_s
     with client.recorder.asking(question, since_edit_s) as asked:
         return await _answer(client, lane, question, asked)
 
 
-async def _answer(client: Client, lane: Lane, question: Ask, asked: Question) -> Show | Abstain:
+async def _answer(client: Client, lane: Lane, question: Ask, asked: Question) -> Show | Abstained:
     settings, started_s = client.session.settings, client.clock()
     try:
         with client.line.thinking(silent=client.watch.waiting is not None):
@@ -117,9 +113,9 @@ async def _answer(client: Client, lane: Lane, question: Ask, asked: Question) ->
     return decision
 
 
-def _failed(client: Client, reason: str, kind: Kind = "Warning") -> Abstain:
+def _failed(client: Client, reason: str, kind: Kind = "Warning") -> Abstained:
     client.line.tell(reason, kind)
-    return Abstain("")  # told already
+    return Abstained("failed", reason)
 
 
 async def _first_in_line(client: Client, question: Ask) -> Prediction:

@@ -22,7 +22,7 @@ from ..editor.paths import shown_path
 from ..recording.folder import Recordings
 from ..recording.recorder import Recorder, Workplace
 from ..session.decisions import Ask
-from ..session.ghost_text import Session
+from ..session.door import Session
 from ..session.outcomes import Settled
 from ..session.surroundings import Surroundings
 from ..settings import LspSettings, updated

@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from lsprotocol import types
+from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import InvalidRequest, StaleDocument
 
 from ..editor.documents import Document
 from ..editor.paths import shown_path
 from ..editor.positions import Position, Range, units
-from ..session.decisions import Abstain, Ask, Show
+from ..session.decisions import Ask, Show
 from ..session.questions import Query
 from ..session.suggestions import Suggestion
 from . import messages
@@ -61,7 +62,7 @@ async def _get_completions(client: Client, params: Any) -> dict[str, Any]:
 
 async def ghost(
     client: Client, asked: Asked, selected: messages.SelectedCompletion | None = None
-) -> tuple[Document, Show | Abstain]:
+) -> tuple[Document, Show | Abstained]:
     """What to show at the cursor, however the client asked. Replays ask here, too."""
     document = _document(client, asked)
     query = query_for(client, document, asked)
@@ -112,8 +113,7 @@ async def _own_next_edit(client: Client, params: Any) -> dict[str, Any]:
     document, decision = await next_edit(client, asked)
     show = _answer(client, document, decision, "next edit shown")
     if show is None:
-        reason = decision.reason or client.line.message
-        return {"edits": [], "reason": reason}
+        return {"edits": [], "reason": decision.reason}
     made = show.suggestion
     target = client.documents.get(made.uri) or document
     edit = _inline_edit(target, document, asked, show)
@@ -131,7 +131,7 @@ async def _own_next_edit(client: Client, params: Any) -> dict[str, Any]:
     }
 
 
-async def next_edit(client: Client, asked: Asked) -> tuple[Document, Show | Abstain]:
+async def next_edit(client: Client, asked: Asked) -> tuple[Document, Show | Abstained]:
     """The next edit to show, however the client asked. Replays ask here, too."""
     document = _document(client, asked)
     query = query_for(client, document, asked)
@@ -280,7 +280,7 @@ def query_for(client: Client, document: Document, asked: Asked) -> Query:
 def _answer(
     client: Client,
     document: Document,
-    decision: Show | Abstain,
+    decision: Show | Abstained,
     told: str = "suggestion shown",
 ) -> Show | None:
     """What to show; the status line says what or why not.
@@ -292,8 +292,8 @@ def _answer(
     if isinstance(decision, Show):
         client.line.tell(told)
         return decision
-    if decision.reason and not decision.stale:
-        client.line.tell(decision.reason, "Inactive" if decision.off else "Normal")
+    if not decision.stale and decision.kind != "failed":  # of which the status line told, and how
+        client.line.tell(decision.reason, "Inactive" if decision.lasting else "Normal")
     # A document that was closed has no version that could be stale.
     if decision.stale and client.documents.get(document.uri) is document:
         client.line.idle()

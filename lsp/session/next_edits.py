@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from redraft.model.edits import rules
-from redraft.model.edits.gate import sureness, unsure
+from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.gate import sureness
+from redraft.model.edits.verdict import Moment, first_shown, judge
 from redraft.model.records import Candidate, Prediction
 
 from ..editor.history import Happening
 from . import other_places, questions
 from .answers_and_rejections import key_of
-from .decisions import Abstain, Ask, Decision, Desk, Show
+from .decisions import Ask, Decision, Desk, Show
 from .edit_state import EditState, TextKey, which_text
 from .mentions import follows
 from .other_places import World
@@ -121,9 +122,11 @@ class NextEdits:
         if refusal is not None:
             return refusal
         if not desk.settings.next_edits:
-            return Abstain("next edits are switched off by the setting next_edits", off=True)
+            return Abstained(
+                "next_edits_disabled", "next edits are switched off by the setting next_edits"
+            )
         if not query.invoked and self._has_ghost(query):
-            return Abstain("ghost text is shown at the cursor")
+            return Abstained("ghost_text_shown", "ghost text is shown at the cursor")
         wrong = desk.wrong_moment(query)
         if wrong is not None:
             return wrong
@@ -145,7 +148,7 @@ class NextEdits:
         if known is None:
             return self._while_typing(ask) or ask
         decision = self._judge(ask, known, reason)
-        if isinstance(decision, Abstain):
+        if isinstance(decision, Abstained):
             desk.history.flush()
             world = World(query, desk.history.edits())
             return self._look_elsewhere(world, region, decision)
@@ -168,7 +171,7 @@ class NextEdits:
             return self._show(decision, query)
         return replace(ask, unfinished=False, not_before_s=until_s)
 
-    def _look_elsewhere(self, world: World, near: tuple[int, int], nearly: Abstain) -> Decision:
+    def _look_elsewhere(self, world: World, near: tuple[int, int], nearly: Abstained) -> Decision:
         """What is known of the places that the last edit bears on, or which to ask about; the
         region around the cursor has no edit."""
         told = [nearly.reason.rstrip(".")]
@@ -198,17 +201,19 @@ class NextEdits:
         revision: int | None,
         text: Callable[[], str],
         target: int | None,
-    ) -> Show | Abstain:
+    ) -> Show | Abstained:
         """What to do with the model's answer; see ``Session.settle``."""
         if revision is None:
-            return Abstain("the document was closed", stale=True)
-        stale = Abstain("the document changed while the model was thinking", stale=True)
+            return Abstained("document_closed", "the document was closed")
+        stale = Abstained("document_changed", "the document changed while the model was thinking")
         if ask.origin is not None:
             if revision != ask.origin.revision:
                 return stale
             if target != ask.query.revision:
                 gone = "was closed" if target is None else "changed"
-                return Abstain(f"{ask.query.path} {gone} while the model was thinking")
+                return Abstained(
+                    "target_changed", f"{ask.query.path} {gone} while the model was thinking"
+                )
             reason = f"from the model ({ask.reason})"
             decision = self._judge(ask, prediction, reason, touched(ask.request.edits))
             return self._show(decision, ask.origin)
@@ -233,15 +238,15 @@ class NextEdits:
             return False
         return bool(showing.rest(query.text, query.cursor))
 
-    def _long_after(self, query: Query) -> Abstain | None:
+    def _long_after(self, query: Query) -> Abstained | None:
         if query.invoked:
             return None
         last_s = self._desk.history.last_edit_s()
         if last_s is None:
-            return Abstain("nothing was edited yet")
+            return Abstained("nothing_edited", "nothing was edited yet")
         ago = self._desk.clock() - last_s
         if ago > AFTER_EDIT_S:
-            return Abstain(f"no edit in the last {AFTER_EDIT_S:g} s")
+            return Abstained("no_recent_edit", f"no edit in the last {AFTER_EDIT_S:g} s")
         return None
 
     def _kept(self, query: Query) -> Show | None:
@@ -259,8 +264,10 @@ class NextEdits:
         if state is None or overtaken is None or overtaken.text != query.text:
             return None
         state.overtaken = None
-        objection = self._objection(query, overtaken)
-        return None if objection else Show(overtaken, overtaken.replacement, "still holds")
+        verdict = judge(overtaken.edit, overtaken.confidence, self._moment(query))
+        if isinstance(verdict, Abstained):
+            return None
+        return Show(overtaken, overtaken.replacement, "still holds")
 
     def _kept_elsewhere(self, query: Query) -> Show | None:
         """An edit of another document that is shown to who is here; who edits here lets it pass."""
@@ -274,36 +281,39 @@ class NextEdits:
 
     def _judge(
         self, ask: Ask, prediction: Prediction, reason: str, names: Sequence[Touched] | None = None
-    ) -> Show | Abstain:
+    ) -> Show | Abstained:
         """The first candidate worth showing, or what speaks against the best one.
 
         Args:
             names: about another place than the cursor's: what brought us there.
         """
-        objections = []
-        for candidate in prediction.candidates:
-            suggestion = self._suggestion(ask, candidate, prediction)
-            objection = self._objection(ask.query, suggestion)
-            if not objection and names is not None and not follows(suggestion, names):
-                objection = "it has nothing to do with the last edit"
-            if not objection:
-                return Show(suggestion, suggestion.replacement, reason)
-            objections.append(objection)
-        nothing = prediction.reason or "the model would change nothing here"
-        return Abstain(objections[0] if objections else nothing)
+        moment = self._moment(ask.query, names)
+        found = first_shown(
+            (self._suggestion(ask, each, prediction) for each in prediction.candidates),
+            lambda each: judge(each.edit, each.confidence, moment),
+            prediction.reason or "the model would change nothing here",
+        )
+        if isinstance(found, Abstained):
+            return found
+        suggestion = self._named(ask, found)
+        return Show(suggestion, suggestion.replacement, reason)
 
-    def _objection(self, query: Query, suggestion: Suggestion) -> str:
+    def _moment(self, query: Query, names: Sequence[Touched] | None = None) -> Moment:
+        """What edits of the query's document are judged by."""
         desk = self._desk
-        last, done = desk.history.last_edit(query.uri), desk.history.just_done(query.uri)
-        refused = rules.refuse_edit(suggestion.edit, done, query.line, last[1] if last else None)
-        if refused:
-            return refused
-        too_unsure = unsure(suggestion.confidence, desk.settings.edit_threshold)
-        if too_unsure:
-            return too_unsure
-        if desk.rejections.know(suggestion):
-            return "this edit was rejected before"
-        return rules.refuse_syntax(suggestion.edit, query.path, query.language)
+        last = desk.history.last_edit(query.uri)
+        return Moment(
+            task="next_edit",
+            path=query.path,
+            language=query.language,
+            text=query.text,
+            cursor=query.cursor,
+            threshold=desk.settings.edit_threshold,
+            just_done=desk.history.just_done(query.uri),
+            last_edit=last[1] if last is not None else None,
+            rejected=lambda edit: desk.rejections.know(query.uri, edit),
+            related=lambda edit: names is None or follows(edit, names),
+        )
 
     def _suggestion(self, ask: Ask, candidate: Candidate, prediction: Prediction) -> Suggestion:
         query, origin = ask.query, ask.asked_from
@@ -314,14 +324,18 @@ class NextEdits:
             cursor=origin.cursor if here else query.cursor,
             origin=None if here else (origin.uri, origin.line),
         )
-        found = self._desk.named(made.least())
+        return made.least()
+
+    def _named(self, ask: Ask, made: Suggestion) -> Suggestion:
+        """``made`` with its id and its place in a chain."""
+        origin, found = ask.asked_from, self._desk.named(made)
         if found.chain:  # shown already
             return found
         chain = self._state(origin.uri).chain
         goes_on = chain is not None and chain[0] == which_text(origin.text)
         return replace(found, chain=chain[1] if chain and goes_on else found.id)
 
-    def _show(self, decision: Show | Abstain, query: Query) -> Show | Abstain:
+    def _show(self, decision: Show | Abstained, query: Query) -> Show | Abstained:
         """Remember what the user, who is where ``query`` says, gets to see."""
         if isinstance(decision, Show):
             suggestion, state = decision.suggestion, self._state(query.uri)

@@ -11,13 +11,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from redraft.model.edits.ghost_rules import lines_wanted
 from redraft.model.prompt.render import window
 from redraft.model.records import EditRequest, Quality, RelatedFile, Task
 from redraft.model.text.estimates import narrow
 
 from ..context import region
 from ..settings import LspSettings
-from . import exclusions
 from .mentions import OpenText
 
 #: Edits to choose from, where the first may not be shown: what the engine weighs against each other
@@ -95,7 +95,7 @@ def infill(query: Query, settings: LspSettings) -> EditRequest:
         language=query.language,
         context_tokens=settings.context_tokens,
         max_tokens=settings.max_tokens,
-        max_lines=exclusions.lines_wanted(query.text, query.cursor, settings),
+        max_lines=lines_wanted(query.text, query.cursor, settings.max_lines),
         quality=settings.quality,
     )
 
