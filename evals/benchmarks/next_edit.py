@@ -193,8 +193,7 @@ def _worth(step: Step, made: Replacement | None, suffix: str = "") -> Episode:
     lines, wanted = changed_lines(step.text, found), changed_lines(step.text, step.wanted)
     return {
         f"exact{suffix}": found == step.wanted,
-        f"place{suffix}": made is not None
-        and overlap(lines, changed_lines(step.text, step.wanted)),
+        f"place{suffix}": made is not None and overlap(lines, wanted),
         f"chrf{suffix}": delta_chrf(step.text, [step.wanted], found),
     }
 
