@@ -11,6 +11,7 @@ import pytest
 from redraft.evals.recordings.shown_and_outcome import Shown, read_outcomes, tallies
 from redraft.lsp.recording import events as answers
 from redraft.lsp.recording import format as entries
+from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.outcomes import Outcome, Settled
 from redraft.lsp.session.questions import Query
@@ -60,7 +61,7 @@ class Session:
         prediction = Prediction("fake fp32", "w", (made, other))
         suggestion = Suggestion(id_, query.uri, task, TEXT, AT, AT, AT, text, 0.91, "fake fp32")
         show = Show(suggestion, text, "from the model")
-        decided = Abstained("prefetched", "computed ahead of time") if ahead else show
+        decided = PREFETCHED if ahead else show
         self.note(answers.answer(1, ask, prediction, decided, 90.0, LspSettings(), 400.0))
         self.note(answers.decision(show))
 

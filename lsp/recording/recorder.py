@@ -47,6 +47,10 @@ logger = logging.getLogger(__name__)
 _ENDED = 50  # as many as outcomes may still be reported for
 
 
+#: What is recorded of an answer that nobody waits for yet.
+PREFETCHED = Abstained("prefetched", "computed ahead of time")
+
+
 @dataclass(frozen=True, slots=True)
 class Workplace:
     """Where a recorder learns what it does not hear of by itself."""
@@ -333,8 +337,7 @@ class Recorder:
         """An answer came ahead of time, for the text that accepting a suggestion leads to."""
         self._questions += 1
         settings, took_ms = self._workplace.settings(), prediction.stats.total_ms
-        waits = Abstained("prefetched", "computed ahead of time")
-        told = answers.answer(self._questions, ask, prediction, waits, took_ms, settings, None)
+        told = answers.answer(self._questions, ask, prediction, PREFETCHED, took_ms, settings, None)
         self._note(ask.query.uri, {**told, "after": after})
 
     def decided(self, document: Document, decision: Show | Abstained) -> None:

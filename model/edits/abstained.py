@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal[
+AbstentionKind = Literal[
     # of what the model proposes
     "nothing_to_do",  # it proposes nothing
     "wrong_place",  # ghost text for another place than the cursor
@@ -60,10 +60,10 @@ Kind = Literal[
 ]
 
 #: The document has moved on: the answer was for another text.
-_STALE = frozenset[Kind](("superseded", "document_changed", "document_closed"))
+_STALE = frozenset[AbstentionKind](("superseded", "document_changed", "document_closed"))
 
 #: Typing will not change it.
-_LASTING = frozenset[Kind](
+_LASTING = frozenset[AbstentionKind](
     (
         "disabled",
         "snoozed",
@@ -83,7 +83,7 @@ _LASTING = frozenset[Kind](
 class Abstained:
     """Show nothing."""
 
-    kind: Kind
+    kind: AbstentionKind
     reason: str  # for people
 
     @property
