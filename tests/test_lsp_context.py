@@ -183,7 +183,7 @@ def test_the_index_ends_with_the_connection(workspace: Path, ending: str) -> Non
         client = server.client
         client.folders = [workspace.as_uri()]
         before = set(threads())
-        client.surroundings.start()
+        client.context.start()
         (thread,) = set(threads()) - before
         if ending == "shutdown":
             server.protocol.fm.features["shutdown"](None)
@@ -191,7 +191,7 @@ def test_the_index_ends_with_the_connection(workspace: Path, ending: str) -> Non
         else:
             await client.leave()
         assert not thread.is_alive()
-        client.surroundings.start()  # settings that come too late
+        client.context.start()  # settings that come too late
         assert set(threads()) == before
         await client.leave()
 

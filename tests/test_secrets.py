@@ -13,9 +13,9 @@ from redraft.lsp.context.indexer import fill
 from redraft.lsp.context.secret_texts import secret_in
 from redraft.lsp.context.symbol_index import Index
 from redraft.lsp.editor.documents import Document
+from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.decisions import Ask
 from redraft.lsp.session.exclusions import refuse_file
-from redraft.lsp.session.surroundings import Surroundings
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.abstained import Abstained
 
@@ -223,7 +223,7 @@ def ways_in(tmp_path: Path) -> dict[str, Callable[[str, str], bool]]:
 
     def beside(path: str, text: str) -> bool:
         document = Document(f"file:///w/{path}", text, 0, "")
-        around = Surroundings(
+        around = ClientContext(
             lambda: [document], lambda: ["file:///w"], LspSettings, lambda: 0.0, background=False
         )
         return bool(around.documents())

@@ -107,7 +107,7 @@ class Outcome:
             yield from asking.trace.answers
 
 
-Told = Callable[[Outcome], None]
+OnOutcome = Callable[[Outcome], None]
 
 
 def play(
@@ -115,15 +115,15 @@ def play(
     chosen: Collection[str],
     predictor: ReplayPredictor,
     settings: LspSettings,
-    told: Told,
+    on_outcome: OnOutcome,
 ) -> None:
-    """Play a recording. ``told`` hears of each chosen moment, in order, once nothing more can come
-    of it.
+    """Play a recording. ``on_outcome`` hears of each chosen moment, in order, once nothing more can
+    come of it.
 
     Raises:
         RedraftError: the model is gone.
     """
-    run(_Play(script, chosen, predictor, settings, told).play())
+    run(_Play(script, chosen, predictor, settings, on_outcome).play())
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class _Play:
     chosen: Collection[str]
     predictor: ReplayPredictor
     settings: LspSettings
-    told: Told
+    on_outcome: OnOutcome
     open: list[Outcome] = field(default_factory=list)
     client: Client = field(init=False)
     editor: Editor = field(init=False)
@@ -181,7 +181,7 @@ class _Play:
         now_s = asyncio.get_running_loop().time()
         outcome = Outcome(moment, now_s, tuple(Asking(task, self._trace()) for task in TASKS))
         self.open.append(outcome)
-        self.client.surroundings.catch_up()
+        self.client.context.catch_up()
         asked = self.editor.question(moment.document)
         waiting = [self._one(each, asked) for each in outcome.askings]
         await asyncio.gather(*waiting)
@@ -245,5 +245,5 @@ class _Play:
     def _flush(self, all_: bool = False) -> None:
         """Tell of the moments that are over. The last one may still ask ahead of time."""
         while self.open and self.open[0].finished:
-            self.told(self.open.pop(0))
+            self.on_outcome(self.open.pop(0))
         assert not (all_ and self.open)

@@ -21,10 +21,10 @@ from ..editor.documents import Documents
 from ..editor.paths import shown_path
 from ..recording.folder import Recordings
 from ..recording.recorder import Recorder, Workplace
+from ..session.client_context import ClientContext
 from ..session.decisions import Ask
 from ..session.door import Session
 from ..session.outcomes import Settled
-from ..session.surroundings import Surroundings
 from ..settings import LspSettings, updated
 from .status import ModelWatch, Notify, StatusLine
 from .turns import Lane
@@ -87,7 +87,7 @@ class Client:
         self.ask = ask
         self.documents = Documents()
         self.folders: list[str] = []
-        self.surroundings = Surroundings(
+        self.context = ClientContext(
             self.documents.all,
             lambda: self.folders,
             lambda: self.session.settings,
@@ -96,7 +96,7 @@ class Client:
             budget=lambda: self.watch.context_tokens,
             background=background,
         )
-        self.session = Session(settings, clock, self._settled, self.surroundings)
+        self.session = Session(settings, clock, self._settled, self.context)
         self.recorder = Recorder(
             recordings,
             Workplace(
@@ -154,7 +154,7 @@ class Client:
         self.documents.close(uri)
         self.session.closed(uri)
         self.recorder.closed(uri)
-        self.surroundings.closed(uri)
+        self.context.closed(uri)
         self.stop_prefetch(uri)
         for key in [key for key in self._lanes if key[0] == uri]:
             self._lanes.pop(key).stop()
@@ -164,7 +164,7 @@ class Client:
         secret = self.session.settings.secret_globs
         self.session.settings, problems = updated(self.session.settings, sent)
         if self.session.settings.secret_globs != secret:
-            self.surroundings.exclusions_changed()
+            self.context.exclusions_changed()
             self.recorder.exclusions_changed()
         for problem in problems:
             message = {"type": types.MessageType.Warning.value, "message": f"Redraft: {problem}"}
@@ -172,7 +172,7 @@ class Client:
 
     async def leave(self) -> None:
         """The connection is over: stop everything that was done for it."""
-        self.surroundings.stop()
+        self.context.stop()
         if self.waking is not None:
             self.waking.cancel()
         for uri in self.documents.uris():
@@ -181,4 +181,4 @@ class Client:
         for sending in self._requests:
             sending.cancel()
         await self.watch.stop()
-        await asyncio.to_thread(self.surroundings.stop, _STOP_S)
+        await asyncio.to_thread(self.context.stop, _STOP_S)

@@ -64,7 +64,7 @@ async def status(client: Client) -> dict[str, Any]:
             "contextTokens": model.context_tokens,
         },
         "snoozedS": round(client.session.snoozed_s()),
-        "unreadFolders": client.surroundings.unread,
+        "unreadFolders": client.context.unread,
         "settings": client.session.settings.model_dump(mode="json", by_alias=True),
     }
 

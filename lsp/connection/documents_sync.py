@@ -89,7 +89,7 @@ async def _initialized(client: Client, params: Any) -> None:
         client.ask_later(types.CLIENT_REGISTER_CAPABILITY, {"registrations": [wanted]})
     pulling = asyncio.ensure_future(_pull_settings(client))
     await asyncio.wait({pulling}, timeout=_SETTINGS_S)
-    client.surroundings.start()
+    client.context.start()
     await pulling
 
 
@@ -118,7 +118,7 @@ def _folders_changed(client: Client, params: Any) -> None:
     gone = set(messages.folders(at(params, "event", "removed")))
     came = messages.folders(at(params, "event", "added"))
     client.folders = [folder for folder in client.folders if folder not in gone] + list(came)
-    client.surroundings.folders_changed()
+    client.context.folders_changed()
 
 
 # --- documents -----------------------------------------------------------------------
@@ -180,12 +180,12 @@ def _files_renamed(client: Client, params: Any) -> None:
     for old, new in messages.renamed_files(params):
         language = getattr(client.documents.get(old), "language", "")
         client.session.renamed(old, new, shown_path(new, client.folders, language))
-    client.surroundings.files_changed()
+    client.context.files_changed()
 
 
 def _files_changed(client: Client, params: Any) -> None:
     """A document was saved, or something else changed files: the index looks for itself."""
-    client.surroundings.files_changed()
+    client.context.files_changed()
 
 
 def _notebook_opened(client: Client, params: Any) -> None:
@@ -209,7 +209,7 @@ def _notebook_closed(client: Client, params: Any) -> None:
 
 
 def _shutdown(client: Client, params: Any) -> None:
-    client.surroundings.stop()  # nothing more can be asked
+    client.context.stop()  # nothing more can be asked
 
 
 HANDLERS: dict[str, Callable[..., Any]] = {

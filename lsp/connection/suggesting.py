@@ -255,7 +255,7 @@ def _document(client: Client, asked: Asked) -> Document:
 def query_for(client: Client, document: Document, asked: Asked) -> Query:
     """What a client asks, in the session's terms."""
     if asked.diagnostics is not None:
-        client.surroundings.diagnosed(asked.uri, asked.diagnostics)
+        client.context.diagnosed(asked.uri, asked.diagnostics)
     selected = 0
     if asked.selection is not None:
         start, end = (document.index(at) for at in _ends(asked.selection))

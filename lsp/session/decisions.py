@@ -69,7 +69,7 @@ def snoozing(left_s: float) -> str:
 
 
 @dataclass(slots=True)
-class Desk:
+class SharedState:
     """What both kinds of suggestion share: one user, one screen, one model."""
 
     settings: LspSettings

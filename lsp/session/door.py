@@ -19,7 +19,7 @@ from ..editor.documents import Splice
 from ..editor.history import History
 from ..settings import LspSettings
 from . import exclusions
-from .decisions import Ask, Decision, Desk, Show
+from .decisions import Ask, Decision, SharedState, Show
 from .ghost_text import GhostText
 from .next_edits import NextEdits
 from .other_places import MOST_PLACES
@@ -45,20 +45,22 @@ class Session:
         self.history = History(clock, self._refuse)
         self._listener = listener
         self._outcomes = Outcomes(self._settled)
-        self._desk = Desk(settings, clock, context or PlainContext(), self.history, self._outcomes)
-        self._ghost = GhostText(self._desk)
-        self._edits = NextEdits(self._desk)
+        self._shared = SharedState(
+            settings, clock, context or PlainContext(), self.history, self._outcomes
+        )
+        self._ghost = GhostText(self._shared)
+        self._edits = NextEdits(self._shared)
 
     def _refuse(self, path: str, uri: str) -> str:
         return exclusions.refuse_file(path, self.settings, uri)
 
     @property
     def settings(self) -> LspSettings:
-        return self._desk.settings
+        return self._shared.settings
 
     @settings.setter
     def settings(self, settings: LspSettings) -> None:
-        self._desk.settings = settings
+        self._shared.settings = settings
 
     # --- events ----------------------------------------------------------------------------
 
@@ -74,14 +76,14 @@ class Session:
         needed."""
         accepted = False
         if self._outcomes.watches(uri):
-            accepted = self._outcomes.document_is(uri, text(), self._desk.clock())
-        self._desk.rejections.changed(uri, splices)
+            accepted = self._outcomes.document_is(uri, text(), self._shared.clock())
+        self._shared.rejections.changed(uri, splices)
         happened = self.history.changed(uri, splices, accepted=accepted)
         if happened == "undo" and self._shows_any_edit(uri):
             self._outcomes.dismiss(uri)  # it followed from what is taken back
         if self._edits.waits(uri):
             self._edits.changed(uri, text, happened)
-        self._desk.focused = True  # whoever types is there
+        self._shared.focused = True  # whoever types is there
 
     def lost(self, uri: str) -> None:
         """A change of a document was lost: what is known of it holds no longer."""
@@ -94,23 +96,23 @@ class Session:
 
     def closed(self, uri: str) -> None:
         self.lost(uri)
-        self._desk.rejections.closed(uri)
+        self._shared.rejections.closed(uri)
         self._ghost.closed(uri)
 
     def focus(self, focused: bool) -> None:
         """The user looks at a document, or at something else."""
-        self._desk.focused = focused
+        self._shared.focused = focused
 
     def snooze(self, seconds: float) -> None:
         """Offer nothing by itself for so long; 0: go on."""
-        self._desk.snoozed_until_s = self._desk.clock() + seconds
+        self._shared.snoozed_until_s = self._shared.clock() + seconds
 
     def snoozed_s(self) -> float:
         """Seconds until suggestions come by themselves again."""
-        return self._desk.snoozed_s()
+        return self._shared.snoozed_s()
 
     def shown(self, id_: str) -> None:
-        self._outcomes.report_shown(id_, self._desk.clock())
+        self._outcomes.report_shown(id_, self._shared.clock())
 
     def accepted(self, id_: str) -> None:
         """The client says so. The document may have told already, or been changed on the way."""
@@ -130,10 +132,10 @@ class Session:
         self._outcomes.report_turned_down(id_, "ignored")
 
     def _settled(self, settled: Settled) -> None:
-        now = self._desk.clock()
-        self._desk.debounce.note(settled.outcome, now)
+        now = self._shared.clock()
+        self._shared.debounce.note(settled.outcome, now)
         if settled.outcome == "rejected":
-            self._desk.rejections.note(settled.suggestion, now)
+            self._shared.rejections.note(settled.suggestion, now)
             self._edits.turned_down(settled.suggestion)
         if settled.outcome == "accepted" and settled.suggestion.task == "next_edit":
             self._edits.accepted(settled.suggestion)
@@ -155,7 +157,7 @@ class Session:
         if task == "next_edit" and not ask.unfinished:  # typing has paused, or the cursor moved
             self.history.flush()
         same = ask.query.uri == ask.asked_from.uri
-        related = self._desk.context.related(ask.asked_from if same else ask.query, task)
+        related = self._shared.context.related(ask.asked_from if same else ask.query, task)
         request = replace(ask.request, edits=self.history.edits(), related=related)
         return replace(ask, request=request)
 
@@ -175,7 +177,7 @@ class Session:
         the document that the question is about, if that is another one or another place. The answer
         is kept in any case: the text may come back to it.
         """
-        self._desk.learn(ask, prediction, took_ms)
+        self._shared.learn(ask, prediction, took_ms)
         if ask.request.task == "next_edit":
             return self._edits.settle(ask, prediction, revision, text, target)
         return self._ghost.settle(ask, prediction, revision)
@@ -198,7 +200,7 @@ class Session:
 
     def shown_edit(self, uri: str, text: str) -> Suggestion | None:
         """The next edit that is shown, if it is for this ``text``."""
-        return self._desk.shown_edit(uri, text)
+        return self._shared.shown_edit(uri, text)
 
     def follow_up(self, ask: Query, shown: Suggestion) -> Ask | None:
         """What to ask in case a next edit is accepted; see :meth:`NextEdits.follow_up`."""

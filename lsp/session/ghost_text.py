@@ -17,7 +17,7 @@ from redraft.model.edits.verdict import Moment, first_shown, judge
 from redraft.model.records import Candidate, Prediction
 
 from . import questions
-from .decisions import Ask, Decision, Desk, Show
+from .decisions import Ask, Decision, SharedState, Show
 from .questions import Query
 from .suggestions import Suggestion
 
@@ -28,8 +28,8 @@ _RECENT = 4
 class GhostText:
     """Decides on the ghost text of one client."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, shared: SharedState) -> None:
+        self._shared = shared
         self._recent: dict[str, deque[Suggestion]] = {}  # by document
 
     def closed(self, uri: str) -> None:
@@ -45,8 +45,8 @@ class GhostText:
         5. A paste, an undo, a rejection is no moment to suggest, unless asked to.
         6. Otherwise the model is asked: at once by gesture, after the debounce when typing.
         """
-        desk = self._desk
-        refusal = desk.refusal(query)
+        shared = self._shared
+        refusal = shared.refusal(query)
         if refusal is not None:
             return refusal
         if not query.invoked and self._shows_edit(query):
@@ -54,14 +54,14 @@ class GhostText:
         kept = self._typed_through(query)
         if kept is not None:
             return self._show(kept)
-        request = questions.infill(query, desk.settings)
-        known = desk.results.get(request)
+        request = questions.infill(query, shared.settings)
+        known = shared.results.get(request)
         if known is not None:
             return self._show(self._judge(query, known, "same text and cursor as before"))
-        wrong = desk.wrong_moment(query)
+        wrong = shared.wrong_moment(query)
         if wrong is not None:
             return wrong
-        delay_ms = desk.delay_ms(query, "infill")
+        delay_ms = shared.delay_ms(query, "infill")
         return Ask(query, request, delay_ms, "nothing known about this text yet")
 
     def settle(self, ask: Ask, prediction: Prediction, revision: int | None) -> Show | Abstained:
@@ -72,39 +72,39 @@ class GhostText:
         if revision != ask.query.revision:
             if isinstance(decision, Show):
                 self._keep(decision.suggestion)
-                self._desk.outcomes.cancelled(decision.suggestion)
+                self._shared.outcomes.cancelled(decision.suggestion)
             return Abstained(
                 "document_changed", "the document changed while the model was thinking"
             )
         return self._show(decision)
 
     def _shows_edit(self, query: Query) -> bool:
-        showing = self._desk.shown_edit(query.uri, query.text)
-        return showing is not None and self._desk.outcomes.is_in_view(query.uri)
+        showing = self._shared.shown_edit(query.uri, query.text)
+        return showing is not None and self._shared.outcomes.is_in_view(query.uri)
 
     def _typed_through(self, query: Query) -> Show | None:
-        desk = self._desk
+        shared = self._shared
         for suggestion in self._recent.get(query.uri, ()):
             rest = suggestion.rest(query.text, query.cursor)
-            sure = suggestion.confidence >= desk.settings.threshold
+            sure = suggestion.confidence >= shared.settings.threshold
             if not sure or refuse_completion(rest, query.text, query.cursor) is not None:
                 continue
-            if not desk.rejections.know(suggestion.uri, suggestion.edit):
+            if not shared.rejections.know(suggestion.uri, suggestion.edit):
                 return Show(suggestion, rest, "typed so far as suggested")
         return None
 
     def _judge(self, query: Query, prediction: Prediction, reason: str) -> Show | Abstained:
         """The first candidate worth showing, or what speaks against the best one."""
-        desk = self._desk
+        shared = self._shared
         moment = Moment(
             task="infill",
             path=query.path,
             language=query.language,
             text=query.text,
             cursor=query.cursor,
-            threshold=desk.settings.threshold,
-            just_done=[] if query.invoked else desk.history.just_done(query.uri),
-            rejected=lambda edit: desk.rejections.know(query.uri, edit),
+            threshold=shared.settings.threshold,
+            just_done=[] if query.invoked else shared.history.just_done(query.uri),
+            rejected=lambda edit: shared.rejections.know(query.uri, edit),
         )
         found = first_shown(
             prediction.candidates,
@@ -120,17 +120,17 @@ class GhostText:
 
     def _suggestion(self, query: Query, candidate: Candidate, prediction: Prediction) -> Suggestion:
         made = replace(
-            self._desk.suggestion(query, candidate, prediction),
+            self._shared.suggestion(query, candidate, prediction),
             start=query.cursor,
             end=query.cursor,
             replacement=tidied(candidate.text, query.text, query.cursor),
         )
-        return self._desk.named(made)
+        return self._shared.named(made)
 
     def _show(self, decision: Show | Abstained) -> Show | Abstained:
         if isinstance(decision, Show):
             self._keep(decision.suggestion)
-            self._desk.outcomes.show(decision.suggestion, self._desk.clock())
+            self._shared.outcomes.show(decision.suggestion, self._shared.clock())
         return decision
 
     def _keep(self, suggestion: Suggestion) -> None:
