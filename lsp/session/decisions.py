@@ -12,6 +12,7 @@ from itertools import count
 
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate import sureness
+from redraft.model.edits.verdict import Moment
 from redraft.model.records import Candidate, EditRequest, Prediction, Task
 
 from ..editor.history import History
@@ -139,6 +140,21 @@ class SharedState:
     def latency_ms(self, task: Task) -> float:
         """What an answer takes, in the mean; 0 while none came."""
         return self._latency_ms.get(task, 0.0)
+
+    def moment(self, task: Task, query: Query) -> Moment:
+        """What is proposed for the query's document is judged by this."""
+        settings, last = self.settings, self.history.last_edit(query.uri)
+        return Moment(
+            task=task,
+            path=query.path,
+            language=query.language,
+            text=query.text,
+            cursor=query.cursor,
+            threshold=settings.threshold if task == "infill" else settings.edit_threshold,
+            just_done=self.history.just_done(query.uri),
+            last_edit=last[1] if last is not None else None,
+            rejected=lambda edit: self.rejections.know(query.uri, edit),
+        )
 
     def shown_edit(self, uri: str, text: str) -> Suggestion | None:
         """The next edit that is shown, if it is for this ``text``."""

@@ -13,7 +13,7 @@ from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate import sureness
 from redraft.model.edits.ghost_rules import NOTHING_TO_ADD, refuse_completion, tidied
 from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.verdict import Moment, first_shown, judge
+from redraft.model.edits.verdict import first_shown, judge
 from redraft.model.records import Candidate, Prediction
 
 from . import questions
@@ -95,17 +95,9 @@ class GhostText:
 
     def _judge(self, query: Query, prediction: Prediction, reason: str) -> Show | Abstained:
         """The first candidate worth showing, or what speaks against the best one."""
-        shared = self._shared
-        moment = Moment(
-            task="infill",
-            path=query.path,
-            language=query.language,
-            text=query.text,
-            cursor=query.cursor,
-            threshold=shared.settings.threshold,
-            just_done=[] if query.invoked else shared.history.just_done(query.uri),
-            rejected=lambda edit: shared.rejections.know(query.uri, edit),
-        )
+        moment = self._shared.moment("infill", query)
+        if query.invoked:  # whoever asks for it may have it back
+            moment = replace(moment, just_done=())
         found = first_shown(
             prediction.candidates,
             lambda each: judge(

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate import sureness
-from redraft.model.edits.verdict import Moment, first_shown, judge
+from redraft.model.edits.verdict import first_shown, judge
 from redraft.model.records import Candidate, Prediction
 
 from ..editor.history import Happening
@@ -266,7 +266,9 @@ class NextEdits:
         if state is None or overtaken is None or overtaken.text != query.text:
             return None
         state.overtaken = None
-        verdict = judge(overtaken.edit, overtaken.confidence, self._moment(query))
+        verdict = judge(
+            overtaken.edit, overtaken.confidence, self._shared.moment("next_edit", query)
+        )
         if isinstance(verdict, Abstained):
             return None
         return Show(overtaken, overtaken.replacement, "still holds")
@@ -289,7 +291,9 @@ class NextEdits:
         Args:
             names: about another place than the cursor's: what brought us there.
         """
-        moment = self._moment(ask.query, names)
+        moment = self._shared.moment("next_edit", ask.query)
+        if names is not None:
+            moment = replace(moment, related=lambda edit: follows(edit, names))
         found = first_shown(
             (self._suggestion(ask, each, prediction) for each in prediction.candidates),
             lambda each: judge(each.edit, each.confidence, moment),
@@ -299,23 +303,6 @@ class NextEdits:
             return found
         suggestion = self._named(ask, found)
         return Show(suggestion, suggestion.replacement, reason)
-
-    def _moment(self, query: Query, names: Sequence[Touched] | None = None) -> Moment:
-        """What edits of the query's document are judged by."""
-        shared = self._shared
-        last = shared.history.last_edit(query.uri)
-        return Moment(
-            task="next_edit",
-            path=query.path,
-            language=query.language,
-            text=query.text,
-            cursor=query.cursor,
-            threshold=shared.settings.edit_threshold,
-            just_done=shared.history.just_done(query.uri),
-            last_edit=last[1] if last is not None else None,
-            rejected=lambda edit: shared.rejections.know(query.uri, edit),
-            related=lambda edit: names is None or follows(edit, names),
-        )
 
     def _suggestion(self, ask: Ask, candidate: Candidate, prediction: Prediction) -> Suggestion:
         query, origin = ask.query, ask.asked_from

@@ -66,16 +66,7 @@ def _landed(shared: SharedState, query: Query, shown: Suggestion) -> Query | Non
         return replace(query, text=result, cursor=cursor, visiting=away)
     for document in shared.context.documents():
         if document.uri == shown.uri:
-            return Query(
-                uri=document.uri,
-                path=document.path,
-                language=document.language,
-                text=result,
-                cursor=cursor,
-                revision=document.revision,
-                other_documents=query.other_documents,
-                visiting=True,
-            )
+            return replace(_visit(query, document, result, cursor), invoked=False)
     return None
 
 
@@ -106,7 +97,7 @@ def questions(shared: SharedState, situation: Situation, near: tuple[int, int]) 
             continue
         if len(asked) > _most(shared, query):
             return
-        visit = _visit(query, place)
+        visit = _visit(query, place.document, place.document.text(), place.at)
         if visit.uri != query.uri and shared.refusal(visit) is not None:
             continue
         region = shared.context.region(visit)
@@ -159,14 +150,14 @@ def _most(shared: SharedState, query: Query) -> int:
     return min(most, max(1, int(SEARCH_MS / takes_ms))) if takes_ms > 0 else most
 
 
-def _visit(query: Query, place: Place) -> Query:
-    document = place.document
+def _visit(query: Query, document: OpenText, text: str, cursor: int) -> Query:
+    """The same query as if the user were in another place."""
     return Query(
         uri=document.uri,
         path=document.path,
         language=document.language,
-        text=document.text(),
-        cursor=place.at,
+        text=text,
+        cursor=cursor,
         revision=document.revision,
         invoked=query.invoked,
         other_documents=query.other_documents,
