@@ -86,6 +86,16 @@ def test_where_the_model_fails_nothing_more_is_asked() -> None:
     assert desk.session.go_on(desk.ask_edit(), failed) is failed
 
 
+def test_the_search_ends_after_as_many_questions_as_there_are_places() -> None:
+    desk = renamed()
+    ask = desk.ask_edit()
+    last = replace(ask, earlier=1 + max(MOST_PLACES.values()))
+    nothing = settle(desk, ask, NOTHING)
+    assert desk.session.go_on(last, nothing) is nothing
+    following = desk.session.go_on(replace(last, earlier=last.earlier - 1), nothing)
+    assert isinstance(following, Ask) and following.earlier == last.earlier
+
+
 def test_an_edit_near_the_cursor_is_shown_before_anyone_looks_elsewhere() -> None:
     desk = renamed()
     ask = desk.ask_edit()
