@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from fakes import infill, rewrite
 from redraft.lsp.editor.documents import Change, Document
-from redraft.lsp.session.decisions import Abstain, Ask, Decision, Show
-from redraft.lsp.session.ghost_text import Session
+from redraft.lsp.session.decisions import Ask, Decision, Show
+from redraft.lsp.session.door import Session
 from redraft.lsp.session.mentions import OpenText
 from redraft.lsp.session.outcomes import Settled
 from redraft.lsp.session.questions import PlainContext, Query
 from redraft.lsp.settings import LspSettings
+from redraft.model.edits.abstained import Abstained
 
 URI = "file:///w/a.py"
 
@@ -83,7 +84,9 @@ class Desk:
         assert isinstance(decision, Ask), decision
         return decision
 
-    def answer(self, *texts: str, confidence: float = 0.9, took_ms: float = 0.0) -> Show | Abstain:
+    def answer(
+        self, *texts: str, confidence: float = 0.9, took_ms: float = 0.0
+    ) -> Show | Abstained:
         ask = self.ask(invoked=True)
         prediction = infill(ask.request, *texts, confidence=confidence)
         return self.session.settle(ask, prediction, self.revision, took_ms)
@@ -98,7 +101,9 @@ class Desk:
         assert isinstance(decision, Ask), decision
         return self.session.complete(decision)
 
-    def edit(self, old: str, new: str, confidence: float = 0.9, **fields: object) -> Show | Abstain:
+    def edit(
+        self, old: str, new: str, confidence: float = 0.9, **fields: object
+    ) -> Show | Abstained:
         """The model's answer to a question asked now: the first ``old`` becomes ``new``."""
         ask = self.ask_edit(**fields)
         prediction = rewrite(ask.request, old, new, confidence=confidence)
@@ -136,5 +141,5 @@ def shown(decision: Decision) -> str:
 
 
 def reason(decision: Decision) -> str:
-    assert isinstance(decision, Abstain), decision
+    assert isinstance(decision, Abstained), decision
     return decision.reason

@@ -241,7 +241,7 @@ def main() -> int:
     log = Path(script["log"])
     if "outcomes" in script:
         logging.basicConfig(filename=script["outcomes"], format="%(message)s")
-        logging.getLogger("redraft.lsp.connection.server").setLevel(logging.DEBUG)
+        logging.getLogger("redraft.lsp.connection.client").setLevel(logging.DEBUG)
 
     def answer(entry: Any) -> Any:
         if isinstance(entry, str):

@@ -167,13 +167,15 @@ def test_runs_of_one_benchmark_stand_side_by_side() -> None:
 
 
 def test_an_edit_that_was_not_shown_counts_for_the_curve_alone() -> None:
-    shown = edit_episode(1, shown=True, exact=True)
+    shown = edit_episode(1, shown=True, exact=True, exact_shown=True)
     hidden = edit_episode(2, shown=False, exact=True)
     unwanted = edit_episode(5, quiet=False)
-    (section,) = build([run_of([shown, hidden, unwanted], benchmark="edits")])
+    barred = edit_episode(6, shown=False, exact=True, barred=True)
+    (section,) = build([run_of([shown, hidden, unwanted, barred], benchmark="edits")])
     views = section.measured[0].views
     assert [(v.shown, v.right, v.outcome) for v in views] == [
         (True, True, "exact"), (False, True, "missed"), (True, False, "not wanted"),
+        (False, None, "missed"),
     ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from redraft.evals.benchmarks.plans import PLANS
 from redraft.evals.figures.samples import Change, fingerprint, in_turn, read_changes
 from redraft.evals.sandbox.sandbox import run_program
 from redraft.lsp.editor.history import SHOWN_EDITS
+from redraft.model.edits.hunks import recent_edit
 from redraft.model.errors import SettingsError
 from redraft.model.prompt.render import window
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
@@ -237,6 +239,27 @@ def test_an_edit_is_exact_when_the_document_is() -> None:
 
 def test_only_the_first_candidate_counts() -> None:
     assert not episode(step_of(WANTED), saying((0, 6, ""), (6, 12, "b = 7\n")))["exact"]
+
+
+def test_what_no_one_would_see_is_not_shown_however_sure() -> None:
+    """The gate is the users': the first candidate that passes is what they see."""
+    broken, right = (0, 6, "a = (1\n"), (6, 12, "b = 7\n")
+    found = episode(step_of(WANTED), saying(broken, right))
+    assert (found["exact"], found["shown"], found["exact_shown"]) == (False, True, True)
+    assert (found["abstained"], found["barred"]) == (None, True)
+    silent = episode(step_of(WANTED), saying(broken))
+    assert (silent["shown"], silent["exact_shown"]) == (False, None)
+    assert (silent["abstained"], silent["barred"]) == ("syntax_errors", True)
+    unsure = episode(step_of(WANTED), saying(right), least=0.95)
+    assert (unsure["shown"], unsure["exact"]) == (False, True)
+    assert (unsure["abstained"], unsure["barred"]) == ("below_threshold", False)
+
+
+def test_the_users_last_edits_are_never_taken_back_in_their_sight() -> None:
+    typed = recent_edit("a.py", ["a = 1", "c = 3"], 1, 1, ("b = 2",))
+    step = replace(step_of(TEXT, "nothing left"), edits=(typed,))
+    found = episode(step, saying((6, 12, "")))
+    assert (found["quiet"], found["abstained"]) == (True, "reversal")
 
 
 def test_a_wrong_edit_may_be_at_the_right_place() -> None:

@@ -22,7 +22,7 @@ from redraft.lsp.context.reading import Unreadable, read_file
 from redraft.lsp.context.symbol_index import Index
 from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
 from redraft.lsp.recording.git_moves import has_moved
-from redraft.lsp.session.surroundings import Surroundings
+from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.settings import LspSettings
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="such files are made on POSIX alone")
@@ -276,7 +276,7 @@ READERS = (
     "context/indexer.py",
     "context/symbol_index.py",
     "recording/git_moves.py",
-    "session/surroundings.py",
+    "session/client_context.py",
     "context/gather.py",
     "context/imports.py",
     "context/excerpts.py",
@@ -296,19 +296,19 @@ def test_files_of_a_folder_are_opened_by_one_function(name: str) -> None:
 
 class Desk:
     def __init__(self, *uris: str) -> None:
-        self.surroundings = Surroundings(
+        self.context = ClientContext(
             lambda: (),
             lambda: uris,
             LspSettings,
             lambda: 1_000.0,
             background=False,
         )
-        self.surroundings.start()
-        self.surroundings.catch_up()
+        self.context.start()
+        self.context.catch_up()
 
     @property
     def knows(self) -> bool:
-        return bool(self.surroundings.definers("inside", "python"))
+        return bool(self.context.definers("inside", "python"))
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_a_folder_that_is_none_stops_no_other(
         for uris in ((bad, project.as_uri()), (project.as_uri(), bad)):
             desk = Desk(*uris)
             assert desk.knows
-            (told,) = desk.surroundings.unread.values()
+            (told,) = desk.context.unread.values()
             assert re.search(why, told)
     assert re.search(why, caplog.text)
 
@@ -354,7 +354,7 @@ def test_a_folder_that_may_not_be_read_stops_no_other(
     monkeypatch.setattr(os, "scandir", scandir)
     desk = Desk(locked.as_uri(), project.as_uri())
     assert desk.knows
-    assert desk.surroundings.unread == {str(locked): "it cannot be read: Permission denied"}
+    assert desk.context.unread == {str(locked): "it cannot be read: Permission denied"}
 
 
 def test_a_file_that_cannot_be_indexed_stops_no_other(

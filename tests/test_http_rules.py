@@ -23,9 +23,9 @@ from fakes_edit import (
 )
 from fakes_http import served
 from redraft.model.edits.hunks import recent_edit
+from redraft.model.edits.just_done import just_done
 from redraft.model.edits.spans import Span
 from redraft.model.records import Candidate, EditRequest, Prediction, RecentEdit
-from redraft.server.wires.prompts.refusing import just_done
 
 #: What the user changed is in the second line.
 OLD = ["fn area(r: f64) -> f64 {", "    r * r", "}"]

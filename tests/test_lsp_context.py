@@ -180,32 +180,33 @@ def threads() -> list[threading.Thread]:
 def test_the_index_ends_with_the_connection(workspace: Path, ending: str) -> None:
     async def life() -> None:
         server = create_server(FakePredictor())
-        server.folders = [workspace.as_uri()]
+        client = server.client
+        client.folders = [workspace.as_uri()]
         before = set(threads())
-        server.surroundings.start()
+        client.context.start()
         (thread,) = set(threads()) - before
         if ending == "shutdown":
             server.protocol.fm.features["shutdown"](None)
             await asyncio.to_thread(thread.join, 60)
         else:
-            await server.leave()
+            await client.leave()
         assert not thread.is_alive()
-        server.surroundings.start()  # settings that come too late
+        client.context.start()  # settings that come too late
         assert set(threads()) == before
-        await server.leave()
+        await client.leave()
 
     asyncio.run(life())
 
 
 def test_the_budget_is_the_models_once_it_told(workspace: Path) -> None:
     async def life() -> None:
-        server = create_server(FakePredictor(statuses=[READY]))
-        assert server.watch.context_tokens is None
-        server.watch.start()
-        while server.watch.context_tokens is None:
+        client = create_server(FakePredictor(statuses=[READY])).client
+        assert client.watch.context_tokens is None
+        client.watch.start()
+        while client.watch.context_tokens is None:
             await asyncio.sleep(0)
-        assert server.watch.context_tokens == READY.context_tokens
-        await server.leave()
+        assert client.watch.context_tokens == READY.context_tokens
+        await client.leave()
 
     asyncio.run(life())
 
@@ -214,8 +215,8 @@ def test_nothing_is_read_before_the_client_told_what_is_secret(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def life() -> None:
-        server = create_server(FakePredictor())
-        server.folders, server.pulls_settings = [workspace.as_uri()], True
+        client = create_server(FakePredictor()).client
+        client.folders, client.pulls_settings = [workspace.as_uri()], True
         told = asyncio.get_running_loop().create_future()
         asked = asyncio.Event()
 
@@ -223,15 +224,15 @@ def test_nothing_is_read_before_the_client_told_what_is_secret(
             asked.set()
             return await told
 
-        monkeypatch.setattr(server.protocol, "send_request_async", ask)
+        monkeypatch.setattr(client, "ask", ask)
         before = set(threads())
-        starting = asyncio.ensure_future(documents_sync.HANDLERS["initialized"](server, {}))
+        starting = asyncio.ensure_future(documents_sync.HANDLERS["initialized"](client, {}))
         await asked.wait()
         assert set(threads()) == before
         told.set_result([{"secretGlobs": ["cart.*"]}])
         await starting
         assert len(set(threads()) - before) == 1
-        assert server.session.settings.secret_globs == ("cart.*",)
-        await server.leave()
+        assert client.session.settings.secret_globs == ("cart.*",)
+        await client.leave()
 
     asyncio.run(life())

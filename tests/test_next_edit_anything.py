@@ -9,8 +9,9 @@ from desk import URI, Desk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from redraft.lsp.editor.documents import Document
-from redraft.lsp.session.decisions import Abstain, Ask, Decision, Show
+from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.questions import Query
+from redraft.model.edits.abstained import Abstained
 from redraft.model.prompt.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 
@@ -80,21 +81,21 @@ class World:
             self.check(settled)
             if isinstance(settled, Show) or settled.stale:
                 return
-            decision = self.desk.session.look_on(ask.asked_from)
+            decision = self.desk.session.go_on(ask, settled)
         raise AssertionError("the questions never end")
 
     def answer_late(self) -> None:
         if self.late:
             self.check(self.answer(self.late.pop(0)))
 
-    def foresee(self) -> None:
+    def prefetch(self) -> None:
         if self.shown is None:
             return
         for _ in range(6):
             ahead = self.desk.session.follow_up(self.here(), self.shown.suggestion)
             if ahead is None:
                 return
-            self.desk.session.foresee(ahead, self.predict(ahead.request))
+            self.desk.session.prefetched(ahead, self.predict(ahead.request))
         raise AssertionError("what is computed ahead never ends")
 
     def accept(self) -> None:
@@ -134,7 +135,7 @@ class World:
             return self.desk.text
         return self.other.text if self.other is not None else None
 
-    def answer(self, ask: Ask) -> Show | Abstain:
+    def answer(self, ask: Ask) -> Show | Abstained:
         uri, target = ask.asked_from.uri, self.revision(ask.query.uri)
         if ask.query.uri == URI != uri:
             target = self.desk.document.revision  # as the shelf has it
@@ -168,7 +169,7 @@ class World:
             assert suggestion.result != suggestion.text
             assert suggestion.chain
             self.shown = decision
-        elif isinstance(decision, Abstain):
+        elif isinstance(decision, Abstained):
             assert decision.reason
             self.shown = None
         else:
@@ -177,7 +178,7 @@ class World:
 
 EVENTS = [
     *(World.edit, World.undo, World.edit_the_other, World.close_or_open_the_other, World.wait),
-    *(World.move, World.ask, World.ask, World.ask, World.answer_late, World.foresee),
+    *(World.move, World.ask, World.ask, World.ask, World.answer_late, World.prefetch),
     *(World.accept, World.reject),
 ]
 

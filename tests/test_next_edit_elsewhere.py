@@ -9,9 +9,10 @@ import pytest
 from desk import URI, Desk, reason
 from fakes import rewrite
 from redraft.lsp.editor.documents import Document
-from redraft.lsp.session.decisions import Abstain, Ask, Decision, Show
+from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.next_edits import AFTER_EDIT_S
 from redraft.lsp.session.other_places import MOST_PLACES
+from redraft.model.edits.abstained import Abstained
 from redraft.model.records import EditRequest, Prediction
 
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
@@ -19,7 +20,7 @@ FAR = f"def area(r):\n    return r\n\n{FILLER}print(area(2))\n"
 NOTHING = Prediction("fake-1", "fake fp32", (), "The model would change nothing here.")
 
 
-def settle(desk: Desk, ask: Ask, prediction: Prediction) -> Show | Abstain:
+def settle(desk: Desk, ask: Ask, prediction: Prediction) -> Show | Abstained:
     """The answer to a question, the documents being as they are now."""
     target = desk.shelf.opened.get(ask.query.uri)
     revision = desk.revision if ask.query.uri == URI else target.revision if target else None
@@ -28,12 +29,16 @@ def settle(desk: Desk, ask: Ask, prediction: Prediction) -> Show | Abstain:
     )
 
 
+def go_on(desk: Desk, ask: Ask, prediction: Prediction) -> Decision:
+    """What comes of an answer: it is shown, or another question is asked."""
+    return desk.session.go_on(ask, settle(desk, ask, prediction))
+
+
 def nothing_near(desk: Desk, **fields: object) -> Decision:
     """The model has nothing to say about the region around the cursor: what now?"""
     ask = desk.ask_edit(**fields)
     assert ask.origin is None
-    settle(desk, ask, NOTHING)
-    return desk.session.look_on(desk.query(**fields))
+    return go_on(desk, ask, NOTHING)
 
 
 def next_place(desk: Desk, **fields: object) -> Ask:
@@ -72,7 +77,23 @@ def test_an_edit_below_the_threshold_leads_elsewhere_as_well() -> None:
     ask = desk.ask_edit()
     decision = settle(desk, ask, rewrite(ask.request, "return r", "return pi", confidence=0.3))
     assert "below threshold" in reason(decision)
-    assert isinstance(desk.session.look_on(desk.query()), Ask)
+    assert isinstance(desk.session.go_on(ask, decision), Ask)
+
+
+def test_where_the_model_fails_nothing_more_is_asked() -> None:
+    desk = renamed()
+    failed = Abstained("failed", "the model is gone")
+    assert desk.session.go_on(desk.ask_edit(), failed) is failed
+
+
+def test_the_search_ends_after_as_many_questions_as_there_are_places() -> None:
+    desk = renamed()
+    ask = desk.ask_edit()
+    last = replace(ask, earlier=1 + max(MOST_PLACES.values()))
+    nothing = settle(desk, ask, NOTHING)
+    assert desk.session.go_on(last, nothing) is nothing
+    following = desk.session.go_on(replace(last, earlier=last.earlier - 1), nothing)
+    assert isinstance(following, Ask) and following.earlier == last.earlier
 
 
 def test_an_edit_near_the_cursor_is_shown_before_anyone_looks_elsewhere() -> None:
@@ -93,9 +114,8 @@ def test_places_within_the_region_already_asked_about_are_passed_over() -> None:
 def test_both_reasons_are_told_where_nothing_is_found_elsewhere_either() -> None:
     desk = renamed()
     ask = next_place(desk)
-    settle(desk, ask, NOTHING)
     line = ask.query.line + 1
-    assert reason(desk.session.look_on(desk.query())) == (
+    assert reason(go_on(desk, ask, NOTHING)) == (
         f"The model would change nothing here; line {line}: The model would change nothing here."
     )
 
@@ -128,7 +148,7 @@ def test_lines_that_were_edited_already_are_not_asked_about_again() -> None:
 
 def test_a_name_that_stands_everywhere_points_nowhere() -> None:
     desk = renamed(FAR + FILLER * 2 + "area(1)\n" * 120)
-    assert isinstance(nothing_near(desk), Abstain)
+    assert isinstance(nothing_near(desk), Abstained)
 
 
 def test_a_mention_in_a_comment_comes_after_one_in_code() -> None:
@@ -145,8 +165,7 @@ def test_eagerness_decides_how_many_places_are_asked_about(eagerness: str, most:
     decision = nothing_near(desk)
     while isinstance(decision, Ask):
         asked += 1
-        settle(desk, decision, NOTHING)
-        decision = desk.session.look_on(desk.query())
+        decision = go_on(desk, decision, NOTHING)
     assert asked == most
 
 
@@ -154,11 +173,11 @@ def test_a_slow_model_is_asked_about_one_place_only() -> None:
     calls = "".join(f"{FILLER}print(area({i}))\n" for i in range(8))
     desk = renamed(f"def area(r):\n    return r\n\n{calls}", eagerness="high")
     ask = desk.ask_edit()
-    desk.session.settle(ask, NOTHING, desk.revision, 5_000.0, lambda: desk.text)
-    first = desk.session.look_on(desk.query())
+    near = desk.session.settle(ask, NOTHING, desk.revision, 5_000.0, lambda: desk.text)
+    first = desk.session.go_on(ask, near)
     assert isinstance(first, Ask)
-    desk.session.settle(first, NOTHING, desk.revision, 5_000.0, target=desk.revision)
-    assert isinstance(desk.session.look_on(desk.query()), Abstain)
+    there = desk.session.settle(first, NOTHING, desk.revision, 5_000.0, target=desk.revision)
+    assert isinstance(desk.session.go_on(first, there), Abstained)
 
 
 def test_a_change_while_the_model_thinks_about_another_place_makes_its_answer_stale() -> None:
@@ -166,7 +185,7 @@ def test_a_change_while_the_model_thinks_about_another_place_makes_its_answer_st
     ask = next_place(desk)
     desk.type("#")
     decision = settle(desk, ask, rewrite(ask.request, "area(2)", "area(2, 3)"))
-    assert isinstance(decision, Abstain)
+    assert isinstance(decision, Abstained)
     assert decision.stale
 
 
@@ -213,20 +232,20 @@ def test_the_call_in_another_open_document_is_asked_about() -> None:
 
 def test_clients_that_show_no_other_documents_get_no_edits_of_them() -> None:
     desk, _ = with_caller()
-    assert isinstance(nothing_near(desk), Abstain)
+    assert isinstance(nothing_near(desk), Abstained)
 
 
 def test_a_document_that_is_not_open_is_never_asked_about() -> None:
     desk, other = with_caller()
     del desk.shelf.opened[other.uri]
-    assert isinstance(nothing_near(desk, other_documents=True), Abstain)
+    assert isinstance(nothing_near(desk, other_documents=True), Abstained)
 
 
 def test_secret_files_are_never_asked_about() -> None:
     desk = Desk("def load_key(path):\n    return path\n")
     desk.open("secrets.py", "load_key('x')\n")
     desk.swap("load_key(path)", "load_key(path, kind)")
-    assert isinstance(nothing_near(desk, other_documents=True), Abstain)
+    assert isinstance(nothing_near(desk, other_documents=True), Abstained)
 
 
 def test_files_of_another_language_are_passed_over() -> None:
@@ -237,7 +256,7 @@ def test_files_of_another_language_are_passed_over() -> None:
         replace(each, language="markdown") if each.path == "notes.md" else each
         for each in documents
     ]
-    assert isinstance(nothing_near(desk, other_documents=True), Abstain)
+    assert isinstance(nothing_near(desk, other_documents=True), Abstained)
 
 
 def test_a_file_with_a_definition_of_its_own_by_that_name_comes_last() -> None:
@@ -262,7 +281,7 @@ def test_a_change_of_the_other_document_while_the_model_thinks_is_no_reason_to_a
     desk.becomes_elsewhere(other, "# head\n" + CALLER)
     decision = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
     assert reason(decision) == "b.py changed while the model was thinking"
-    assert isinstance(decision, Abstain)
+    assert isinstance(decision, Abstained)
     assert not decision.stale  # the request names the first document, which is as it was
 
 
@@ -305,7 +324,7 @@ def test_it_waits_for_who_takes_their_time() -> None:
     for again in (here, desk.session.consider_edit(there)):
         assert isinstance(again, Show), again
         assert again.suggestion.id == show.suggestion.id
-    assert isinstance(desk.consider_edit(cursor=0), Abstain)  # who shows no other documents
+    assert isinstance(desk.consider_edit(cursor=0), Abstained)  # who shows no other documents
 
 
 def test_whoever_goes_on_typing_has_let_it_pass() -> None:
@@ -378,17 +397,16 @@ def model_of_a_rename(request: EditRequest) -> Prediction:
     return replace(NOTHING, candidates=(replace(made[0], start=at, end=at + 5),), reason="")
 
 
-def drive(desk: Desk, decision: Decision, prefetch: bool) -> Show | Abstain:
+def drive(desk: Desk, decision: Decision, prefetch: bool) -> Show | Abstained:
     """Answer questions until there is a decision, then compute what follows its acceptance."""
     asked = 0
     while isinstance(decision, Ask):
         ask, asked = desk.session.complete(decision), asked + 1
-        settled = settle(desk, ask, model_of_a_rename(ask.request))
-        decision = settled if isinstance(settled, Show) else desk.session.look_on(ask.asked_from)
+        decision = go_on(desk, ask, model_of_a_rename(ask.request))
     if prefetch and isinstance(decision, Show):
         query = desk.query(other_documents=True)
         while (ahead := desk.session.follow_up(query, decision.suggestion)) is not None:
-            desk.session.foresee(ahead, model_of_a_rename(ahead.request))
+            desk.session.prefetched(ahead, model_of_a_rename(ahead.request))
     desk.asked = asked  # type: ignore[attr-defined]
     return decision
 

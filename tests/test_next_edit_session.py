@@ -10,9 +10,10 @@ from desk import URI, Desk, reason, shown
 from fakes import infill, rewrite
 from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS, COOL_DOWN_S, REJECTIONS
-from redraft.lsp.session.decisions import Abstain, Ask, Show
+from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.next_edits import AFTER_EDIT_S, LIFETIME_S
 from redraft.lsp.settings import updated
+from redraft.model.edits.abstained import Abstained
 from redraft.model.records import Prediction
 
 CODE = (
@@ -271,7 +272,7 @@ def test_an_answer_overtaken_by_a_change_elsewhere_is_shown_next_time() -> None:
     desk.swap("3.14", "pi")
     prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
     late = desk.session.settle(ask, prediction, desk.revision, 50, lambda: desk.text)
-    assert isinstance(late, Abstain)
+    assert isinstance(late, Abstained)
     assert late.stale
     again = desk.consider_edit()
     assert isinstance(again, Show)
@@ -294,25 +295,25 @@ def test_an_answer_for_a_closed_document_is_dropped() -> None:
     desk.session.closed(URI)
     prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
     decision = desk.session.settle(ask, prediction, None, 0)
-    assert isinstance(decision, Abstain)
+    assert isinstance(decision, Abstained)
     assert decision.stale
 
 
 # --- after acceptance --------------------------------------------------------------------------
 
 
-def foreseen(desk: Desk, show: Show, old: str, new: str) -> Ask | None:
+def prefetch(desk: Desk, show: Show, old: str, new: str) -> Ask | None:
     """What the model says beforehand about the text after acceptance."""
     ask = desk.session.follow_up(desk.query(), show.suggestion)
     if ask is not None:
-        desk.session.foresee(ask, rewrite(ask.request, old, new))
+        desk.session.prefetched(ask, rewrite(ask.request, old, new))
     return ask
 
 
 def test_the_edit_after_acceptance_is_computed_beforehand() -> None:
     desk = edited()
     first = shown_edit(desk)
-    ask = foreseen(desk, first, "show(2)", "show(2, 3)")
+    ask = prefetch(desk, first, "show(2)", "show(2, 3)")
     assert ask is not None
     assert ask.request.text == first.suggestion.result
     assert ask.request.cursor == first.suggestion.landing
@@ -335,7 +336,7 @@ def test_what_was_computed_ahead_is_used_though_acceptance_was_quicker() -> None
     ask = desk.session.follow_up(desk.query(), first.suggestion)
     assert ask is not None
     desk.accept(first)
-    desk.session.foresee(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
+    desk.session.prefetched(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
     again = desk.consider_edit()
     assert isinstance(again, Show)
     assert "show(2, 3)" in again.suggestion.result
@@ -347,7 +348,7 @@ def test_what_was_computed_ahead_is_of_no_use_once_the_edit_was_turned_down() ->
     ask = desk.session.follow_up(desk.query(), first.suggestion)
     assert ask is not None
     desk.session.rejected(first.suggestion.id)
-    desk.session.foresee(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
+    desk.session.prefetched(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
     desk.becomes(first.suggestion.result)
     assert isinstance(desk.consider_edit(invoked=True), Ask)
 
@@ -355,7 +356,7 @@ def test_what_was_computed_ahead_is_of_no_use_once_the_edit_was_turned_down() ->
 def test_edits_that_follow_each_other_are_one_chain() -> None:
     desk = edited()
     first = shown_edit(desk)
-    foreseen(desk, first, "show(2)", "show(2, 3)")
+    prefetch(desk, first, "show(2)", "show(2, 3)")
     desk.accept(first)
     second = desk.consider_edit()
     assert isinstance(second, Show)
@@ -376,7 +377,7 @@ def test_an_edit_of_the_users_own_begins_another_chain() -> None:
 def test_what_was_computed_beforehand_is_dropped_on_rejection() -> None:
     desk = edited()
     first = shown_edit(desk)
-    foreseen(desk, first, "show(2)", "show(2, 3)")
+    prefetch(desk, first, "show(2)", "show(2, 3)")
     desk.session.rejected(first.suggestion.id)
     desk.becomes(first.suggestion.result)
     assert isinstance(desk.consider_edit(), Ask)
@@ -385,10 +386,10 @@ def test_what_was_computed_beforehand_is_dropped_on_rejection() -> None:
 def test_nothing_is_computed_beforehand_twice_or_where_it_is_switched_off() -> None:
     desk = edited()
     first = shown_edit(desk)
-    assert foreseen(desk, first, "show(2)", "show(2, 3)") is not None
-    assert foreseen(desk, first, "show(2)", "show(2, 3)") is None
+    assert prefetch(desk, first, "show(2)", "show(2, 3)") is not None
+    assert prefetch(desk, first, "show(2)", "show(2, 3)") is None
     off = edited(prefetch=False)
-    assert foreseen(off, shown_edit(off), "show(2)", "show(2, 3)") is None
+    assert prefetch(off, shown_edit(off), "show(2)", "show(2, 3)") is None
 
 
 # --- what never comes back ---------------------------------------------------------------------

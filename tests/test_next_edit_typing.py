@@ -10,13 +10,14 @@ import pytest
 from desk import URI, Desk
 from fakes import READY, rewrite
 from redraft.evals.recordings.format import Changed, Encountered, SetContent, TextEdit
-from redraft.evals.replay.editor import Editor
+from redraft.evals.replay.editor import Editor, unconnected
 from redraft.evals.replay.simulated_time import run
 from redraft.evals.replay.timed_predictor import ReplayPredictor
 from redraft.lsp.connection.documents_sync import HANDLERS
-from redraft.lsp.connection.server import create_server
-from redraft.lsp.session.decisions import Abstain, Ask, Show
+from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.typing_rhythm import REST_S
+from redraft.lsp.settings import LspSettings
+from redraft.model.edits.abstained import Abstained
 from redraft.model.records import EditRequest, Prediction, RecentEdit
 
 KEY_S = 0.2
@@ -40,7 +41,7 @@ class Typing(Desk):
         assert self.asked is not None
         return self.asked
 
-    def answered(self, old: str = "", new: str = "", confidence: float = 0.9) -> Show | Abstain:
+    def answered(self, old: str = "", new: str = "", confidence: float = 0.9) -> Show | Abstained:
         """The model's answer to the last question; without ``old``, that there is no edit."""
         assert self.asked is not None
         said = rewrite(self.asked.request, old, new, confidence=confidence)
@@ -66,7 +67,7 @@ def test_while_a_line_is_typed_the_history_stays_as_it_is() -> None:
 def test_once_the_keys_rest_the_question_is_asked_again_with_the_edit() -> None:
     desk = Typing()
     desk.keys(", pi")
-    assert isinstance(desk.answered(), Abstain)
+    assert isinstance(desk.answered(), Abstained)
     again = desk.consider_edit()
     assert isinstance(again, Ask)
     assert not again.unfinished
@@ -191,10 +192,9 @@ def typed(text: str, latency_ms: float) -> tuple[list[EditRequest], list[dict[st
 
     async def session() -> list[dict[str, Any]]:
         clock = asyncio.get_running_loop().time
-        server = create_server(
-            ReplayPredictor(model, READY, latency_ms), clock=clock, background=False
-        )
-        editor = Editor(server)
+        predictor = ReplayPredictor(model, READY, latency_ms)
+        client = unconnected(predictor, LspSettings(), clock)
+        editor = Editor(client)
         await editor.begin()
         editor.tell(Encountered(0, 1, "a.py"))
         editor.tell(SetContent(0, 1, None, CODE))
@@ -205,7 +205,7 @@ def typed(text: str, latency_ms: float) -> tuple[list[EditRequest], list[dict[st
             at = CODE.index("):") + count
             editor.tell(Changed(0, 1, None, (TextEdit(at, at, key),)))
             place["position"] = {"line": 0, "character": at + 1}
-            answers.append(asyncio.ensure_future(HANDLERS["redraft/nextEdit"](server, {**place})))
+            answers.append(asyncio.ensure_future(HANDLERS["redraft/nextEdit"](client, {**place})))
             await asyncio.sleep(0)
         found = await asyncio.gather(*answers, return_exceptions=True)
         return [each for each in found if isinstance(each, dict)]

@@ -11,11 +11,13 @@ import pytest
 from redraft.evals.recordings.shown_and_outcome import Shown, read_outcomes, tallies
 from redraft.lsp.recording import events as answers
 from redraft.lsp.recording import format as entries
-from redraft.lsp.session.decisions import Abstain, Ask, Show
+from redraft.lsp.recording.recorder import PREFETCHED
+from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.outcomes import Outcome, Settled
 from redraft.lsp.session.questions import Query
 from redraft.lsp.session.suggestions import Suggestion
 from redraft.lsp.settings import LspSettings
+from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, Task
 from redraft.server.commands.main import app
@@ -59,7 +61,7 @@ class Session:
         prediction = Prediction("fake fp32", "w", (made, other))
         suggestion = Suggestion(id_, query.uri, task, TEXT, AT, AT, AT, text, 0.91, "fake fp32")
         show = Show(suggestion, text, "from the model")
-        decided = Abstain("computed ahead of time") if ahead else show
+        decided = PREFETCHED if ahead else show
         self.note(answers.answer(1, ask, prediction, decided, 90.0, LspSettings(), 400.0))
         self.note(answers.decision(show))
 
@@ -125,7 +127,7 @@ def test_a_later_report_corrects_the_outcome_and_not_the_time(tmp_path: Path) ->
 
 def test_an_answer_that_nobody_saw_is_none(tmp_path: Path) -> None:
     session = Session()
-    session.note(answers.decision(Abstain("below threshold")))
+    session.note(answers.decision(Abstained("below_threshold", "below threshold")))
     session.settle("redraft-7", "cancelled")
     assert read(tmp_path, session.lines) == []
 

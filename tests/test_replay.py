@@ -9,7 +9,7 @@ import pytest
 from fakes import READY, infill, rewrite
 from redraft.evals.figures.runs import Episode
 from redraft.evals.replay.player import Outcome, play
-from redraft.evals.replay.predictors import Mind
+from redraft.evals.replay.predictors import ReadyPredictor
 from redraft.evals.replay.runs import Job, lines_of
 from redraft.evals.replay.script import Script
 from redraft.evals.replay.timed_predictor import ReplayPredictor
@@ -39,7 +39,7 @@ def lines(
 ) -> list[Episode]:
     chosen = frozenset(moment.id for moment in script.moments)
     job = Job(script, chosen, LspSettings(**settings), latency_ms)  # type: ignore[arg-type]
-    return lines_of(job, Mind(ask, READY, lambda: None))
+    return lines_of(job, ReadyPredictor(ask, READY, lambda: None))
 
 
 def a_function(rest: str = WANTED[3:], pause_s: float = 3.0) -> Typist:
@@ -91,7 +91,7 @@ def test_the_model_never_sees_what_comes_later() -> None:
 def test_moments_that_were_not_drawn_are_not_asked_at_but_happen() -> None:
     script = a_function().script()
     job = Job(script, frozenset({script.moments[1].id}), LspSettings(), 50.0)
-    (line,) = lines_of(job, Mind(says("x"), READY, lambda: None))
+    (line,) = lines_of(job, ReadyPredictor(says("x"), READY, lambda: None))
     assert line["id"] == "made-up:1"
 
 

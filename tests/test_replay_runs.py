@@ -11,10 +11,10 @@ from fakes import READY, FakePredictor, infill
 from onnx_models import store
 from redraft.evals.figures.intervals import Figure
 from redraft.evals.figures.runs import Episode, RunFile, open_run, read_run
-from redraft.evals.replay.predictors import Mind, Who, check_who
+from redraft.evals.replay.predictors import ReadyPredictor, Who, check_who
 from redraft.evals.replay.runs import Job, jobs_of, lines_of, read_scripts, replay_all, replay_job
 from redraft.evals.replay.tables import COSTS, METRICS, tables
-from redraft.evals.replay.timed_predictor import Elsewhere
+from redraft.evals.replay.timed_predictor import ThreadedPredictor
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError, SettingsError, WeightsError
 from redraft.model.records import EditRequest, ModelStatus, Prediction
@@ -87,16 +87,16 @@ def test_what_the_run_knows_is_not_asked_again(recordings: Path, tmp_path: Path)
         asked.append(request)
         return infill(request, "x = 2" if request.task == "infill" else "")
 
-    mind = Mind(ask, READY, lambda: None)
+    ready = ReadyPredictor(ask, READY, lambda: None)
     (script, *_) = read_scripts([recordings])
     run = RunFile({})
     (job,) = jobs_of([script], run, LspSettings(), latency_ms=50.0)
-    replay_job(job, mind, run.add)
+    replay_job(job, ready, run.add)
     first = dict(run.episodes)
     last = run.episodes.pop(script.moments[-1].id)
     before = len(asked)
     (job,) = jobs_of([script], run, LspSettings(), latency_ms=50.0)
-    replay_job(job, mind, run.add)
+    replay_job(job, ready, run.add)
     assert len(asked) - before == last["requests"]
     assert list(run.episodes) == list(first)
 
@@ -151,19 +151,19 @@ def test_a_model_in_this_process_predicts(recordings: Path, tmp_path: Path) -> N
 def test_a_server_is_asked_from_within_simulated_time(recordings: Path) -> None:
     loading = ModelStatus("loading", model="fake fp32")
     fake = FakePredictor(["x = 2"], delay_s=0.01, statuses=[loading, READY])
-    there = Elsewhere(lambda: fake)
-    mind = Mind(there.ask, there.ready(poll_s=0.01), there.close)
+    there = ThreadedPredictor(lambda: fake)
+    ready = ReadyPredictor(there.ask, there.ready(poll_s=0.01), there.close)
     (script, *_) = read_scripts([recordings])
     job = Job(script, frozenset({script.moments[0].id}), LspSettings(), None)
-    (found,) = lines_of(job, mind)
-    mind.close()
+    (found,) = lines_of(job, ready)
+    ready.close()
     assert found["suggested"] == "x = 2"
     assert found["model_ms"] >= 10
     assert fake.closed
 
 
 def test_a_model_that_cannot_be_used_is_said_before_anything_is_played() -> None:
-    there = Elsewhere(
+    there = ThreadedPredictor(
         lambda: FakePredictor(statuses=[ModelStatus("failed", model="m", message="no")])
     )
     with pytest.raises(WeightsError, match="no"):

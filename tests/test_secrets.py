@@ -13,10 +13,11 @@ from redraft.lsp.context.indexer import fill
 from redraft.lsp.context.secret_texts import secret_in
 from redraft.lsp.context.symbol_index import Index
 from redraft.lsp.editor.documents import Document
-from redraft.lsp.session.decisions import Abstain, Ask
+from redraft.lsp.session.client_context import ClientContext
+from redraft.lsp.session.decisions import Ask
 from redraft.lsp.session.exclusions import refuse_file
-from redraft.lsp.session.surroundings import Surroundings
 from redraft.lsp.settings import LspSettings
+from redraft.model.edits.abstained import Abstained
 
 
 def names(listed: str) -> list[str]:
@@ -222,7 +223,7 @@ def ways_in(tmp_path: Path) -> dict[str, Callable[[str, str], bool]]:
 
     def beside(path: str, text: str) -> bool:
         document = Document(f"file:///w/{path}", text, 0, "")
-        around = Surroundings(
+        around = ClientContext(
             lambda: [document], lambda: ["file:///w"], LspSettings, lambda: 0.0, background=False
         )
         return bool(around.documents())
@@ -274,6 +275,6 @@ def test_edits_of_what_becomes_secret_are_shown_no_longer() -> None:
 
 def test_the_reason_is_said_without_the_secret() -> None:
     decision = Desk(BLOCK).consider(text=BLOCK, cursor=0)
-    assert isinstance(decision, Abstain)
+    assert isinstance(decision, Abstained)
     assert decision.reason == "this file begins with a private key"
     assert URI not in decision.reason

@@ -8,9 +8,10 @@ import pytest
 from desk import URI, Desk, reason, shown
 from fakes import infill
 from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS
-from redraft.lsp.session.decisions import Abstain, Ask, Show
+from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.outcomes import Debounce
 from redraft.lsp.settings import LspSettings, updated
+from redraft.model.edits.abstained import Abstained
 from redraft.model.records import Prediction
 
 # --- what is asked -----------------------------------------------------------------------------
@@ -163,7 +164,7 @@ def test_an_answer_overtaken_by_a_keystroke_serves_if_the_keystroke_confirms_it(
     ask = desk.ask()
     desk.type("r")
     late = desk.session.settle(ask, infill(ask.request, "return x"), desk.revision, 50)
-    assert isinstance(late, Abstain)
+    assert isinstance(late, Abstained)
     assert late.stale
     assert shown(desk.consider()) == "eturn x"
 
@@ -372,7 +373,7 @@ def test_an_answer_for_an_older_text_is_never_shown() -> None:
     ask = desk.ask()
     desk.type("x")
     decision = desk.session.settle(ask, infill(ask.request, "return"), desk.revision, 0)
-    assert isinstance(decision, Abstain)
+    assert isinstance(decision, Abstained)
     assert decision.stale
 
 

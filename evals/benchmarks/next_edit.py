@@ -1,5 +1,9 @@
 """The next edit, asked for as an editor asks, and judged: ``redraft eval edits``.
 
+What is shown is what people would see: the first candidate that the servers' own verdict
+(:mod:`redraft.model.edits.verdict`) lets pass, by the history at the step; nothing was rejected
+yet.
+
 An edit is exact when the document after it equals the document after the true next hunk, character
 by character; it is at the right place when the lines it changes overlap those of the true hunk. No
 range is revealed. Where nothing is left to do, right is to change nothing. The question is the one
@@ -13,9 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from redraft.model.decoding.plan import Plan
+from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate import sureness
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.verdict import Show, judge, moment_of
 from redraft.model.engine.answer import Model, answer
-from redraft.model.records import EditRequest, Prediction
+from redraft.model.records import Candidate, EditRequest, Prediction
 from redraft.model.text.common import common_ends
 
 from ..figures.before_after import scene_of
@@ -52,6 +59,7 @@ METRICS = (
     Metric("denoise ms", "mean", "denoise_ms", digits=0),
     Metric("total ms", "mean", "total_ms", digits=0),
 )
+_WORTH = ("exact", "place", "chrf", "exact_shown", "place_shown", "chrf_shown")
 #: Fields shown for each part.
 BY_PART = ("exact", "place", "chrf", "nats", "shown", "place_shown", "quiet", "tokens")
 PARTS: tuple[tuple[str, Callable[[Episode], str]], ...] = (
@@ -68,7 +76,7 @@ class Asking:
     context: int  # prompt budget, tokens
     max_tokens: int  # of an answer
     seed: int
-    least: float = 0.0  # an edit less sure than this is not shown
+    least: float = 0.0  # sureness from which an edit is shown
     without: frozenset[Kind] = frozenset()  # kinds of context left out
     writes: bool = True  # else only how likely the true edit is
 
@@ -81,7 +89,7 @@ def ask_for(step: Step, asking: Asking) -> Asked:
     return replace(asked, request=request)
 
 
-def foresee(
+def ask_all(
     model: Model | Policy,
     steps: Sequence[Step],
     asking: Asking,
@@ -141,33 +149,58 @@ def _about(step: Step) -> Episode:
 
 def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
     """What came of one step. Fields that do not apply are None; ``exact``, ``place`` and ``chrf``
-    are of the likeliest edit, shown or not."""
-    first = said.candidates[0] if said.candidates else None
-    shown = first is not None and sureness(first) >= least
-    found = step.text
-    if first is not None:
-        found = step.text[: first.start] + first.text + step.text[first.end :]
+    are of the likeliest edit, shown or not; those that end in ``_shown`` of the one shown."""
+    verdicts = [_verdict(step, each, least) for each in said.candidates]
+    likeliest = _edit(step, said.candidates[0]) if said.candidates else None
+    seen = next((each.edit for each in verdicts if isinstance(each, Show)), None)
+    objections = [each.kind for each in verdicts if isinstance(each, Abstained)]
+    shown = seen is not None
+    found = step.text if likeliest is None else likeliest.result
     to_do = step.kind != "nothing left"
-    exact = found == step.wanted
-    chrf = delta_chrf(step.text, [step.wanted], found) if to_do else None
-    wanted_lines = changed_lines(step.text, step.wanted)
-    overlaps = first is not None and overlap(changed_lines(step.text, found), wanted_lines)
     return {
         **_about(step),
+        **dict.fromkeys(_WORTH),
         "expected": change_of(step.text, step.wanted),
         "found": change_of(step.text, found),
-        "exact": exact if to_do else None,
-        "place": overlaps if to_do else None,
-        "chrf": chrf,
-        "chrf_shown": chrf if shown else None,
+        **(_worth(step, likeliest) if to_do else {}),
+        **(_worth(step, seen, "_shown") if to_do and shown else {}),
         "shown": shown if to_do else None,
-        "exact_shown": exact if to_do and shown else None,
-        "place_shown": overlaps if to_do and shown else None,
+        "abstained": None if shown else next(iter(objections), "nothing_to_do"),
+        "barred": _is_barred(verdicts),
         "quiet": None if to_do else not shown,
         "right_quiet": None if shown else not to_do,
-        "scene": scene_of(step.path, step.text, found, step.wanted),
+        "scene": scene_of(step.path, step.text, seen.result if seen else found, step.wanted),
         **said_of(said),
     }
+
+
+def _edit(step: Step, candidate: Candidate) -> Replacement:
+    return Replacement(step.text, candidate.start, candidate.end, candidate.text)
+
+
+def _verdict(step: Step, candidate: Candidate, least: float) -> Show | Abstained:
+    """Would people see it?"""
+    known = EditRequest(
+        "next_edit", step.path, step.text, step.cursor, step.language, edits=step.edits
+    )
+    return judge(_edit(step, candidate), sureness(candidate), moment_of(known, least))
+
+
+def _worth(step: Step, made: Replacement | None, suffix: str = "") -> Episode:
+    """How near an edit comes to the true one; None: no edit."""
+    found = step.text if made is None else made.result
+    lines, wanted = changed_lines(step.text, found), changed_lines(step.text, step.wanted)
+    return {
+        f"exact{suffix}": found == step.wanted,
+        f"place{suffix}": made is not None and overlap(lines, wanted),
+        f"chrf{suffix}": delta_chrf(step.text, [step.wanted], found),
+    }
+
+
+def _is_barred(verdicts: Sequence[Show | Abstained]) -> bool:
+    """Does something else than the threshold keep the likeliest edit from being shown?"""
+    first = verdicts[0] if verdicts else None
+    return isinstance(first, Abstained) and first.kind != "below_threshold"
 
 
 def changed_lines(before: str, after: str) -> tuple[int, int]:

@@ -29,7 +29,7 @@ from redraft.model.training.shards import read_records
 from redraft.model.weights.combine import read_json
 
 from ..figures.intervals import Figure, ratio
-from ..figures.runs import Episode, RunFile
+from ..figures.runs import Episode, Progress, RunFile
 
 Scaling = Literal["none", "linear", "ntk", "yarn"]
 SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
@@ -44,8 +44,6 @@ SUFFIXES = frozenset({
     ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".rb", ".php", ".swift", ".lua",
 })  # fmt: skip
 SKIPPED = frozenset({"node_modules", "vendor", "dist", "build", "target", "__pycache__"})
-
-Told = Callable[[int, int], None]  # tokens done, of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +205,7 @@ def measure(
     found: Sequence[Window],
     load: Callable[[Scaling], Backend],
     run: RunFile,
-    told: Told = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
 ) -> None:
     """Score every window that ``run`` does not hold yet, one scaling after the other."""
     total, done = sum(window.length for window in found), 0
@@ -220,14 +218,14 @@ def measure(
         backend = load(scaling)
         try:
             for window in todo:
-                run.add(episode(window, backend, _counting(told, done, total)))
+                run.add(episode(window, backend, _counting(progress, done, total)))
                 done += window.length
         finally:
             backend.close()
 
 
-def _counting(told: Told, before: int, total: int) -> Callable[[int], None]:
-    return lambda done: told(before + done, total)
+def _counting(progress: Progress, before: int, total: int) -> Callable[[int], None]:
+    return lambda done: progress(before + done, total)
 
 
 def episode(window: Window, backend: Backend, told: Callable[[int], None]) -> Episode:

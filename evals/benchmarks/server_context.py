@@ -14,8 +14,8 @@ from typing import Literal, get_args
 from redraft.lsp.context.excerpts import PieceKind
 from redraft.lsp.context.gather import KINDS as PIECES
 from redraft.lsp.editor.documents import Documents
+from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.questions import PlainContext, Query, next_edit
-from redraft.lsp.session.surroundings import Surroundings
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import SettingsError
 from redraft.model.records import EditRequest, Prediction
@@ -85,7 +85,7 @@ def gather(step: Step, budget: int, without: Collection[Kind] = ()) -> Asked:
     edits = () if "history" in without else step.edits
     kinds = PIECES - {_EXCERPTS[kind] for kind in without if kind in _EXCERPTS}
     settings = LspSettings(context_tokens=budget)
-    around = Surroundings(
+    around = ClientContext(
         documents.all,
         lambda: [_ROOT],
         lambda: settings,

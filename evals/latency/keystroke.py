@@ -16,10 +16,10 @@ from redraft.lsp.connection.messages import changed
 from redraft.lsp.context.gather import BUDGET
 from redraft.lsp.editor.documents import Documents
 from redraft.lsp.editor.positions import Position
+from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.decisions import Ask
-from redraft.lsp.session.ghost_text import Session
+from redraft.lsp.session.door import Session
 from redraft.lsp.session.questions import Query
-from redraft.lsp.session.surroundings import Surroundings
 from redraft.lsp.settings import LspSettings
 from redraft.model.records import Task
 
@@ -79,7 +79,7 @@ class Typist:
         self._uri, self._path, self._version = "file:///w/bench.py", "bench.py", 0
         self._line, self._column = line, 0
         self._documents = Documents()
-        self.around = Surroundings(
+        self.around = ClientContext(
             self._documents.all,
             lambda: ["file:///w"],
             lambda: self.session.settings,

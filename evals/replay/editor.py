@@ -5,14 +5,18 @@ Everything goes through the handlers that serve real clients. Knows nothing of m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
+from redraft.lsp.connection.client import Client
 from redraft.lsp.connection.documents_sync import HANDLERS
 from redraft.lsp.connection.messages import Asked
-from redraft.lsp.connection.server import RedraftServer
 from redraft.lsp.editor.documents import Change
 from redraft.lsp.editor.positions import Range, units
+from redraft.lsp.settings import LspSettings
+from redraft.model.errors import InvalidRequest
+from redraft.model.records import Predictor
 from redraft.model.text.syntax import language_of
 
 from ..recordings.format import (
@@ -32,21 +36,25 @@ from ..recordings.streams import Documents, content_changes
 ROOT = "file:///redraft-replay"
 
 
-class Silence:
-    """What the server sends is of no interest."""
+def unconnected(predictor: Predictor, settings: LspSettings, clock: Callable[[], float]) -> Client:
+    """A client of which the server hears only by its handlers, in a clock's time."""
+    return Client(predictor, settings, clock, _unheard, _unanswered, background=False)
 
-    def write(self, data: bytes) -> None:
-        pass
 
-    def close(self) -> None:
-        pass
+def _unheard(method: str, params: Any) -> None:
+    """Notifications of the server: nobody reads the status line of a replay."""
+
+
+async def _unanswered(method: str, params: Any) -> Any:
+    """Requests of the server: the editor of a replay said that it answers none."""
+    raise InvalidRequest(f"the editor of a replay does not know {method}")
 
 
 class Editor:
     """One person's editor, with the documents of a stream as far as it was told."""
 
-    def __init__(self, server: RedraftServer) -> None:
-        self._server = server
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._documents = Documents()
         self._selections: dict[int, tuple[tuple[int, int], ...]] = {}  # since the last change
         self._last: dict[int, int] = {}  # where the last change ended, in UTF-16 units
@@ -55,10 +63,9 @@ class Editor:
 
     async def begin(self) -> None:
         """Connect."""
-        self._server.protocol.set_writer(Silence())
         folder = {"uri": ROOT, "name": "workspace"}
-        HANDLERS["initialize"](self._server, {"workspaceFolders": [folder], "capabilities": {}})
-        await HANDLERS["initialized"](self._server, {})
+        HANDLERS["initialize"](self._client, {"workspaceFolders": [folder], "capabilities": {}})
+        await HANDLERS["initialized"](self._client, {})
 
     def uri(self, document: int) -> str:
         return f"{ROOT}/{quote(self._documents.path(document))}"
@@ -132,7 +139,7 @@ class Editor:
         self, method: str, document: int, item: dict[str, Any] | None = None, **params: Any
     ) -> None:
         described = {"uri": self.uri(document)} | (item or {})
-        HANDLERS[method](self._server, {"textDocument": described, **params})
+        HANDLERS[method](self._client, {"textDocument": described, **params})
 
     # --- questions ---------------------------------------------------------------------------
 

@@ -13,16 +13,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from redraft.lsp.connection import suggesting
+from redraft.lsp.connection.client import Client
 from redraft.lsp.connection.messages import Asked
-from redraft.lsp.connection.server import RedraftServer, create_server
-from redraft.lsp.session.decisions import Abstain, Show
+from redraft.lsp.session.decisions import Show
 from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
+from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.replacement import Replacement
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Task
 
-from .editor import Editor
+from .editor import Editor, unconnected
 from .script import Moment, Script
 from .simulated_time import run
 from .timed_predictor import TRACE, Answer, ReplayPredictor, Trace
@@ -77,7 +78,7 @@ class Asking:
     trace: Trace
     shown: Offer | None = None
     late: bool = False  # the document had changed by then, and what was left of it held
-    reason: str = ""  # why nothing is shown
+    abstained: Abstained | None = None  # why nothing is shown; None: something is
     arrived_s: float = 0.0  # simulated
     finished: float = 0.0  # real time
 
@@ -106,7 +107,7 @@ class Outcome:
             yield from asking.trace.answers
 
 
-Told = Callable[[Outcome], None]
+OnOutcome = Callable[[Outcome], None]
 
 
 def play(
@@ -114,15 +115,15 @@ def play(
     chosen: Collection[str],
     predictor: ReplayPredictor,
     settings: LspSettings,
-    told: Told,
+    on_outcome: OnOutcome,
 ) -> None:
-    """Play a recording. ``told`` hears of each chosen moment, in order, once nothing more can come
-    of it.
+    """Play a recording. ``on_outcome`` hears of each chosen moment, in order, once nothing more can
+    come of it.
 
     Raises:
         RedraftError: the model is gone.
     """
-    run(_Play(script, chosen, predictor, settings, told).play())
+    run(_Play(script, chosen, predictor, settings, on_outcome).play())
 
 
 @dataclass(slots=True)
@@ -131,17 +132,15 @@ class _Play:
     chosen: Collection[str]
     predictor: ReplayPredictor
     settings: LspSettings
-    told: Told
+    on_outcome: OnOutcome
     open: list[Outcome] = field(default_factory=list)
-    server: RedraftServer = field(init=False)
+    client: Client = field(init=False)
     editor: Editor = field(init=False)
 
     async def play(self) -> None:
         loop = asyncio.get_running_loop()
-        self.server = create_server(
-            self.predictor, clock=loop.time, settings=self.settings, background=False
-        )
-        self.editor = Editor(self.server)
+        self.client = unconnected(self.predictor, self.settings, loop.time)
+        self.editor = Editor(self.client)
         tasks: set[asyncio.Task[None]] = set()
         await self.editor.begin()
         begins_s = loop.time()
@@ -159,7 +158,7 @@ class _Play:
         await asyncio.gather(*tasks)
         if self.predictor.failure is not None:
             raise self.predictor.failure
-        await self.server.leave()
+        await self.client.leave()
         self._flush(all_=True)
 
     def _schedule(self) -> Iterator[tuple[float, Moment | Callable[[], None]]]:
@@ -182,7 +181,7 @@ class _Play:
         now_s = asyncio.get_running_loop().time()
         outcome = Outcome(moment, now_s, tuple(Asking(task, self._trace()) for task in TASKS))
         self.open.append(outcome)
-        self.server.surroundings.catch_up()
+        self.client.context.catch_up()
         asked = self.editor.question(moment.document)
         waiting = [self._one(each, asked) for each in outcome.askings]
         await asyncio.gather(*waiting)
@@ -193,17 +192,18 @@ class _Play:
 
     async def _one(self, asking: Asking, asked: Asked) -> None:
         TRACE.set(asking.trace)
-        ask = suggesting.ghost if asking.task == "infill" else suggesting.foresee
+        ask = suggesting.ghost if asking.task == "infill" else suggesting.next_edit
         try:
-            document, decision = await ask(self.server, asked)
-            query = suggesting.query_for(self.server, document, asked)
-            if isinstance(decision, Abstain) and decision.stale:
+            document, decision = await ask(self.client, asked)
+            query = suggesting.query_for(self.client, document, asked)
+            if isinstance(decision, Abstained) and decision.stale:
                 decision = self._again(asking, document.uri) or decision
             elif isinstance(decision, Show):
                 asking.shown = self._offer(asking.task, decision, query)
-            asking.reason = "" if asking.shown else decision.reason or self.server.line.message
+            if isinstance(decision, Abstained):
+                asking.abstained = decision
         except InvalidRequest as error:  # the document was closed before the editor asked
-            asking.reason = str(error)
+            asking.abstained = Abstained("document_closed", str(error))
         asking.arrived_s = asyncio.get_running_loop().time()
         asking.finished = self.predictor.real_time()
 
@@ -212,11 +212,11 @@ class _Play:
         shown, and if nothing does, the model is not asked before the next moment."""
         with suppress(StopIteration):
             asked = self.editor.question(self.editor.document(uri))
-            document = self.server.documents.get(uri)
+            document = self.client.documents.get(uri)
             if document is None:
                 return None
-            query = suggesting.query_for(self.server, document, asked)
-            session = self.server.session
+            query = suggesting.query_for(self.client, document, asked)
+            session = self.client.session
             consider = session.consider if asking.task == "infill" else session.consider_edit
             decision = consider(query)
             if isinstance(decision, Show):
@@ -245,5 +245,5 @@ class _Play:
     def _flush(self, all_: bool = False) -> None:
         """Tell of the moments that are over. The last one may still ask ahead of time."""
         while self.open and self.open[0].finished:
-            self.told(self.open.pop(0))
+            self.on_outcome(self.open.pop(0))
         assert not (all_ and self.open)

@@ -20,7 +20,7 @@ from redraft.model.weights.registry import TINY_MODEL
 
 from ..benchmarks.baselines import POLICIES, Policy
 from ..benchmarks.judged_model import SHIPPED, Report, Subject, find_subject, load
-from .timed_predictor import Elsewhere
+from .timed_predictor import ThreadedPredictor
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Who:
 
 
 @dataclass(frozen=True, slots=True)
-class Mind:
+class ReadyPredictor:
     """Whoever predicts, ready."""
 
     ask: Callable[[EditRequest], Prediction]  # blocks
@@ -58,7 +58,7 @@ class Mind:
     close: Callable[[], None]
 
 
-def open_mind(who: Who, report: Report = lambda progress: None) -> Mind:
+def open_predictor(who: Who, report: Report = lambda progress: None) -> ReadyPredictor:
     """Load or reach whoever is to predict.
 
     Raises:
@@ -68,7 +68,7 @@ def open_mind(who: Who, report: Report = lambda progress: None) -> Mind:
         return _remote(who)
     if who.is_policy:
         policy = Policy(who.model)
-        return Mind(policy.ask, policy.status(), lambda: None)
+        return ReadyPredictor(policy.ask, policy.status(), lambda: None)
     subject = who.subject(report)
     model = load(subject, who.context_tokens, who.threads)
 
@@ -78,17 +78,17 @@ def open_mind(who: Who, report: Report = lambda progress: None) -> Mind:
 
     provider = model.backend.provider
     status = ModelStatus("ready", model.label, provider, context_tokens=who.context_tokens)
-    return Mind(ask, status, model.backend.close)
+    return ReadyPredictor(ask, status, model.backend.close)
 
 
-def _remote(who: Who) -> Mind:
-    there = Elsewhere(lambda: RemotePredictor(who.server, who.key))
+def _remote(who: Who) -> ReadyPredictor:
+    there = ThreadedPredictor(lambda: RemotePredictor(who.server, who.key))
     try:
         status = there.ready()
     except RedraftError:
         there.close()
         raise
-    return Mind(there.ask, status, there.close)
+    return ReadyPredictor(there.ask, status, there.close)
 
 
 def check_who(who: Who) -> None:

@@ -22,14 +22,14 @@ from redraft.model.silence import import_silenced
 
 from ..figures.runs import Episode, Progress, RunFile
 from .player import Outcome, play
-from .predictors import Mind, Who, open_mind
+from .predictors import ReadyPredictor, Who, open_predictor
 from .scores import Scorer
 from .script import Script, read_script, sample
 from .timed_predictor import ReplayPredictor
 
 SUFFIXES = (".json", ".jsonl")
 
-Told = Callable[[Episode], None]
+OnEpisode = Callable[[Episode], None]
 Lines = Generator[list[Episode], None, None]  # of one recording after the other
 
 
@@ -97,14 +97,14 @@ def jobs_of(
     return jobs
 
 
-def replay_job(job: Job, mind: Mind, told: Told) -> None:
-    """Play one recording; ``told`` hears of each moment, also of those that the run has already."""
-    predictor = ReplayPredictor(mind.ask, mind.status, job.latency_ms)
+def replay_job(job: Job, ready: ReadyPredictor, on_episode: OnEpisode) -> None:
+    """Play one recording; ``on_episode`` hears of each moment, of those that the run has too."""
+    predictor = ReplayPredictor(ready.ask, ready.status, job.latency_ms)
     predictor.remember(job.known)
     scorer = Scorer(job.script, job.settings)
 
     def score(outcome: Outcome) -> None:
-        told(scorer.episode(outcome))
+        on_episode(scorer.episode(outcome))
 
     play(job.script, job.chosen, predictor, job.settings, score)
 
@@ -131,7 +131,7 @@ def replay_all(
     total = len(run.episodes.keys() | asked)
     progress(len(run.episodes), total)
 
-    def told(episode: Episode) -> None:
+    def on_episode(episode: Episode) -> None:
         if episode["id"] not in run.episodes:
             run.add(episode)
             progress(len(run.episodes), total)
@@ -139,29 +139,29 @@ def replay_all(
     if not jobs:
         return
     if ray_address is None and (processes == 1 or len(jobs) == 1):
-        with _opened(who) as mind:
+        with _opened(who) as ready:
             for job in jobs:
-                replay_job(job, mind, told)
+                replay_job(job, ready, on_episode)
         return
     spread = _on_ray(jobs, who, ray_address) if ray_address else _in_processes(jobs, who, processes)
     with closing(spread):
         for lines in spread:
             for line in lines:
-                told(line)
+                on_episode(line)
 
 
 @contextmanager
-def _opened(who: Who) -> Iterator[Mind]:
-    mind = open_mind(who)
+def _opened(who: Who) -> Iterator[ReadyPredictor]:
+    ready = open_predictor(who)
     try:
-        yield mind
+        yield ready
     finally:
-        mind.close()
+        ready.close()
 
 
 # --- side by side --------------------------------------------------------------------------------
 
-_MIND: list[Mind] = []  # of this process, where it is one of several
+_READY_HERE: list[ReadyPredictor] = []  # of this process, where it is one of several
 
 
 def _in_processes(jobs: Sequence[Job], who: Who, processes: int) -> Lines:
@@ -175,17 +175,17 @@ def _in_processes(jobs: Sequence[Job], who: Who, processes: int) -> Lines:
 
 
 def _begin(who: Who) -> None:
-    _MIND.append(open_mind(who))
+    _READY_HERE.append(open_predictor(who))
 
 
 def _lines(job: Job) -> list[Episode]:
-    return lines_of(job, _MIND[0])
+    return lines_of(job, _READY_HERE[0])
 
 
-def lines_of(job: Job, mind: Mind) -> list[Episode]:
+def lines_of(job: Job, ready: ReadyPredictor) -> list[Episode]:
     """All lines of a recording."""
     lines: list[Episode] = []
-    replay_job(job, mind, lines.append)
+    replay_job(job, ready, lines.append)
     return lines
 
 
@@ -227,7 +227,7 @@ class _Actor:
     """A process somewhere, with the model in its memory."""
 
     def __init__(self, who: Who) -> None:
-        self._mind = open_mind(who)
+        self._mind = open_predictor(who)
 
     def lines(self, job: Job) -> list[Episode]:
         return lines_of(job, self._mind)

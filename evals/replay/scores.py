@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from redraft.lsp.session import exclusions
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.gate import sureness, unsure
+from redraft.model.edits.gate import sureness
+from redraft.model.edits.ghost_rules import tidied
 from redraft.model.records import Candidate, EditRequest, Stats
 from redraft.model.text.syntax import language_of
 
@@ -86,6 +86,11 @@ class Scorer:
         infill = asking.task == "infill"
         return self._settings.threshold if infill else self._settings.edit_threshold
 
+    def _is_too_unsure(self, asking: Asking, offer: Offer) -> bool:
+        """Is the threshold all that is known to speak against an offer?"""
+        said = asking.abstained is not None and asking.abstained.kind == "below_threshold"
+        return said and offer.confidence < self._least(asking)
+
     def _suggestion(
         self, moment: Moment, outcome: Outcome, asking: Asking | None, offer: Offer | None
     ) -> dict[str, Any]:
@@ -96,8 +101,7 @@ class Scorer:
         repeat = self._last is not None and self._last[1] == shown and _again(self._last[0], offer)
         first = self._last[2] if self._last is not None and repeat else moment.id
         self._last = offer, shown, first
-        too_unsure = unsure(offer.confidence, self._least(asking))
-        barred = not shown and not (too_unsure and asking.reason.startswith(too_unsure))
+        barred = not shown and not self._is_too_unsure(asking, offer)
         line: dict[str, Any] = {
             "task": offer.task,
             "repeat": repeat,
@@ -181,7 +185,7 @@ def _candidates(moment: Moment, asking: Asking) -> list[Offer]:
 def _offer(moment: Moment, request: EditRequest, candidate: Candidate) -> Offer:
     text, start, end, new = request.text, candidate.start, candidate.end, candidate.text
     if request.task == "infill":
-        new = exclusions.tidied(new, text, request.cursor)
+        new = tidied(new, text, request.cursor)
     made = Offer(
         request.task, moment.document, text, moment.done, start, end, new, sureness(candidate)
     )
@@ -214,8 +218,8 @@ def _reasons(outcome: Outcome) -> str:
     if any(each.shown is not None for each in outcome.askings):
         return ""
     names = {"infill": "ghost text", "next_edit": "next edit"}
-    told = (f"{names[each.task]}: {each.reason}" for each in outcome.askings if each.reason)
-    return "; ".join(told)
+    told = ((names[each.task], each.abstained) for each in outcome.askings)
+    return "; ".join(f"{name}: {why.reason}" for name, why in told if why is not None)
 
 
 def _cost(outcome: Outcome, asking: Asking | None) -> dict[str, Any]:

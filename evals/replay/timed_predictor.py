@@ -149,7 +149,7 @@ def key_of(request: EditRequest) -> str:
     return hashlib.sha256(body.encode()).hexdigest()[:24]
 
 
-class Elsewhere:
+class ThreadedPredictor:
     """A real predictor in an event loop and a thread of its own, asked by blocking calls."""
 
     def __init__(self, open_: Callable[[], Predictor]) -> None:

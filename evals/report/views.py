@@ -89,18 +89,19 @@ INFILL = Benchmark(
 
 
 def _edits_view(each: Episode) -> View:
+    """What a rule keeps from being shown is in no curve: no threshold lets it pass."""
     to_do = each.get("quiet") is None
     shown = bool(each.get("shown")) if to_do else not each["quiet"]
     judged = each.get("confidence") is not None
-    right = bool(each.get("exact")) if judged else None
+    right = bool(each.get("exact")) if judged and not each.get("barred") else None
     if not shown:
         outcome = "missed" if to_do else "rightly quiet"
     elif not to_do:
         outcome = "not wanted"
-    elif each.get("exact"):
+    elif each.get("exact_shown"):
         outcome = "exact"
     else:
-        outcome = "right place" if each.get("place") else "wrong"
+        outcome = "right place" if each.get("place_shown") else "wrong"
     return View(shown, right, each.get("exact"), each.get("confidence"), outcome)
 
 

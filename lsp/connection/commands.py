@@ -8,14 +8,12 @@ of suggestions.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redraft.model.errors import InvalidRequest
 
 from ..session.decisions import snoozing
-
-if TYPE_CHECKING:
-    from .server import RedraftServer
+from .client import Client, version
 
 SNOOZE_COMMAND = "redraft.snooze"
 STATUS_COMMAND = "redraft.status"
@@ -25,7 +23,7 @@ COMMANDS = (SNOOZE_COMMAND, STATUS_COMMAND, RECORD_COMMAND)
 _LONGEST_MIN = 24 * 60.0  # who wants to be left alone for longer switches it off
 
 
-def snooze(ls: RedraftServer, minutes: str) -> dict[str, Any]:
+def snooze(client: Client, minutes: str) -> dict[str, Any]:
     """``redraft.snooze [minutes]``: offer nothing by itself for so long; 0 ends it.
 
     Raises:
@@ -39,25 +37,25 @@ def snooze(ls: RedraftServer, minutes: str) -> dict[str, Any]:
         raise InvalidRequest(
             f"{SNOOZE_COMMAND} takes minutes from 0 to {_LONGEST_MIN:g}, got {minutes!r}"
         )
-    if ls.waking is not None:
-        ls.waking.cancel()
-        ls.waking = None
-    ls.session.snooze(60 * length)
+    if client.waking is not None:
+        client.waking.cancel()
+        client.waking = None
+    client.session.snooze(60 * length)
     if length:
-        ls.line.tell(snoozing(60 * length), "Inactive")
-        ls.waking = asyncio.get_running_loop().call_later(60 * length, ls.line.tell, "idle")
+        client.line.tell(snoozing(60 * length), "Inactive")
+        client.waking = asyncio.get_running_loop().call_later(60 * length, client.line.tell, "idle")
     else:
-        ls.line.tell("idle")
-    return {"snoozedS": round(ls.session.snoozed_s())}
+        client.line.tell("idle")
+    return {"snoozedS": round(client.session.snoozed_s())}
 
 
-async def status(ls: RedraftServer) -> dict[str, Any]:
+async def status(client: Client) -> dict[str, Any]:
     """``redraft.status``: the status line, the model, the settings in effect, and the folders that
     are not read, each with its reason."""
-    model = await ls.watch.look()
+    model = await client.watch.look()
     return {
-        **ls.line.state(),
-        "version": ls.version,
+        **client.line.state(),
+        "version": version(),
         "model": {
             "state": model.state,
             "name": model.model,
@@ -65,13 +63,13 @@ async def status(ls: RedraftServer) -> dict[str, Any]:
             "message": model.message,
             "contextTokens": model.context_tokens,
         },
-        "snoozedS": round(ls.session.snoozed_s()),
-        "unreadFolders": ls.surroundings.unread,
-        "settings": ls.session.settings.model_dump(mode="json", by_alias=True),
+        "snoozedS": round(client.session.snoozed_s()),
+        "unreadFolders": client.context.unread,
+        "settings": client.session.settings.model_dump(mode="json", by_alias=True),
     }
 
 
-def record(ls: RedraftServer, wanted: str) -> dict[str, Any]:
+def record(client: Client, wanted: str) -> dict[str, Any]:
     """``redraft.record on|off|status``: recording, for every editor of this user. Answers with what
     is in effect, and the file.
 
@@ -80,7 +78,7 @@ def record(ls: RedraftServer, wanted: str) -> dict[str, Any]:
         SettingsError: the folder of recordings cannot be written to.
     """
     if wanted in ("on", "off"):
-        ls.recorder.turn(wanted == "on")
+        client.recorder.turn(wanted == "on")
     elif wanted not in ("", "status"):
         raise InvalidRequest(f"{RECORD_COMMAND} takes on, off or status, got {wanted!r}")
-    return ls.recorder.status()
+    return client.recorder.status()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -20,10 +20,8 @@ from redraft.model.errors import InvalidRequest
 from ..editor.documents import Document
 from ..editor.paths import shown_path
 from . import messages, reports, suggesting
+from .client import NAME, Client, version
 from .messages import at
-
-if TYPE_CHECKING:
-    from .server import RedraftServer
 
 logger = logging.getLogger(__name__)
 
@@ -41,21 +39,21 @@ _ALL_FILES = types.FileOperationRegistrationOptions(
 # --- the connection ------------------------------------------------------------------
 
 
-def _initialize(ls: RedraftServer, params: Any) -> types.InitializeResult:
+def _initialize(client: Client, params: Any) -> types.InitializeResult:
     fields = params if isinstance(params, dict) else {}
     folders = messages.folders(fields.get("workspaceFolders"))
     root = fields.get("rootUri")
-    ls.folders = list(folders) or ([root] if isinstance(root, str) else [])
-    ls.configure(fields.get("initializationOptions"))
-    ls.watch.shows_progress = bool(at(fields, "capabilities", "window", "workDoneProgress"))
-    client = at(fields, "capabilities", "workspace")
-    ls.pulls_settings = bool(at(client, "configuration"))
-    ls.registers_settings = bool(at(client, "didChangeConfiguration", "dynamicRegistration"))
-    ls.versions_edits = bool(at(client, "workspaceEdit", "documentChanges"))
+    client.folders = list(folders) or ([root] if isinstance(root, str) else [])
+    client.configure(fields.get("initializationOptions"))
+    client.watch.shows_progress = bool(at(fields, "capabilities", "window", "workDoneProgress"))
+    workspace = at(fields, "capabilities", "workspace")
+    client.pulls_settings = bool(at(workspace, "configuration"))
+    client.registers_settings = bool(at(workspace, "didChangeConfiguration", "dynamicRegistration"))
+    client.versions_edits = bool(at(workspace, "workspaceEdit", "documentChanges"))
     notebooks = at(fields, "capabilities", "notebookDocument") is not None
     return types.InitializeResult(
-        capabilities=_capabilities(notebooks, ls.session.settings.completion_items),
-        server_info=types.ServerInfo(ls.name, ls.version),
+        capabilities=_capabilities(notebooks, client.session.settings.completion_items),
+        server_info=types.ServerInfo(NAME, version()),
     )
 
 
@@ -83,135 +81,135 @@ def _capabilities(notebooks: bool, completion_items: bool) -> types.ServerCapabi
     )
 
 
-async def _initialized(ls: RedraftServer, params: Any) -> None:
-    ls.watch.start()
-    if ls.registers_settings:
+async def _initialized(client: Client, params: Any) -> None:
+    client.watch.start()
+    if client.registers_settings:
         method = types.WORKSPACE_DID_CHANGE_CONFIGURATION
         wanted = {"id": method, "method": method, "registerOptions": {"section": "redraft"}}
-        ls.request_later(types.CLIENT_REGISTER_CAPABILITY, {"registrations": [wanted]})
-    pulling = asyncio.ensure_future(_pull_settings(ls))
+        client.ask_later(types.CLIENT_REGISTER_CAPABILITY, {"registrations": [wanted]})
+    pulling = asyncio.ensure_future(_pull_settings(client))
     await asyncio.wait({pulling}, timeout=_SETTINGS_S)
-    ls.surroundings.start()
+    client.context.start()
     await pulling
 
 
-async def _configuration_changed(ls: RedraftServer, params: Any) -> None:
+async def _configuration_changed(client: Client, params: Any) -> None:
     sent = params.get("settings") if isinstance(params, dict) else None
     if sent is None:
-        await _pull_settings(ls)
+        await _pull_settings(client)
     else:
-        ls.configure(sent)
+        client.configure(sent)
 
 
-async def _pull_settings(ls: RedraftServer) -> None:
+async def _pull_settings(client: Client) -> None:
     """Fetch the settings from a client that can be asked for them."""
-    if not ls.pulls_settings:
+    if not client.pulls_settings:
         return
     query = {"items": [{"section": "redraft"}]}
     try:
-        answer = await ls.protocol.send_request_async(types.WORKSPACE_CONFIGURATION, query)
+        answer = await client.ask(types.WORKSPACE_CONFIGURATION, query)
     except JsonRpcException as error:
         logger.info("the client gives no settings: %s", error)
         return
-    ls.configure(answer[0] if isinstance(answer, list) and answer else None)
+    client.configure(answer[0] if isinstance(answer, list) and answer else None)
 
 
-def _folders_changed(ls: RedraftServer, params: Any) -> None:
+def _folders_changed(client: Client, params: Any) -> None:
     gone = set(messages.folders(at(params, "event", "removed")))
     came = messages.folders(at(params, "event", "added"))
-    ls.folders = [folder for folder in ls.folders if folder not in gone] + list(came)
-    ls.surroundings.folders_changed()
+    client.folders = [folder for folder in client.folders if folder not in gone] + list(came)
+    client.context.folders_changed()
 
 
 # --- documents -----------------------------------------------------------------------
 
 
-def _opened(ls: RedraftServer, params: Any) -> None:
-    _open(ls, messages.opened(params))
+def _opened(client: Client, params: Any) -> None:
+    _open(client, messages.opened(params))
 
 
-def _open(ls: RedraftServer, item: messages.Opened) -> None:
-    if ls.documents.get(item.uri) is not None:
-        ls.close_document(item.uri)
-    _begin(ls, ls.documents.open(item.uri, item.text, item.version, item.language))
+def _open(client: Client, item: messages.Opened) -> None:
+    if client.documents.get(item.uri) is not None:
+        client.close_document(item.uri)
+    _begin(client, client.documents.open(item.uri, item.text, item.version, item.language))
 
 
-def _begin(ls: RedraftServer, document: Document) -> None:
-    path = shown_path(document.uri, ls.folders, document.language)
-    ls.session.opened(document.uri, path, document.lines)
-    ls.recorder.opened(document)
+def _begin(client: Client, document: Document) -> None:
+    path = shown_path(document.uri, client.folders, document.language)
+    client.session.opened(document.uri, path, document.lines)
+    client.recorder.opened(document)
 
 
-def _changed(ls: RedraftServer, params: Any) -> None:
+def _changed(client: Client, params: Any) -> None:
     try:
         message = messages.changed(params)
     except InvalidRequest as error:
-        ls.lose_track(messages.document_uri(params), str(error))
+        client.lose_track(messages.document_uri(params), str(error))
         raise
-    _change(ls, message)
+    _change(client, message)
 
 
-def _change(ls: RedraftServer, message: messages.Changed) -> None:
-    known = ls.documents.get(message.uri)
+def _change(client: Client, message: messages.Changed) -> None:
+    known = client.documents.get(message.uri)
     trusted = known is not None and not known.out_of_step
-    ls.recorder.before_change()
+    client.recorder.before_change()
     try:
-        splices = ls.documents.change(message.uri, message.changes, message.version)
+        splices = client.documents.change(message.uri, message.changes, message.version)
     except InvalidRequest:
-        ls.session.lost(message.uri)
+        client.session.lost(message.uri)
         raise
-    document = ls.documents.get(message.uri)
+    document = client.documents.get(message.uri)
     assert document is not None  # else it would have been refused
     if trusted:
-        ls.session.changed(message.uri, splices, lambda: document.text)
-        happened = ls.session.history.happened(message.uri)
-        ls.recorder.changed(document, splices, happened)
+        client.session.changed(message.uri, splices, lambda: document.text)
+        happened = client.session.history.happened(message.uri)
+        client.recorder.changed(document, splices, happened)
     elif not document.out_of_step:
-        _begin(ls, document)
+        _begin(client, document)
 
 
-def _closed(ls: RedraftServer, params: Any) -> None:
-    ls.close_document(messages.document_uri(params))
+def _closed(client: Client, params: Any) -> None:
+    client.close_document(messages.document_uri(params))
 
 
-def _files_renamed(ls: RedraftServer, params: Any) -> None:
+def _files_renamed(client: Client, params: Any) -> None:
     """``workspace/didRenameFiles``: the edits made in them are known by the new name from now on.
 
     The client closes and opens the documents themselves.
     """
     for old, new in messages.renamed_files(params):
-        language = getattr(ls.documents.get(old), "language", "")
-        ls.session.renamed(old, new, shown_path(new, ls.folders, language))
-    ls.surroundings.files_changed()
+        language = getattr(client.documents.get(old), "language", "")
+        client.session.renamed(old, new, shown_path(new, client.folders, language))
+    client.context.files_changed()
 
 
-def _files_changed(ls: RedraftServer, params: Any) -> None:
+def _files_changed(client: Client, params: Any) -> None:
     """A document was saved, or something else changed files: the index looks for itself."""
-    ls.surroundings.files_changed()
+    client.context.files_changed()
 
 
-def _notebook_opened(ls: RedraftServer, params: Any) -> None:
+def _notebook_opened(client: Client, params: Any) -> None:
     for cell in messages.notebook_opened(params):
-        _open(ls, cell)
+        _open(client, cell)
 
 
-def _notebook_changed(ls: RedraftServer, params: Any) -> None:
+def _notebook_changed(client: Client, params: Any) -> None:
     message = messages.notebook_changed(params)
     for uri in message.closed:
-        ls.close_document(uri)
+        client.close_document(uri)
     for cell in message.opened:
-        _open(ls, cell)
+        _open(client, cell)
     for change in message.changed:
-        _change(ls, change)
+        _change(client, change)
 
 
-def _notebook_closed(ls: RedraftServer, params: Any) -> None:
+def _notebook_closed(client: Client, params: Any) -> None:
     for uri in messages.notebook_closed(params):
-        ls.close_document(uri)
+        client.close_document(uri)
 
 
-def _shutdown(ls: RedraftServer, params: Any) -> None:
-    ls.surroundings.stop()  # nothing more can be asked
+def _shutdown(client: Client, params: Any) -> None:
+    client.context.stop()  # nothing more can be asked
 
 
 HANDLERS: dict[str, Callable[..., Any]] = {

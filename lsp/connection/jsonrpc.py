@@ -21,7 +21,7 @@ import asyncio
 import json
 import logging
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from lsprotocol import types
 from pygls.exceptions import (
@@ -42,16 +42,18 @@ from pygls.protocol import (
 )
 from redraft.model.errors import InvalidRequest, RedraftError, StaleDocument
 
+from .client import Client
 from .framing import BadFrame
 from .messages import document_uri
-
-if TYPE_CHECKING:
-    from .server import RedraftServer
 
 logger = logging.getLogger(__name__)
 
 #: Built-in handlers that stay; all others read typed messages or keep a workspace of their own.
 _KEPT = (types.SHUTDOWN,)
+
+
+class _Serving(Protocol):
+    client: Client
 
 
 class RedraftProtocol(LanguageServerProtocol):
@@ -60,7 +62,7 @@ class RedraftProtocol(LanguageServerProtocol):
     ``exit_code`` is None until the client says ``exit``; then 0 after ``shutdown``, else 1.
     """
 
-    _server: RedraftServer
+    _server: _Serving  # type: ignore[assignment]
 
     def __init__(self, server: Any, converter: Any) -> None:
         super().__init__(server, converter)
@@ -99,7 +101,7 @@ class RedraftProtocol(LanguageServerProtocol):
         self._refuse(_id_of(fields), JsonRpcParseError(problem))
         uri = document_uri(fields.get("params"))
         if uri and "id" not in fields:
-            self._server.lose_track(uri, problem)
+            self._server.client.lose_track(uri, problem)
 
     def _accept(self, data: Any) -> None:
         try:

@@ -6,16 +6,13 @@ No client reports everything; the session infers the rest from the document.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 from redraft.model.errors import InvalidRequest
 
 from . import commands, messages
-from .asking import stop_ahead
-
-if TYPE_CHECKING:
-    from .server import RedraftServer
+from .client import Client, version
 
 ACCEPT_COMMAND = "redraft.accept"
 REJECT_COMMAND = "redraft.reject"
@@ -32,88 +29,88 @@ _ALIASES = {
 }
 
 
-def _focused(ls: RedraftServer, params: Any) -> None:
+def _focused(client: Client, params: Any) -> None:
     """``textDocument/didFocus``, which names a document, or none when the editor is left."""
     uri = messages.document_uri(params)
-    ls.session.focus(bool(uri))
-    ls.recorder.focused(uri)
+    client.session.focus(bool(uri))
+    client.recorder.focused(uri)
 
 
-def _shown(ls: RedraftServer, params: Any) -> None:
-    _drawn(ls, messages.suggestion_id(params))
+def _shown(client: Client, params: Any) -> None:
+    _drawn(client, messages.suggestion_id(params))
 
 
-def _drawn(ls: RedraftServer, id_: str) -> None:
-    ls.session.shown(id_)
-    ls.recorder.drawn(id_)
+def _drawn(client: Client, id_: str) -> None:
+    client.session.shown(id_)
+    client.recorder.drawn(id_)
 
 
-def _accepted_part(ls: RedraftServer, params: Any) -> None:
+def _accepted_part(client: Client, params: Any) -> None:
     if messages.accepted_length(params):
-        ls.session.accepted_part(messages.suggestion_id(params))
+        client.session.accepted_part(messages.suggestion_id(params))
 
 
-async def _execute_command(ls: RedraftServer, params: Any) -> Any:
+async def _execute_command(client: Client, params: Any) -> Any:
     """A request for most clients, a notification for one: both end here."""
     name, argument = messages.command(params)
     known = _ALIASES.get(name, name)
     if known == ACCEPT_COMMAND:
-        ls.session.accepted(argument)
+        client.session.accepted(argument)
     elif known == REJECT_COMMAND:
-        _rejected(ls, argument)
+        _rejected(client, argument)
     elif known == IGNORE_COMMAND:
-        ls.session.ignored(argument)
+        client.session.ignored(argument)
     elif known == commands.SNOOZE_COMMAND:
-        return commands.snooze(ls, argument)
+        return commands.snooze(client, argument)
     elif known == commands.STATUS_COMMAND:
-        return await commands.status(ls)
+        return await commands.status(client)
     elif known == commands.RECORD_COMMAND:
-        return commands.record(ls, argument)
+        return commands.record(client, argument)
     else:
         raise InvalidRequest(f"unknown command {name!r}; the server has {', '.join(COMMANDS)}")
     return None
 
 
-def _rejected(ls: RedraftServer, id_: str) -> None:
-    uri = ls.session.rejected(id_)
+def _rejected(client: Client, id_: str) -> None:
+    uri = client.session.rejected(id_)
     if uri:
-        stop_ahead(ls, uri)
+        client.stop_prefetch(uri)
 
 
 # --- one client of old -----------------------------------------------------------------
 
 
-def _notify_shown(ls: RedraftServer, params: Any) -> str:
+def _notify_shown(client: Client, params: Any) -> str:
     for id_ in messages.uuids(params):
-        _drawn(ls, id_)
+        _drawn(client, id_)
     return "OK"
 
 
-def _notify_accepted(ls: RedraftServer, params: Any) -> str:
+def _notify_accepted(client: Client, params: Any) -> str:
     partly = isinstance(params, dict) and params.get("acceptedLength") is not None
     for id_ in messages.uuids(params):
         if partly and messages.accepted_length(params):
-            ls.session.accepted_part(id_)
+            client.session.accepted_part(id_)
         elif not partly:
-            ls.session.accepted(id_)
+            client.session.accepted(id_)
     return "OK"
 
 
-def _notify_rejected(ls: RedraftServer, params: Any) -> str:
+def _notify_rejected(client: Client, params: Any) -> str:
     for id_ in messages.uuids(params):
-        _rejected(ls, id_)
+        _rejected(client, id_)
     return "OK"
 
 
-def _check_status(ls: RedraftServer, params: Any) -> dict[str, str]:
+def _check_status(client: Client, params: Any) -> dict[str, str]:
     return {"status": "OK", "user": "local"}  # nobody has to sign in
 
 
-def _get_version(ls: RedraftServer, params: Any) -> dict[str, str]:
-    return {"version": ls.version or "0"}
+def _get_version(client: Client, params: Any) -> dict[str, str]:
+    return {"version": version()}
 
 
-def _set_editor_info(ls: RedraftServer, params: Any) -> str:
+def _set_editor_info(client: Client, params: Any) -> str:
     return "OK"
 
 

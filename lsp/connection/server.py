@@ -15,25 +15,17 @@ import logging
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
+from functools import partial
 from typing import Any
 
-from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 from redraft.model.errors import SettingsError
-from redraft.model.records import Predictor, Task
+from redraft.model.records import Predictor
 
-from ..editor.documents import Documents
-from ..editor.paths import shown_path
 from ..recording.folder import Recordings
-from ..recording.recorder import Recorder, Workplace
-from ..session.ghost_text import Session
-from ..session.outcomes import Settled
-from ..session.surroundings import Surroundings
-from ..settings import LspSettings, updated
-from .asking import Ahead, stop_ahead
+from ..settings import LspSettings
+from .client import NAME, Client, version
 from .documents_sync import HANDLERS
 from .door import Refused, let_in
 from .framing import (
@@ -48,16 +40,12 @@ from .framing import (
     send_away,
 )
 from .jsonrpc import RedraftProtocol
-from .status import ModelWatch, StatusLine
-from .turns import Lane
 
 logger = logging.getLogger(__name__)
 
-_STOP_S = 1.0  # for the index to end; a file takes it a few milliseconds, git at worst longer
-
 
 class RedraftServer(LanguageServer):
-    """One client's server."""
+    """One client's end of a connection: pygls, and the :class:`.Client` that its handlers get."""
 
     protocol: RedraftProtocol
 
@@ -66,112 +54,19 @@ class RedraftServer(LanguageServer):
         predictor: Predictor,
         settings: LspSettings,
         clock: Callable[[], float],
-        background: bool = True,
         recordings: Recordings | None = None,
     ) -> None:
         super().__init__(
-            "redraft",
-            _version(),
-            protocol_cls=RedraftProtocol,
-            converter_factory=default_converter,
+            NAME, version(), protocol_cls=RedraftProtocol, converter_factory=default_converter
         )
-        self.predictor = predictor
-        self.clock = clock
-        self.documents = Documents()
-        self.folders: list[str] = []
-        self.surroundings = Surroundings(
-            self.documents.all,
-            lambda: self.folders,
-            lambda: self.session.settings,
-            clock,
-            edits=lambda: self.session.history.edits(),
-            budget=lambda: self.watch.context_tokens,
-            background=background,
-        )
-        self.session = Session(settings, clock, self._settled, self.surroundings)
-        self.recorder = Recorder(
-            recordings,
-            Workplace(
-                self.documents.all,
-                lambda document: shown_path(document.uri, self.folders, document.language),
-                lambda: next(iter(self.folders), ""),
-                lambda: self.session.settings,
-            ),
-            made_by=f"redraft {_version()}",
-        )
-        self.line = StatusLine(self.protocol.notify)
-        self.watch = ModelWatch(
-            predictor, self.line, self.protocol.notify, self.protocol.send_request_async
-        )
-        self.ahead: dict[str, Ahead] = {}  # by document: what is asked before it is needed
-        self.pulls_settings = False  # does the client answer workspace/configuration?
-        self.registers_settings = False  # and tell of changes only if asked to?
-        self.versions_edits = False  # does it check the version of a document it is to edit?
-        self.waking: asyncio.TimerHandle | None = None  # the end of a pause the user asked for
-        self._lanes: dict[tuple[str, Task], Lane] = {}
-        self._requests: set[asyncio.Task[Any]] = set()  # to the client, answers of no interest
+        notify, ask = self.protocol.notify, self.protocol.send_request_async
+        self.client = Client(predictor, settings, clock, notify, ask, recordings=recordings)
+        for method, handler in HANDLERS.items():
+            self.feature(method)(partial(handler, self.client))
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """To the log: pygls would open a popup in the editor."""
         logger.error("%s: %s", type(error).__name__, error)
-
-    def _settled(self, settled: Settled) -> None:
-        logger.debug("suggestion %s was %s", settled.suggestion.id, settled.outcome)
-        self.recorder.settled(settled)
-
-    def lane(self, uri: str, task: Task) -> Lane:
-        return self._lanes.setdefault((uri, task), Lane())
-
-    def request_later(self, method: str, params: Any) -> None:
-        """Ask the client for something without waiting for its answer."""
-        sending = asyncio.ensure_future(self.protocol.send_request_async(method, params))
-        self._requests.add(sending)
-        sending.add_done_callback(self._answered)
-
-    def _answered(self, sent: asyncio.Task[Any]) -> None:
-        self._requests.discard(sent)
-        if not sent.cancelled() and sent.exception() is not None:
-            logger.info("the client refused: %s", sent.exception())
-
-    def lose_track(self, uri: str, reason: str) -> None:
-        """A change of this document was lost: suggest nothing until its whole text comes again."""
-        document = self.documents.get(uri)
-        if document is not None:
-            document.lose_track(f"{reason}; close and reopen the file")
-            self.session.lost(uri)
-
-    def close_document(self, uri: str) -> None:
-        self.documents.close(uri)
-        self.session.closed(uri)
-        self.recorder.closed(uri)
-        self.surroundings.closed(uri)
-        stop_ahead(self, uri)
-        for key in [key for key in self._lanes if key[0] == uri]:
-            self._lanes.pop(key).stop()
-
-    def configure(self, sent: Any) -> None:
-        """Take settings over and tell the log, never a popup, what is wrong with them."""
-        secret = self.session.settings.secret_globs
-        self.session.settings, problems = updated(self.session.settings, sent)
-        if self.session.settings.secret_globs != secret:
-            self.surroundings.exclusions_changed()
-            self.recorder.exclusions_changed()
-        for problem in problems:
-            message = {"type": types.MessageType.Warning.value, "message": f"Redraft: {problem}"}
-            self.protocol.notify("window/logMessage", message)
-
-    async def leave(self) -> None:
-        """The connection is over: stop everything that was done for it."""
-        self.surroundings.stop()
-        if self.waking is not None:
-            self.waking.cancel()
-        for uri in self.documents.uris():
-            self.close_document(uri)
-        self.recorder.stop()
-        for sending in self._requests:
-            sending.cancel()
-        await self.watch.stop()
-        await asyncio.to_thread(self.surroundings.stop, _STOP_S)
 
 
 def create_server(
@@ -179,19 +74,14 @@ def create_server(
     *,
     clock: Callable[[], float] = time.monotonic,
     settings: LspSettings | None = None,
-    background: bool = True,
     recordings: Recordings | None = None,
 ) -> RedraftServer:
     """A server for one client. The predictor may be shared and is not closed by it.
 
     Args:
-        background: index the workspace in a thread; a replay, which turns its own clock, does not.
         recordings: where to record while the user has that turned on; None: never.
     """
-    server = RedraftServer(predictor, settings or LspSettings(), clock, background, recordings)
-    for method, handler in HANDLERS.items():
-        server.feature(method)(handler)
-    return server
+    return RedraftServer(predictor, settings or LspSettings(), clock, recordings)
 
 
 # --- running -----------------------------------------------------------------------------------
@@ -211,7 +101,7 @@ async def converse(
             if protocol.has_ended():
                 break
     finally:
-        await server.leave()
+        await server.client.leave()
     return 1 if protocol.exit_code is None else protocol.exit_code
 
 
@@ -308,13 +198,3 @@ def _check_loopback(host: str) -> None:
             f"the language server listens on this machine only, not on {host}; use 127.0.0.1 and "
             "tunnel to it, or share a model with 'redraft serve' and its API key"
         )
-
-
-# --- small parts ---------------------------------------------------------------------------------
-
-
-def _version() -> str:
-    try:
-        return installed_version("redraft")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "0"

@@ -7,24 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
+from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import InvalidRequest, StaleDocument
 
 from ..editor.documents import Document
 from ..editor.paths import shown_path
 from ..editor.positions import Position, Range, units
-from ..session.decisions import Abstain, Ask, Show
+from ..session.decisions import Ask, Show
 from ..session.questions import Query
 from ..session.suggestions import Suggestion
 from . import messages
-from .asking import ask, ask_ahead
+from .asking import ask, prefetch
+from .client import Client
 from .messages import Asked, InlineCompletionAsked
 from .reports import ACCEPT_COMMAND
-
-if TYPE_CHECKING:
-    from .server import RedraftServer
 
 ACTION_KIND = "refactor.rewrite.redraft"
 
@@ -32,19 +31,19 @@ ACTION_KIND = "refactor.rewrite.redraft"
 # --- ghost text ----------------------------------------------------------------------
 
 
-async def _inline_completion(ls: RedraftServer, params: Any) -> dict[str, Any]:
+async def _inline_completion(client: Client, params: Any) -> dict[str, Any]:
     """``textDocument/inlineCompletion``: what to show at the cursor, if anything."""
     asked = messages.inline_completion(params)
-    document, decision = await ghost(ls, asked, asked.selected)
-    show = _answer(ls, document, decision)
+    document, decision = await ghost(client, asked, asked.selected)
+    show = _answer(client, document, decision)
     return {"items": [_inline_item(document, asked, show)] if show else []}
 
 
-async def _get_completions(ls: RedraftServer, params: Any) -> dict[str, Any]:
+async def _get_completions(client: Client, params: Any) -> dict[str, Any]:
     """``getCompletions``: the same for one client of old."""
     asked = messages.get_completions(params)
-    document, decision = await ghost(ls, asked)
-    show = _answer(ls, document, decision)
+    document, decision = await ghost(client, asked)
+    show = _answer(client, document, decision)
     if show is None:
         return {"completions": []}
     at, text = document.clamped(asked.position), _client_text(document, show.text)
@@ -62,16 +61,16 @@ async def _get_completions(ls: RedraftServer, params: Any) -> dict[str, Any]:
 
 
 async def ghost(
-    ls: RedraftServer, asked: Asked, selected: messages.SelectedCompletion | None = None
-) -> tuple[Document, Show | Abstain]:
+    client: Client, asked: Asked, selected: messages.SelectedCompletion | None = None
+) -> tuple[Document, Show | Abstained]:
     """What to show at the cursor, however the client asked. Replays ask here, too."""
-    document = _document(ls, asked)
-    query = query_for(ls, document, asked)
+    document = _document(client, asked)
+    query = query_for(client, document, asked)
     if selected is not None:
         query = _as_if_chosen(query, document, selected)
-    decision = ls.session.consider(query)
+    decision = client.session.consider(query)
     if isinstance(decision, Ask):
-        decision = await ask(ls, decision)
+        decision = await ask(client, decision)
     return document, decision
 
 
@@ -99,25 +98,24 @@ def _inline_item(document: Document, asked: InlineCompletionAsked, show: Show) -
 # --- next edits ----------------------------------------------------------------------
 
 
-async def _copilot_inline_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
+async def _copilot_inline_edit(client: Client, params: Any) -> dict[str, Any]:
     """``textDocument/copilotInlineEdit``: the next edit for clients written for another server."""
     # Not one of its clients can show an edit of another document than the one it asked about.
     asked = replace(messages.next_edit(params), other_documents=False)
-    document, decision = await foresee(ls, asked)
-    show = _answer(ls, document, decision, "next edit shown")
+    document, decision = await next_edit(client, asked)
+    show = _answer(client, document, decision, "next edit shown")
     return {"edits": [_inline_edit(document, document, asked, show)] if show else []}
 
 
-async def _next_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
+async def _own_next_edit(client: Client, params: Any) -> dict[str, Any]:
     """``redraft/nextEdit``: the same for our own clients, with all that there is to say."""
     asked = messages.next_edit(params)
-    document, decision = await foresee(ls, asked)
-    show = _answer(ls, document, decision, "next edit shown")
+    document, decision = await next_edit(client, asked)
+    show = _answer(client, document, decision, "next edit shown")
     if show is None:
-        reason = decision.reason or ls.line.message
-        return {"edits": [], "reason": reason}
+        return {"edits": [], "reason": decision.reason}
     made = show.suggestion
-    target = ls.documents.get(made.uri) or document
+    target = client.documents.get(made.uri) or document
     edit = _inline_edit(target, document, asked, show)
     place = target.position(made.least().start).as_json()
     elsewhere = "targetLine" in edit
@@ -133,15 +131,15 @@ async def _next_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
     }
 
 
-async def foresee(ls: RedraftServer, asked: Asked) -> tuple[Document, Show | Abstain]:
+async def next_edit(client: Client, asked: Asked) -> tuple[Document, Show | Abstained]:
     """The next edit to show, however the client asked. Replays ask here, too."""
-    document = _document(ls, asked)
-    query = query_for(ls, document, asked)
-    decision = ls.session.consider_edit(query)
+    document = _document(client, asked)
+    query = query_for(client, document, asked)
+    decision = client.session.consider_edit(query)
     if isinstance(decision, Ask):
-        decision = await ask(ls, decision)
+        decision = await ask(client, decision)
     if isinstance(decision, Show):
-        ask_ahead(ls, query, decision.suggestion)
+        prefetch(client, query, decision.suggestion)
     return document, decision
 
 
@@ -167,7 +165,7 @@ def _landing(suggestion: Suggestion) -> dict[str, int]:
     return Position(result.count("\n", 0, at), units(result[start:at])).as_json()
 
 
-async def _code_action(ls: RedraftServer, params: Any) -> list[dict[str, Any]]:
+async def _code_action(client: Client, params: Any) -> list[dict[str, Any]]:
     """``textDocument/codeAction``: the next edit for editors that know no such thing.
 
     Asked for by a gesture, the model is asked; a light bulb only gets what is there.
@@ -177,23 +175,23 @@ async def _code_action(ls: RedraftServer, params: Any) -> list[dict[str, Any]]:
     kinds = wanted.kinds or (ACTION_KIND,)
     if not any(f"{ACTION_KIND}.".startswith(f"{kind}.") for kind in kinds):
         return []
-    document = _document(ls, asked)
+    document = _document(client, asked)
     if not asked.invoked:
-        shown = ls.session.shown_edit(document.uri, document.text)
-        return [_action(ls, document, shown)] if shown else []
+        shown = client.session.shown_edit(document.uri, document.text)
+        return [_action(client, document, shown)] if shown else []
     chosen = [document.index(at) for at in _ends(asked.selection)] if asked.selection else [0, 0]
     if abs(chosen[1] - chosen[0]) <= 1:  # Helix's cursor is a selection of the character under it
         asked = replace(asked, selection=None)
-    document, decision = await foresee(ls, replace(asked, other_documents=False))
-    show = _answer(ls, document, decision, "next edit offered as a code action")
-    return [_action(ls, document, show.suggestion)] if show else []
+    document, decision = await next_edit(client, replace(asked, other_documents=False))
+    show = _answer(client, document, decision, "next edit offered as a code action")
+    return [_action(client, document, show.suggestion)] if show else []
 
 
-def _action(ls: RedraftServer, document: Document, suggestion: Suggestion) -> dict[str, Any]:
+def _action(client: Client, document: Document, suggestion: Suggestion) -> dict[str, Any]:
     range_, text = _replaced(document, suggestion)
     changed = [{"range": range_, "newText": text}]
     edit: dict[str, Any] = {"changes": {document.uri: changed}}
-    if ls.versions_edits:
+    if client.versions_edits:
         identifier = {"uri": document.uri, "version": document.version}
         edit = {"documentChanges": [{"textDocument": identifier, "edits": changed}]}
     return {
@@ -207,14 +205,14 @@ def _action(ls: RedraftServer, document: Document, suggestion: Suggestion) -> di
 # --- completion items ----------------------------------------------------------------
 
 
-async def _completion(ls: RedraftServer, params: Any) -> dict[str, Any]:
+async def _completion(client: Client, params: Any) -> dict[str, Any]:
     """``textDocument/completion``: ghost text as an entry of the menu, where settings want it."""
-    if not ls.session.settings.completion_items:
+    if not client.session.settings.completion_items:
         return {"isIncomplete": False, "items": []}
     # Its trigger kind 1 means typing as well as a gesture.
     asked = replace(messages.next_edit(params), invoked=False)
-    document, decision = await ghost(ls, asked)
-    show = _answer(ls, document, decision)
+    document, decision = await ghost(client, asked)
+    show = _answer(client, document, decision)
     items = [_menu_item(document, asked, show)] if show else []
     return {"isIncomplete": True, "items": items}
 
@@ -237,14 +235,14 @@ def _menu_item(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
 # --- questions and answers -------------------------------------------------------------
 
 
-def _document(ls: RedraftServer, asked: Asked) -> Document:
+def _document(client: Client, asked: Asked) -> Document:
     """The document a question is about, as it is now.
 
     Raises:
         InvalidRequest: it is not open.
         StaleDocument: the question names another version of it.
     """
-    document = ls.documents.get(asked.uri)
+    document = client.documents.get(asked.uri)
     if document is None:
         raise InvalidRequest(f"{asked.uri} is not open; send textDocument/didOpen first")
     if asked.version is not None and document.version not in (None, asked.version):
@@ -254,18 +252,18 @@ def _document(ls: RedraftServer, asked: Asked) -> Document:
     return document
 
 
-def query_for(ls: RedraftServer, document: Document, asked: Asked) -> Query:
+def query_for(client: Client, document: Document, asked: Asked) -> Query:
     """What a client asks, in the session's terms."""
     if asked.diagnostics is not None:
-        ls.surroundings.diagnosed(asked.uri, asked.diagnostics)
+        client.context.diagnosed(asked.uri, asked.diagnostics)
     selected = 0
     if asked.selection is not None:
         start, end = (document.index(at) for at in _ends(asked.selection))
         selected = abs(end - start)
-    ls.recorder.cursor(document, asked.selection or Range(asked.position, asked.position))
+    client.recorder.cursor(document, asked.selection or Range(asked.position, asked.position))
     return Query(
         uri=document.uri,
-        path=shown_path(document.uri, ls.folders, document.language),
+        path=shown_path(document.uri, client.folders, document.language),
         language=document.language,
         text=document.text,
         cursor=document.index(asked.position),
@@ -280,9 +278,9 @@ def query_for(ls: RedraftServer, document: Document, asked: Asked) -> Query:
 
 
 def _answer(
-    ls: RedraftServer,
+    client: Client,
     document: Document,
-    decision: Show | Abstain,
+    decision: Show | Abstained,
     told: str = "suggestion shown",
 ) -> Show | None:
     """What to show; the status line says what or why not.
@@ -290,15 +288,15 @@ def _answer(
     Raises:
         StaleDocument: the answer is for a text that is gone.
     """
-    ls.recorder.decided(document, decision)
+    client.recorder.decided(document, decision)
     if isinstance(decision, Show):
-        ls.line.tell(told)
+        client.line.tell(told)
         return decision
-    if decision.reason and not decision.stale:
-        ls.line.tell(decision.reason, "Inactive" if decision.off else "Normal")
+    if not decision.stale and decision.kind != "failed":  # of which the status line told, and how
+        client.line.tell(decision.reason, "Inactive" if decision.lasting else "Normal")
     # A document that was closed has no version that could be stale.
-    if decision.stale and ls.documents.get(document.uri) is document:
-        ls.line.idle()
+    if decision.stale and client.documents.get(document.uri) is document:
+        client.line.idle()
         raise StaleDocument(decision.reason)
     return None
 
@@ -335,7 +333,7 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     types.TEXT_DOCUMENT_CODE_ACTION: _code_action,
     types.TEXT_DOCUMENT_COMPLETION: _completion,
     "textDocument/copilotInlineEdit": _copilot_inline_edit,
-    "redraft/nextEdit": _next_edit,
+    "redraft/nextEdit": _own_next_edit,
     "getCompletions": _get_completions,
     "getCompletionsCycling": _get_completions,
 }

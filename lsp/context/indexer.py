@@ -40,7 +40,7 @@ _SWITCH_S = 0.001
 _OPEN_STAMP = -1  # in place of the time of a file's last change: its text comes from the editor
 
 Refuse = Callable[[str], str]
-Told = Callable[[int, int], None]  # files done, files in all
+Progress = Callable[[int, int], None]  # files done, files in all
 
 
 class Indexer:
@@ -275,11 +275,11 @@ def _give_back() -> None:
 # --- the work itself ---------------------------------------------------------------------------
 
 
-def fill(index: Index, folders: Sequence[Path], refuse: Refuse, told: Told) -> None:
+def fill(index: Index, folders: Sequence[Path], refuse: Refuse, progress: Progress) -> None:
     """Index some folders at once, here; for commands and benchmarks."""
     found = within(folders, refuse, ())
     for done, each in enumerate(found):
-        told(done, len(found))
+        progress(done, len(found))
         refresh(index, each)
     forget(index, {each.path for each in found})
     index.renew()

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate import sureness, threshold
+from redraft.model.edits.ghost_rules import line_after
 from redraft.model.records import Candidate, Prediction
 
 from ..editor.positions import units
-from ..session.decisions import Abstain, Ask, Show
-from ..session.exclusions import line_after
+from ..session.decisions import Ask, Show
 from ..session.outcomes import Settled
 from ..session.suggestions import Suggestion
 from ..settings import LspSettings
@@ -56,7 +57,7 @@ def answer(
     request: int,
     ask: Ask,
     prediction: Prediction,
-    decision: Show | Abstain,
+    decision: Show | Abstained,
     took_ms: float,
     settings: LspSettings,
     since_edit_ms: float | None,
@@ -79,9 +80,9 @@ def answer(
     }
 
 
-def decision(made: Show | Abstain) -> Data:
+def decision(made: Show | Abstained) -> Data:
     """What the client was told, whether the model was asked for it or not."""
-    if isinstance(made, Abstain):
+    if isinstance(made, Abstained):
         return {"sourceId": DECISION, "shown": None, "reason": made.reason}
     suggestion = made.suggestion
     return {

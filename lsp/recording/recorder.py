@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from redraft.model.edits.abstained import Abstained
 from redraft.model.records import Prediction
 
 from ..context.secret_texts import secret_in
@@ -28,7 +29,7 @@ from ..context.workspace import folder_of
 from ..editor.documents import Change, Document, Splice
 from ..editor.history import Happening
 from ..editor.positions import Range
-from ..session.decisions import Abstain, Ask, Show
+from ..session.decisions import Ask, Show
 from ..session.exclusions import refuse_file
 from ..session.outcomes import Settled
 from ..settings import LspSettings
@@ -44,6 +45,10 @@ from .offsets import Offsets, together
 logger = logging.getLogger(__name__)
 
 _ENDED = 50  # as many as outcomes may still be reported for
+
+
+#: What is recorded of an answer that nobody waits for yet.
+PREFETCHED = Abstained("prefetched", "computed ahead of time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +76,12 @@ class _Tracked:
 class Question:
     """A question to the model, to be told of its answer."""
 
-    def __init__(self, number: int, tell: Callable[[Prediction, Show | Abstain, float], None]):
+    def __init__(self, number: int, tell: Callable[[Prediction, Show | Abstained, float], None]):
         self.number = number
         self.is_answered = False
         self._tell = tell
 
-    def answered(self, prediction: Prediction, decision: Show | Abstain, took_ms: float) -> None:
+    def answered(self, prediction: Prediction, decision: Show | Abstained, took_ms: float) -> None:
         self.is_answered = True
         self._tell(prediction, decision, took_ms)
 
@@ -307,7 +312,7 @@ class Recorder:
         number, began_ms = self._questions, self._clock_ms()
         uri = ask.query.uri
 
-        def tell(prediction: Prediction, decision: Show | Abstain, took_ms: float) -> None:
+        def tell(prediction: Prediction, decision: Show | Abstained, took_ms: float) -> None:
             settings = self._workplace.settings()
             since_ms = None if since_edit_s is None else 1000 * since_edit_s
             told = answers.answer(number, ask, prediction, decision, took_ms, settings, since_ms)
@@ -328,15 +333,14 @@ class Recorder:
                 took_ms = self._clock_ms() - began_ms
                 self._note(uri, None, answers.fetch_end(number, took_ms, error))
 
-    def foreseen(self, ask: Ask, prediction: Prediction, after: str) -> None:
+    def prefetched(self, ask: Ask, prediction: Prediction, after: str) -> None:
         """An answer came ahead of time, for the text that accepting a suggestion leads to."""
         self._questions += 1
         settings, took_ms = self._workplace.settings(), prediction.stats.total_ms
-        waits = Abstain("computed ahead of time")
-        told = answers.answer(self._questions, ask, prediction, waits, took_ms, settings, None)
+        told = answers.answer(self._questions, ask, prediction, PREFETCHED, took_ms, settings, None)
         self._note(ask.query.uri, {**told, "after": after})
 
-    def decided(self, document: Document, decision: Show | Abstain) -> None:
+    def decided(self, document: Document, decision: Show | Abstained) -> None:
         """The client is told what to show, or why nothing is."""
         uri = decision.suggestion.uri if isinstance(decision, Show) else document.uri
         self._note(uri, answers.decision(decision))

@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from redraft.model.edits.replacement import Replacement
 from redraft.model.records import EditRequest, Prediction
 
 from ..editor.documents import Splice
@@ -90,7 +91,7 @@ class Rejections:
         self._cooling: dict[str, _Cooling] = {}
 
     def note(self, suggestion: Suggestion, now_s: float) -> None:
-        rejected = _normal(suggestion)
+        rejected = _normal(suggestion.uri, suggestion.edit)
         if rejected not in self._kept:
             self._kept.append(rejected)
         cursor = suggestion.text.count("\n", 0, suggestion.cursor)
@@ -113,9 +114,9 @@ class Rejections:
     def closed(self, uri: str) -> None:
         self._cooling.pop(uri, None)
 
-    def know(self, suggestion: Suggestion) -> bool:
-        """Was this very edit turned down before?"""
-        one = _normal(suggestion)
+    def know(self, uri: str, edit: Replacement) -> bool:
+        """Was this very edit of a document turned down before?"""
+        one = _normal(uri, edit)
         return any(
             (one.uri, one.old, one.new) == (kept.uri, kept.old, kept.new)
             and abs(one.line - kept.line) <= _SLACK_LINES
@@ -130,11 +131,11 @@ class Rejections:
         return f"rejected here {now_s - cooling.at_s:.0f} s ago"
 
 
-def _normal(suggestion: Suggestion) -> _Rejected:
-    start, end, new = suggestion.whole_lines()
-    old = suggestion.text[start:end]
-    line = suggestion.text.count("\n", 0, start)
-    return _Rejected(suggestion.uri, line, " ".join(old.split()), " ".join(new.split()))
+def _normal(uri: str, edit: Replacement) -> _Rejected:
+    start, end, new = edit.whole_lines()
+    old = edit.text[start:end]
+    line = edit.text.count("\n", 0, start)
+    return _Rejected(uri, line, " ".join(old.split()), " ".join(new.split()))
 
 
 def _moved(line: int, splices: Sequence[Splice]) -> int:

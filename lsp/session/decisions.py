@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate import sureness
+from redraft.model.edits.verdict import Moment
 from redraft.model.records import Candidate, EditRequest, Prediction, Task
 
 from ..editor.history import History
@@ -52,22 +54,14 @@ class Ask:
     )
     unfinished: bool = False  # the edit in progress goes on and stays out; see ``unfinished``
     not_before_s: float = -math.inf  # by the clock: the keys have rested by then
+    earlier: int = 0  # questions asked before it for the same query
 
     @property
     def asked_from(self) -> Query:
         return self.origin or self.query
 
 
-@dataclass(frozen=True, slots=True)
-class Abstain:
-    """Show nothing."""
-
-    reason: str
-    stale: bool = False  # the document has moved on
-    off: bool = False  # and this will not change by typing: disabled, excluded, too large
-
-
-Decision = Show | Ask | Abstain
+Decision = Show | Ask | Abstained
 
 
 def snoozing(left_s: float) -> str:
@@ -76,7 +70,7 @@ def snoozing(left_s: float) -> str:
 
 
 @dataclass(slots=True)
-class Desk:
+class SharedState:
     """What both kinds of suggestion share: one user, one screen, one model."""
 
     settings: LspSettings
@@ -99,43 +93,43 @@ class Desk:
     def snoozed_s(self) -> float:
         return max(0.0, self.snoozed_until_s - self.clock())
 
-    def refusal(self, query: Query) -> Abstain | None:
+    def refusal(self, query: Query) -> Abstained | None:
         """Why nothing is ever offered here."""
         settings = self.settings
         if not settings.enabled:
-            return Abstain("switched off by the setting enabled", off=True)
+            return Abstained("disabled", "switched off by the setting enabled")
         if self.snoozed_s() and not query.invoked:
-            return Abstain(snoozing(self.snoozed_s()), off=True)
+            return Abstained("snoozed", snoozing(self.snoozed_s()))
         if query.language and query.language in settings.disabled_languages:
-            return Abstain(f"switched off for {query.language}", off=True)
+            return Abstained("language_disabled", f"switched off for {query.language}")
         if query.out_of_step:
-            return Abstain(f"lost track of this document: {query.out_of_step}", off=True)
+            return Abstained("lost_track", f"lost track of this document: {query.out_of_step}")
         excluded = exclusions.refuse_file(query.path, settings, query.uri)
-        excluded = excluded or exclusions.refuse_text(
-            query.text, query.cursor, settings, query.path
-        )
         if excluded:
-            return Abstain(excluded, off=True)
+            return Abstained("secret", excluded)
+        unfit = exclusions.refuse_text(query.text, query.cursor, settings, query.path)
+        if unfit is not None:
+            return unfit
         if query.selected:
-            return Abstain(f"{query.selected} characters are selected")
+            return Abstained("selection", f"{query.selected} characters are selected")
         if query.cursors > 1:
-            return Abstain(f"there are {query.cursors} cursors")
+            return Abstained("several_cursors", f"there are {query.cursors} cursors")
         if query.in_snippet:
-            return Abstain("the fields of a snippet are being filled in")
+            return Abstained("snippet", "the fields of a snippet are being filled in")
         return None
 
-    def wrong_moment(self, query: Query) -> Abstain | None:
+    def wrong_moment(self, query: Query) -> Abstained | None:
         """Why nothing is offered just now, unless asked for by a gesture."""
         if query.invoked:
             return None
         if not self.focused:
-            return Abstain("the editor is not focused")
+            return Abstained("unfocused", "the editor is not focused")
         if self.history.is_bulk(query.uri):
-            return Abstain("right after a bulk change")
+            return Abstained("bulk_change", "right after a bulk change")
         if self.history.happened(query.uri) == "undo":
-            return Abstain("while undoing or redoing")
+            return Abstained("undoing", "while undoing or redoing")
         cooling = self.rejections.cooling(query.uri, query.line, self.clock())
-        return Abstain(cooling) if cooling else None
+        return Abstained("cooling_down", cooling) if cooling else None
 
     def delay_ms(self, query: Query, task: Task) -> float:
         if query.invoked:
@@ -146,6 +140,27 @@ class Desk:
     def latency_ms(self, task: Task) -> float:
         """What an answer takes, in the mean; 0 while none came."""
         return self._latency_ms.get(task, 0.0)
+
+    def moment(self, task: Task, query: Query) -> Moment:
+        """What is proposed for the query's document is judged by this."""
+        settings, last = self.settings, self.history.last_edit(query.uri)
+        return Moment(
+            task=task,
+            path=query.path,
+            language=query.language,
+            text=query.text,
+            cursor=query.cursor,
+            threshold=settings.threshold if task == "infill" else settings.edit_threshold,
+            just_done=self.history.just_done(query.uri),
+            last_edit=last[1] if last is not None else None,
+            rejected=lambda edit: self.rejections.know(query.uri, edit),
+        )
+
+    def shown_edit(self, uri: str, text: str) -> Suggestion | None:
+        """The next edit that is shown, if it is for this ``text``."""
+        showing = self.outcomes.showing(uri)
+        right = showing is not None and showing.task == "next_edit" and showing.text == text
+        return showing if right else None
 
     def suggestion(self, query: Query, candidate: Candidate, made: Prediction) -> Suggestion:
         """A candidate as a suggestion that has no name yet; see :meth:`named`."""

@@ -1,6 +1,6 @@
-"""What never gets a suggestion, and which suggestions are never shown.
+"""Which files and which texts never get a suggestion.
 
-Pure functions of texts and settings. Each returns its reason, "" when it has no objection.
+Pure functions of texts and settings.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 
-from redraft.model.edits.rules import refuse_writing
+from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.ghost_rules import line_after, line_before
 from redraft.model.memo import Memo
 
 from ..context.secret_texts import secret_in
@@ -24,11 +25,9 @@ _AROUND = 20_000
 _WILD = re.compile(r"[*?[]")
 _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|swp|tmp))+$")
 
-_CLOSERS = frozenset(")]}>\"'`")
-
 
 def refuse_file(path: str, settings: LspSettings, uri: str = "") -> str:
-    """Why the file at ``path`` gets no suggestions.
+    """Why the file at ``path`` gets no suggestions; "": nothing speaks against it.
 
     Args:
         path: as shown to the model, "/" separated.
@@ -87,64 +86,29 @@ def _sorted_out(globs: tuple[str, ...]) -> _Globs:
     )
 
 
-def refuse_text(text: str, cursor: int, settings: LspSettings, path: str = "") -> str:
-    """Why a document is too large or too dense to be read, no text at all, or a secret."""
+def refuse_text(text: str, cursor: int, settings: LspSettings, path: str = "") -> Abstained | None:
+    """Why a document is too large or too dense to be read, no text at all, or a secret; None: it is
+    none of that."""
     if len(text) > settings.max_file_chars:
-        return f"file too large: {len(text):,} characters > {settings.max_file_chars:,}"
+        return Abstained(
+            "too_large", f"file too large: {len(text):,} characters > {settings.max_file_chars:,}"
+        )
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        return f"line {line} holds a NUL character: this looks like a binary file"
+        return Abstained(
+            "binary", f"line {line} holds a NUL character: this looks like a binary file"
+        )
     secret = secret_in(text, path)
     if secret:
-        return f"this file {secret}"
+        return Abstained("secret", f"this file {secret}")
     width = len(line_before(text, cursor)) + len(line_after(text, cursor))
     if width > settings.max_line_chars:
-        return f"line too long: {width:,} characters > {settings.max_line_chars:,}"
+        return Abstained(
+            "long_line", f"line too long: {width:,} characters > {settings.max_line_chars:,}"
+        )
     start, end = max(0, cursor - _AROUND), min(len(text), cursor + _AROUND)
     mean = (end - start) // (text.count("\n", start, end) + 1)
     limit = settings.max_line_chars // 10
     if mean > limit and len(text) > settings.max_line_chars:
-        return f"text looks minified: {mean:,} characters a line > {limit:,}"
-    return ""
-
-
-def line_before(text: str, cursor: int) -> str:
-    return text[text.rfind("\n", 0, cursor) + 1 : cursor]
-
-
-def line_after(text: str, cursor: int) -> str:
-    end = text.find("\n", cursor)
-    return text[cursor:] if end < 0 else text[cursor:end]
-
-
-def lines_wanted(text: str, cursor: int, settings: LspSettings) -> int:
-    """One line in the middle of code; several where only closing brackets or quotes follow."""
-    rest = line_after(text, cursor)
-    free = all(char in _CLOSERS or char.isspace() for char in rest)
-    return settings.max_lines if free else 1
-
-
-def refuse_completion(completion: str, text: str, cursor: int) -> str:
-    """Why inserting ``completion`` at ``cursor`` would never please anyone."""
-    if not completion:
-        return "the model had nothing to add here"
-    if not completion.strip():
-        return "only whitespace to add"
-    if text.startswith(completion, cursor) or _repeats(completion, text, cursor):
-        return "what it would add already follows the cursor"
-    return refuse_writing(completion, text)
-
-
-def tidied(completion: str, text: str, cursor: int) -> str:
-    """``completion`` without blank space at its end, where the line ends there anyway: a line end
-    that nobody sees in a ghost would be in the file after Tab.
-    """
-    return completion if line_after(text, cursor).strip() else completion.rstrip()
-
-
-def _repeats(completion: str, text: str, cursor: int) -> bool:
-    """Is the completion, bar whitespace at its ends, what comes next anyway?"""
-    wanted = completion.strip()
-    following = text[cursor : cursor + 2 * len(completion) + 200].lstrip()
-    # A short one such as ")" may well be needed twice; a whole line hardly ever.
-    return len(wanted) > 3 and following.startswith(wanted)
+        return Abstained("minified", f"text looks minified: {mean:,} characters a line > {limit:,}")
+    return None

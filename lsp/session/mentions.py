@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from redraft.model.edits.replacement import Replacement
 from redraft.model.text.syntax import language_of
 
 from ..context.imports import family_of
-from .suggestions import Suggestion
 from .touched_names import Touched, defines
 
 #: What a place counts in another file, next to one in the same; and where that file has a
@@ -88,10 +88,10 @@ def find_places(
     return [place for *_, place in sorted(found, key=lambda one: one[:3])]
 
 
-def follows(suggestion: Suggestion, names: Iterable[Touched]) -> bool:
+def follows(edit: Replacement, names: Iterable[Touched]) -> bool:
     """Is an edit where one of the names stands, or, but for renamed ones, next to it?"""
-    first, last = suggestion.lines
-    lines = suggestion.text.split("\n")
+    first, last = edit.lines
+    lines = edit.text.split("\n")
     here, around = lines[first:last], lines[max(0, first - _NEAR) : last + _NEAR]
     return any(
         re.search(rf"\b{re.escape(one.name)}\b", line)

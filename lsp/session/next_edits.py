@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from redraft.model.edits import rules
-from redraft.model.edits.gate import sureness, unsure
+from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.gate import sureness
+from redraft.model.edits.verdict import first_shown, judge
 from redraft.model.records import Candidate, Prediction
 
 from ..editor.history import Happening
 from . import other_places, questions
 from .answers_and_rejections import key_of
-from .decisions import Abstain, Ask, Decision, Desk, Show
+from .decisions import Ask, Decision, SharedState, Show
 from .edit_state import EditState, TextKey, which_text
 from .mentions import follows
-from .other_places import World
+from .other_places import Situation
 from .questions import Query
 from .suggestions import Suggestion
 from .touched_names import Touched, touched
@@ -34,8 +35,8 @@ LIFETIME_S = 10.0
 class NextEdits:
     """Decides on the edits of one client."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, shared: SharedState) -> None:
+        self._shared = shared
         self._states: dict[str, EditState] = {}
 
     # --- events ----------------------------------------------------------------------------
@@ -54,9 +55,9 @@ class NextEdits:
             state.overtaken = followed[0] if followed else None
         if state.away is not None:  # whoever goes on here has let it pass
             away, state.away = state.away, None
-            showing = self._desk.outcomes.showing(away.uri)
+            showing = self._shared.outcomes.showing(away.uri)
             if showing is not None and showing.id == away.id:
-                self._desk.outcomes.dismiss(away.uri)
+                self._shared.outcomes.dismiss(away.uri)
 
     def _undone(self, state: EditState, text: str) -> None:
         """The user takes back what they did: what followed from it holds no longer, and a
@@ -64,7 +65,7 @@ class NextEdits:
         state.overtaken = None
         accepted = state.accepted
         if accepted is not None and accepted.text == text:
-            self._desk.rejections.note(accepted, self._desk.clock())
+            self._shared.rejections.note(accepted, self._shared.clock())
             state.accepted = None
 
     def waits(self, uri: str) -> bool:
@@ -83,16 +84,16 @@ class NextEdits:
             return
         origin = self._state(suggestion.origin[0])
         origin.away = None
-        for document in self._desk.context.documents():  # whoever stays there goes on as well
+        for document in self._shared.context.documents():  # whoever stays there goes on as well
             if document.uri == suggestion.origin[0]:
                 origin.chain = (which_text(document.text()), suggestion.chain)
 
     def turned_down(self, suggestion: Suggestion) -> None:
         """What would have followed its acceptance is of no use."""
-        self._state(suggestion.uri).foreseen.clear()
+        self._state(suggestion.uri).prefetched.clear()
         if suggestion.origin is not None:
             uri, line = suggestion.origin
-            self._desk.rejections.cool(uri, line, self._desk.clock())
+            self._shared.rejections.cool(uri, line, self._shared.clock())
             self._state(uri).away = None
 
     def _state(self, uri: str) -> EditState:
@@ -109,22 +110,24 @@ class NextEdits:
            down.
         4. What is shown, or came a keystroke too late, stays as long as it is true: however long
            its reader thinks before Tab goes there. Nothing else is offered long after an edit.
-        5. What was foreseen, or is known of this text, needs no model.
+        5. What was computed ahead, or is known of this text, needs no model.
         6. Otherwise the model is asked: about the region around the cursor, and where that has no
            edit about other places that the last edit bears on.
         """
-        desk = self._desk
-        last = desk.history.last_edit(query.uri)
+        shared = self._shared
+        last = shared.history.last_edit(query.uri)
         if last is not None:
-            self._state(query.uri).rhythm.asked(query, last[0], desk.clock())
-        refusal = desk.refusal(query)
+            self._state(query.uri).rhythm.asked(query, last[0], shared.clock())
+        refusal = shared.refusal(query)
         if refusal is not None:
             return refusal
-        if not desk.settings.next_edits:
-            return Abstain("next edits are switched off by the setting next_edits", off=True)
+        if not shared.settings.next_edits:
+            return Abstained(
+                "next_edits_disabled", "next edits are switched off by the setting next_edits"
+            )
         if not query.invoked and self._has_ghost(query):
-            return Abstain("ghost text is shown at the cursor")
-        wrong = desk.wrong_moment(query)
+            return Abstained("ghost_text_shown", "ghost text is shown at the cursor")
+        wrong = shared.wrong_moment(query)
         if wrong is not None:
             return wrong
         kept, late = self._kept(query), self._long_after(query)
@@ -136,27 +139,27 @@ class NextEdits:
 
     def look(self, query: Query) -> Decision:
         """What is known of the text around a query and of other places, or what to ask next."""
-        desk = self._desk
-        region, others = desk.context.region(query), other_places.others(desk, query.uri)
-        request = questions.next_edit(query, desk.settings, region)
-        delay_ms = desk.delay_ms(query, "next_edit")
+        shared = self._shared
+        region, others = shared.context.region(query), other_places.others(shared, query.uri)
+        request = questions.next_edit(query, shared.settings, region)
+        delay_ms = shared.delay_ms(query, "next_edit")
         ask = Ask(query, request, delay_ms, "nothing known about this text yet", others=others)
         known, reason = self._known(ask, which_text(query.text))
         if known is None:
             return self._while_typing(ask) or ask
         decision = self._judge(ask, known, reason)
-        if isinstance(decision, Abstain):
-            desk.history.flush()
-            world = World(query, desk.history.edits())
-            return self._look_elsewhere(world, region, decision)
+        if isinstance(decision, Abstained):
+            shared.history.flush()
+            situation = Situation(query, shared.history.edits())
+            return self._look_elsewhere(situation, region, decision)
         return self._show(decision, query)
 
     def _while_typing(self, ask: Ask) -> Decision | None:
         """What is known, or to be asked, without the edit in progress; where that leads nowhere,
         ``ask`` itself once the keys rest. None: nobody is typing."""
-        desk, query = self._desk, ask.query
-        now_s, rhythm = desk.clock(), self._state(query.uri).rhythm
-        until_s = rests_at_s(desk.history, rhythm, query, now_s)
+        shared, query = self._shared, ask.query
+        now_s, rhythm = shared.clock(), self._state(query.uri).rhythm
+        until_s = rests_at_s(shared.history, rhythm, query, now_s)
         if until_s is None:
             return None
         ask = replace(ask, unfinished=True)
@@ -168,28 +171,30 @@ class NextEdits:
             return self._show(decision, query)
         return replace(ask, unfinished=False, not_before_s=until_s)
 
-    def _look_elsewhere(self, world: World, near: tuple[int, int], nearly: Abstain) -> Decision:
+    def _look_elsewhere(
+        self, situation: Situation, near: tuple[int, int], nearly: Abstained
+    ) -> Decision:
         """What is known of the places that the last edit bears on, or which to ask about; the
         region around the cursor has no edit."""
         told = [nearly.reason.rstrip(".")]
-        for ask in other_places.questions(self._desk, world, near):
+        for ask in other_places.questions(self._shared, situation, near):
             known, reason = self._known(ask)
             if known is None:
                 return ask
-            decision = self._judge(ask, known, f"{reason} ({ask.reason})", world.names)
+            decision = self._judge(ask, known, f"{reason} ({ask.reason})", situation.names)
             if isinstance(decision, Show):
-                return self._show(decision, world.query)
+                return self._show(decision, situation.query)
             told.append(f"{other_places.where(ask)}: {decision.reason}")
         return replace(nearly, reason="; ".join(told)) if len(told) > 1 else nearly
 
     def _known(self, ask: Ask, key: TextKey | None = None) -> tuple[Prediction | None, str]:
         """The answer to a question, where there is no need to ask it."""
-        desk, foreseen = self._desk, self._state(ask.asked_from.uri).foreseen
-        known = foreseen.get(key or key_of(ask.request, ask.others, ask.unfinished))
+        shared, prefetched = self._shared, self._state(ask.asked_from.uri).prefetched
+        known = prefetched.get(key or key_of(ask.request, ask.others, ask.unfinished))
         if known is not None:
-            desk.results.put(ask.request, known, ask.others)
+            shared.results.put(ask.request, known, ask.others)
             return known, "computed beforehand"
-        return desk.results.get(ask.request, ask.others, ask.unfinished), "same text as before"
+        return shared.results.get(ask.request, ask.others, ask.unfinished), "same text as before"
 
     def settle(
         self,
@@ -198,17 +203,19 @@ class NextEdits:
         revision: int | None,
         text: Callable[[], str],
         target: int | None,
-    ) -> Show | Abstain:
+    ) -> Show | Abstained:
         """What to do with the model's answer; see ``Session.settle``."""
         if revision is None:
-            return Abstain("the document was closed", stale=True)
-        stale = Abstain("the document changed while the model was thinking", stale=True)
+            return Abstained("document_closed", "the document was closed")
+        stale = Abstained("document_changed", "the document changed while the model was thinking")
         if ask.origin is not None:
             if revision != ask.origin.revision:
                 return stale
             if target != ask.query.revision:
                 gone = "was closed" if target is None else "changed"
-                return Abstain(f"{ask.query.path} {gone} while the model was thinking")
+                return Abstained(
+                    "target_changed", f"{ask.query.path} {gone} while the model was thinking"
+                )
             reason = f"from the model ({ask.reason})"
             decision = self._judge(ask, prediction, reason, touched(ask.request.edits))
             return self._show(decision, ask.origin)
@@ -216,7 +223,7 @@ class NextEdits:
         if revision != ask.query.revision:
             if isinstance(decision, Show):
                 self._overtaken(decision.suggestion, text())
-                self._desk.outcomes.cancelled(decision.suggestion)
+                self._shared.outcomes.cancelled(decision.suggestion)
             return stale
         return self._show(decision, ask.query)
 
@@ -224,111 +231,107 @@ class NextEdits:
         """Its answer came too late for its text. Whatever was typed meanwhile, it may still hold;
         not where the user takes back what it follows from."""
         followed = suggestion.followed(text)
-        undone = self._desk.history.happened(suggestion.uri) == "undo"
+        undone = self._shared.history.happened(suggestion.uri) == "undo"
         self._state(suggestion.uri).overtaken = followed[0] if followed and not undone else None
 
     def _has_ghost(self, query: Query) -> bool:
-        showing = self._desk.outcomes.showing(query.uri)
+        showing = self._shared.outcomes.showing(query.uri)
         if showing is None or showing.task != "infill":
             return False
         return bool(showing.rest(query.text, query.cursor))
 
-    def _long_after(self, query: Query) -> Abstain | None:
+    def _long_after(self, query: Query) -> Abstained | None:
         if query.invoked:
             return None
-        last_s = self._desk.history.last_edit_s()
+        last_s = self._shared.history.last_edit_s()
         if last_s is None:
-            return Abstain("nothing was edited yet")
-        ago = self._desk.clock() - last_s
+            return Abstained("nothing_edited", "nothing was edited yet")
+        ago = self._shared.clock() - last_s
         if ago > AFTER_EDIT_S:
-            return Abstain(f"no edit in the last {AFTER_EDIT_S:g} s")
+            return Abstained("no_recent_edit", f"no edit in the last {AFTER_EDIT_S:g} s")
         return None
 
     def _kept(self, query: Query) -> Show | None:
         """An earlier suggestion that is still true of the text."""
-        desk, uri = self._desk, query.uri
-        showing = desk.outcomes.showing(uri)
+        shared, uri = self._shared, query.uri
+        showing = shared.outcomes.showing(uri)
         if showing is not None and showing.task == "next_edit" and showing.text == query.text:
-            old = desk.outcomes.shown_for_s(uri, desk.clock()) > LIFETIME_S
-            if old and not desk.outcomes.is_in_view(uri):
-                desk.outcomes.dismiss(uri)
-            elif showing.confidence >= desk.settings.edit_threshold:
+            old = shared.outcomes.shown_for_s(uri, shared.clock()) > LIFETIME_S
+            if old and not shared.outcomes.is_in_view(uri):
+                shared.outcomes.dismiss(uri)
+            elif showing.confidence >= shared.settings.edit_threshold:
                 return Show(showing, showing.replacement, "still holds")
         state = self._states.get(uri)
         overtaken = state.overtaken if state else None
         if state is None or overtaken is None or overtaken.text != query.text:
             return None
         state.overtaken = None
-        objection = self._objection(query, overtaken)
-        return None if objection else Show(overtaken, overtaken.replacement, "still holds")
+        verdict = judge(
+            overtaken.edit, overtaken.confidence, self._shared.moment("next_edit", query)
+        )
+        if isinstance(verdict, Abstained):
+            return None
+        return Show(overtaken, overtaken.replacement, "still holds")
 
     def _kept_elsewhere(self, query: Query) -> Show | None:
         """An edit of another document that is shown to who is here; who edits here lets it pass."""
         state = self._states.get(query.uri)
         away = state.away if state is not None else None
-        showing = self._desk.outcomes.showing(away.uri) if away is not None else None
+        showing = self._shared.outcomes.showing(away.uri) if away is not None else None
         if away is None or showing is None or showing.id != away.id or not query.other_documents:
             return None
-        sure = showing.confidence >= self._desk.settings.edit_threshold
+        sure = showing.confidence >= self._shared.settings.edit_threshold
         return Show(showing, showing.replacement, "still holds") if sure else None
 
     def _judge(
         self, ask: Ask, prediction: Prediction, reason: str, names: Sequence[Touched] | None = None
-    ) -> Show | Abstain:
+    ) -> Show | Abstained:
         """The first candidate worth showing, or what speaks against the best one.
 
         Args:
             names: about another place than the cursor's: what brought us there.
         """
-        objections = []
-        for candidate in prediction.candidates:
-            suggestion = self._suggestion(ask, candidate, prediction)
-            objection = self._objection(ask.query, suggestion)
-            if not objection and names is not None and not follows(suggestion, names):
-                objection = "it has nothing to do with the last edit"
-            if not objection:
-                return Show(suggestion, suggestion.replacement, reason)
-            objections.append(objection)
-        nothing = prediction.reason or "the model would change nothing here"
-        return Abstain(objections[0] if objections else nothing)
-
-    def _objection(self, query: Query, suggestion: Suggestion) -> str:
-        desk = self._desk
-        last, done = desk.history.last_edit(query.uri), desk.history.just_done(query.uri)
-        refused = rules.refuse_edit(suggestion.edit, done, query.line, last[1] if last else None)
-        if refused:
-            return refused
-        too_unsure = unsure(suggestion.confidence, desk.settings.edit_threshold)
-        if too_unsure:
-            return too_unsure
-        if desk.rejections.know(suggestion):
-            return "this edit was rejected before"
-        return rules.refuse_syntax(suggestion.edit, query.path, query.language)
+        moment = self._shared.moment("next_edit", ask.query)
+        if names is not None:
+            moment = replace(moment, related=lambda edit: follows(edit, names))
+        found = first_shown(
+            (self._suggestion(ask, each, prediction) for each in prediction.candidates),
+            lambda each: judge(each.edit, each.confidence, moment),
+            prediction.reason or "the model would change nothing here",
+        )
+        if isinstance(found, Abstained):
+            return found
+        suggestion = self._named(ask, found)
+        return Show(suggestion, suggestion.replacement, reason)
 
     def _suggestion(self, ask: Ask, candidate: Candidate, prediction: Prediction) -> Suggestion:
         query, origin = ask.query, ask.asked_from
         here = query.uri == origin.uri
         made = replace(
-            self._desk.suggestion(query, candidate, prediction),
+            self._shared.suggestion(query, candidate, prediction),
             task="next_edit",
             cursor=origin.cursor if here else query.cursor,
             origin=None if here else (origin.uri, origin.line),
         )
-        found = self._desk.named(made.least())
+        return made.least()
+
+    def _named(self, ask: Ask, made: Suggestion) -> Suggestion:
+        """``made`` with its id and its place in a chain."""
+        origin, found = ask.asked_from, self._shared.named(made)
         if found.chain:  # shown already
             return found
         chain = self._state(origin.uri).chain
         goes_on = chain is not None and chain[0] == which_text(origin.text)
         return replace(found, chain=chain[1] if chain and goes_on else found.id)
 
-    def _show(self, decision: Show | Abstain, query: Query) -> Show | Abstain:
+    def _show(self, decision: Show | Abstained, query: Query) -> Show | Abstained:
         """Remember what the user, who is where ``query`` says, gets to see."""
         if isinstance(decision, Show):
             suggestion, state = decision.suggestion, self._state(query.uri)
             if state.away is not None and state.away.id != suggestion.id:
-                self._desk.outcomes.give_way(state.away)
+                self._shared.outcomes.give_way(state.away)
             state.away = suggestion if suggestion.uri != query.uri else None
-            self._desk.outcomes.show(suggestion, self._desk.clock())
+            self._shared.outcomes.show(suggestion, self._shared.clock())
         return decision
 
     # --- prefetch --------------------------------------------------------------------------
@@ -336,35 +339,35 @@ class NextEdits:
     def follow_up(self, query: Query, shown: Suggestion) -> Ask | None:
         """The next question that acceptance of what is ``shown`` will raise; None: not wanted, or
         all of them are answered already."""
-        desk = self._desk
-        showing = desk.outcomes.showing(shown.uri)
-        if not desk.settings.prefetch or showing is None or showing.id != shown.id:
+        shared = self._shared
+        showing = shared.outcomes.showing(shown.uri)
+        if not shared.settings.prefetch or showing is None or showing.id != shown.id:
             return None
         state = self._state(shown.uri)
-        if state.foreseen_for != shown.id:
-            state.foreseen, state.foreseen_for = {}, shown.id
-        world = other_places.after(desk, query, shown)
-        ask = self._next_unknown(world) if world is not None else None
-        if world is None or ask is None:
+        if state.prefetched_for != shown.id:
+            state.prefetched, state.prefetched_for = {}, shown.id
+        situation = other_places.after(shared, query, shown)
+        ask = self._next_unknown(situation) if situation is not None else None
+        if situation is None or ask is None:
             return None
-        related = desk.context.related(_surroundings(ask), "next_edit")
-        request = replace(ask.request, edits=world.edits, related=related)
+        related = shared.context.related(_query_of_related(ask), "next_edit")
+        request = replace(ask.request, edits=situation.edits, related=related)
         return replace(ask, request=request, delay_ms=0.0, reason="in case the edit is accepted")
 
-    def _next_unknown(self, world: World) -> Ask | None:
-        """The question in ``world`` that is to be asked next; None where the answer is known."""
-        desk, query = self._desk, world.query
-        region = desk.context.region(query)
-        others = other_places.others(desk, query.uri, world.accepted)
-        request = questions.next_edit(query, desk.settings, region)
-        foreseen = self._state(query.uri).foreseen
-        known = foreseen.get(which_text(query.text))
+    def _next_unknown(self, situation: Situation) -> Ask | None:
+        """The question to be asked next in a situation; None where the answer is known."""
+        shared, query = self._shared, situation.query
+        region = shared.context.region(query)
+        others = other_places.others(shared, query.uri, situation.accepted)
+        request = questions.next_edit(query, shared.settings, region)
+        prefetched = self._state(query.uri).prefetched
+        known = prefetched.get(which_text(query.text))
         if known is None:
             return Ask(query, request, 0.0, "", others=others)
         if self._promises(known):
             return None
-        for ask in other_places.questions(desk, world, region):
-            known = foreseen.get(key_of(ask.request, ask.others))
+        for ask in other_places.questions(shared, situation, region):
+            known = prefetched.get(key_of(ask.request, ask.others))
             if known is None:
                 return ask
             if self._promises(known):
@@ -372,22 +375,22 @@ class NextEdits:
         return None
 
     def _promises(self, prediction: Prediction) -> bool:
-        least = self._desk.settings.edit_threshold
+        least = self._shared.settings.edit_threshold
         return any(sureness(candidate) >= least for candidate in prediction.candidates)
 
-    def foresee(self, ask: Ask, prediction: Prediction) -> None:
+    def prefetched(self, ask: Ask, prediction: Prediction) -> None:
         """The answer to a follow-up."""
         uri = ask.asked_from.uri
         state = self._state(uri)
         # Acceptance may be quicker than the answer; the question for what follows is yet to come.
-        accepted = state.accepted is not None and state.accepted.id == state.foreseen_for
-        if accepted or self._desk.outcomes.showing(uri) is not None:
+        accepted = state.accepted is not None and state.accepted.id == state.prefetched_for
+        if accepted or self._shared.outcomes.showing(uri) is not None:
             near = ask.origin is None
             key = which_text(ask.query.text) if near else key_of(ask.request, ask.others)
-            state.foreseen[key] = prediction
+            state.prefetched[key] = prediction
 
 
-def _surroundings(ask: Ask) -> Query:
+def _query_of_related(ask: Ask) -> Query:
     """The query whose related files go with a question: in the same file the user's own, so that
     the prompts begin alike."""
     return ask.query if ask.query.uri != ask.asked_from.uri else ask.asked_from

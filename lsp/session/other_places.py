@@ -16,7 +16,7 @@ from redraft.model.records import RecentEdit
 from ..editor.history import SHOWN_EDITS
 from ..editor.history_hunks import if_accepted
 from . import questions as requests
-from .decisions import Ask, Desk
+from .decisions import Ask, SharedState
 from .mentions import OpenText, Place, find_places
 from .questions import Query
 from .suggestions import Suggestion
@@ -31,7 +31,7 @@ _STEP_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Situation:
     """The documents and the history as they are, or as they would be."""
 
     query: Query  # where the user is
@@ -43,81 +43,72 @@ class World:
         return touched(self.edits)
 
 
-def after(desk: Desk, query: Query, shown: Suggestion) -> World | None:
-    """The world in which ``shown``, offered where ``query`` says, is accepted and took the user
+def after(shared: SharedState, query: Query, shown: Suggestion) -> Situation | None:
+    """What is the case once ``shown``, offered where ``query`` says, is accepted and took the user
     along; None: its document is gone."""
-    landed = _landed(desk, query, shown)
+    landed = _landed(shared, query, shown)
     if landed is None:
         return None
     start, end, new = shown.whole_lines()
     old, first = shown.text[start:end], shown.text.count("\n", 0, start)
     span = Span(first, tuple(old.split("\n")), tuple(new.split("\n")))
-    edits = desk.history.edits(unfinished=True)
+    edits = shared.history.edits(unfinished=True)
     edits += if_accepted(landed.path, span, shown.result.split("\n"))
-    return World(landed, edits[-SHOWN_EDITS:], shown)
+    return Situation(landed, edits[-SHOWN_EDITS:], shown)
 
 
-def _landed(desk: Desk, query: Query, shown: Suggestion) -> Query | None:
+def _landed(shared: SharedState, query: Query, shown: Suggestion) -> Query | None:
     """Where acceptance leaves the user."""
     result, cursor = shown.result, shown.landing
     if shown.uri == query.uri:
         first, last = shown.lines
         away = not first - _STEP_LINES <= query.line < last + _STEP_LINES
         return replace(query, text=result, cursor=cursor, visiting=away)
-    for document in desk.context.documents():
+    for document in shared.context.documents():
         if document.uri == shown.uri:
-            return Query(
-                uri=document.uri,
-                path=document.path,
-                language=document.language,
-                text=result,
-                cursor=cursor,
-                revision=document.revision,
-                other_documents=query.other_documents,
-                visiting=True,
-            )
+            return replace(_visit(query, document, result, cursor), invoked=False)
     return None
 
 
-def others(desk: Desk, uri: str, accepted: Suggestion | None = None) -> int:
+def others(shared: SharedState, uri: str, accepted: Suggestion | None = None) -> int:
     """Tells apart the states of all documents but one, as far as the user has edited them."""
-    if desk.history.last_edit_s() is None:
+    if shared.history.last_edit_s() is None:
         return 0
     texts = {
         document.uri: hash(document.text())
-        for document in desk.context.documents()
-        if document.uri != uri and desk.history.last_edit(document.uri) is not None
+        for document in shared.context.documents()
+        if document.uri != uri and shared.history.last_edit(document.uri) is not None
     }
     if accepted is not None and accepted.uri != uri:
         texts[accepted.uri] = hash(accepted.result)
     return hash(frozenset(texts.items())) if texts else 0
 
 
-def questions(desk: Desk, world: World, near: tuple[int, int]) -> Iterator[Ask]:
+def questions(shared: SharedState, situation: Situation, near: tuple[int, int]) -> Iterator[Ask]:
     """What to ask about other places, the most promising first.
 
     Args:
         near: lines [first, last) around the user that were asked about already.
     """
-    query = world.query
+    query = situation.query
     asked: list[tuple[str, int, int]] = [(query.uri, *near)]
-    for place in _places(desk, world, near):
+    for place in _places(shared, situation, near):
         if any(uri == place.document.uri and a <= place.line < b for uri, a, b in asked):
             continue
-        if len(asked) > _most(desk, query):
+        if len(asked) > _most(shared, query):
             return
-        visit = _visit(query, place)
-        if visit.uri != query.uri and desk.refusal(visit) is not None:
+        visit = _visit(query, place.document, place.document.text(), place.at)
+        if visit.uri != query.uri and shared.refusal(visit) is not None:
             continue
-        region = desk.context.region(visit)
+        region = shared.context.region(visit)
         asked.append((visit.uri, *region))
         yield Ask(
             query=visit,
-            request=requests.next_edit(visit, desk.settings, region),
-            delay_ms=desk.delay_ms(query, "next_edit"),
+            request=requests.next_edit(visit, shared.settings, region),
+            delay_ms=shared.delay_ms(query, "next_edit"),
             reason=f"{place.touched.name}: {place.touched.why}",
             origin=query,
-            others=others(desk, visit.uri, world.accepted),
+            others=others(shared, visit.uri, situation.accepted),
         )
 
 
@@ -127,46 +118,46 @@ def where(ask: Ask) -> str:
     return line if ask.query.uri == ask.asked_from.uri else f"{ask.query.path}, {line}"
 
 
-def _places(desk: Desk, world: World, near: tuple[int, int]) -> list[Place]:
+def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) -> list[Place]:
     """All places, the most promising first. Each question after the first asks for them again, and
     so does a moving cursor: 8 ms with 20 files of 2,600 lines."""
-    query, names = world.query, world.names
+    query, names = situation.query, situation.names
     if not names:
         return []
-    documents = list(_documents(desk, world)) if query.other_documents else []
+    documents = list(_documents(shared, situation)) if query.other_documents else []
     states = [(document.uri, document.revision) for document in documents]
-    accepted = world.accepted.id if world.accepted is not None else ""
-    key = (query.uri, hash(query.text), query.line, near, world.edits, states, accepted)
-    if desk.searched is None or desk.searched[0] != key:
+    accepted = situation.accepted.id if situation.accepted is not None else ""
+    key = (query.uri, hash(query.text), query.line, near, situation.edits, states, accepted)
+    if shared.searched is None or shared.searched[0] != key:
         here = OpenText(query.uri, query.path, query.language, query.revision, lambda: query.text)
-        done, definers = written(world.edits), desk.context.definers
+        done, definers = written(situation.edits), shared.context.definers
         found = find_places(names, done, here, near, query.line, documents, definers)
-        desk.searched = key, found
-    return desk.searched[1]
+        shared.searched = key, found
+    return shared.searched[1]
 
 
-def _documents(desk: Desk, world: World) -> Iterator[OpenText]:
-    accepted = world.accepted
+def _documents(shared: SharedState, situation: Situation) -> Iterator[OpenText]:
+    accepted = situation.accepted
     result = "" if accepted is None else accepted.result
-    for document in desk.context.documents():
+    for document in shared.context.documents():
         made = accepted is not None and document.uri == accepted.uri
         yield replace(document, text=lambda: result) if made else document
 
 
-def _most(desk: Desk, query: Query) -> int:
-    most = MOST_PLACES["high" if query.invoked else desk.settings.eagerness]
-    takes_ms = desk.latency_ms("next_edit")
+def _most(shared: SharedState, query: Query) -> int:
+    most = MOST_PLACES["high" if query.invoked else shared.settings.eagerness]
+    takes_ms = shared.latency_ms("next_edit")
     return min(most, max(1, int(SEARCH_MS / takes_ms))) if takes_ms > 0 else most
 
 
-def _visit(query: Query, place: Place) -> Query:
-    document = place.document
+def _visit(query: Query, document: OpenText, text: str, cursor: int) -> Query:
+    """The same query as if the user were in another place."""
     return Query(
         uri=document.uri,
         path=document.path,
         language=document.language,
-        text=document.text(),
-        cursor=place.at,
+        text=text,
+        cursor=cursor,
         revision=document.revision,
         invoked=query.invoked,
         other_documents=query.other_documents,

@@ -8,16 +8,16 @@ alone. Pure.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from redraft.model.edits.ghost_rules import lines_wanted
 from redraft.model.prompt.render import window
 from redraft.model.records import EditRequest, Quality, RelatedFile, Task
 from redraft.model.text.estimates import narrow
 
 from ..context import region
 from ..settings import LspSettings
-from . import exclusions
 from .mentions import OpenText
 
 #: Edits to choose from, where the first may not be shown: what the engine weighs against each other
@@ -87,30 +87,24 @@ class PlainContext:
 
 def infill(query: Query, settings: LspSettings) -> EditRequest:
     """Ghost text at the cursor."""
-    return EditRequest(
-        task="infill",
-        path=query.path,
-        text=query.text,
-        cursor=query.cursor,
-        language=query.language,
-        context_tokens=settings.context_tokens,
-        max_tokens=settings.max_tokens,
-        max_lines=exclusions.lines_wanted(query.text, query.cursor, settings),
-        quality=settings.quality,
-    )
+    lines = lines_wanted(query.text, query.cursor, settings.max_lines)
+    return replace(_request("infill", query, settings), max_lines=lines)
 
 
 def next_edit(query: Query, settings: LspSettings, region: tuple[int, int]) -> EditRequest:
     """The edit that comes next, within the region."""
+    asked, candidates = _request("next_edit", query, settings), CANDIDATES[settings.quality]
+    return replace(asked, region=region, candidates=candidates)
+
+
+def _request(task: Task, query: Query, settings: LspSettings) -> EditRequest:
     return EditRequest(
-        task="next_edit",
+        task=task,
         path=query.path,
         text=query.text,
         cursor=query.cursor,
         language=query.language,
-        region=region,
         context_tokens=settings.context_tokens,
         max_tokens=settings.max_tokens,
         quality=settings.quality,
-        candidates=CANDIDATES[settings.quality],
     )

@@ -48,8 +48,3 @@ def sureness(candidate: Candidate) -> float:
     if sure.total - sure.place < UNLIKELY * candidate.tokens:
         return sure.mean
     return max(sure.mean, 0.8 + 0.2 * sure.repeat)
-
-
-def unsure(confidence: float, least: float) -> str:
-    """Why a candidate is too unsure, with both numbers; "" where it is not."""
-    return f"below threshold {confidence:.2f} < {least:.2f}" if confidence < least else ""

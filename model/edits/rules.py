@@ -1,6 +1,6 @@
 """Which predicted edits are never shown, by the language server and over HTTP alike.
 
-Pure functions of texts and of what the user did; each returns its reason, "" when it has no
+Pure functions of texts and of what the user did; each returns why not, None when it has no
 objection. Knows nothing of thresholds, of time, or of what was shown before.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from ..memo import Memo
 from ..text.common import common_ends
 from ..text.syntax import Syntax, count_errors, language_of, parse
+from .abstained import Abstained
 from .replacement import Replacement
 from .spans import Span
 
@@ -54,7 +55,7 @@ _NEARBY_LINES = 5  # where errors in the file as it is excuse errors in the edit
 
 def refuse_edit(
     edit: Replacement, just_done: Iterable[Span], cursor_line: int, last_edit: int | None
-) -> str:
+) -> Abstained | None:
     """Why an edit would never please anyone; the parse check apart, which costs more.
 
     Args:
@@ -64,21 +65,21 @@ def refuse_edit(
     start, end, new = edit.whole_lines()
     old = edit.text[start:end]
     if old == new:
-        return "it would change nothing"
+        return Abstained("no_change", "it would change nothing")
     if old.split() == new.split() or "".join(old.split()) == "".join(new.split()):
-        return "it would change only white space"
+        return Abstained("whitespace_only", "it would change only white space")
     refused = refuse_writing(edit.least().new, edit.text)
-    if refused:
+    if refused is not None:
         return refused
     if undoes(edit, just_done):
-        return "it would undo what was just typed"
+        return Abstained("reversal", "it would undo what was just typed")
     first, last = edit.lines
     away = _distance(cursor_line, first, last)
     if away > FAR_LINES and (last_edit is None or _distance(last_edit, first, last) > FAR_LINES):
-        return f"it is {away} lines away from the cursor and from any edit"
+        return Abstained("far_away", f"it is {away} lines away from the cursor and from any edit")
     if away > FAR_IMPORTS and _only_imports(old.split("\n"), new.split("\n")):
-        return f"it changes only imports, {away} lines away"
-    return ""
+        return Abstained("far_import", f"it changes only imports, {away} lines away")
+    return None
 
 
 def _distance(line: int, first: int, last: int) -> int:
@@ -93,16 +94,16 @@ def _only_imports(old: Sequence[str], new: Sequence[str]) -> bool:
 # --- what is written ---------------------------------------------------------------------------
 
 
-def refuse_writing(written: str, text: str) -> str:
+def refuse_writing(written: str, text: str) -> Abstained | None:
     """Why nobody wants ``written`` anywhere in ``text``."""
     leaked = _SPECIAL.search(written)
     if leaked is not None and leaked[0] not in text:
-        return f"the answer held the special token {leaked[0]}"
+        return Abstained("special_token", f"the answer held the special token {leaked[0]}")
     if "\ufffd" in written and "\ufffd" not in text:
-        return "the answer held half a character"
+        return Abstained("half_character", "the answer held half a character")
     if _goes_round(written, text):
-        return "the answer went round in circles"
-    return ""
+        return Abstained("in_circles", "the answer went round in circles")
+    return None
 
 
 def _goes_round(completion: str, text: str) -> bool:
@@ -177,22 +178,24 @@ def _same(one: str, other: str) -> bool:
 # --- syntax ------------------------------------------------------------------------------------
 
 
-def refuse_syntax(edit: Replacement, path: str, language: str) -> str:
+def refuse_syntax(edit: Replacement, path: str, language: str) -> Abstained | None:
     """Why an edit would break the file: it parses worse than before, and nothing near the edit was
-    broken already. "" as well where there is no grammar for the language."""
+    broken already. None as well where there is no grammar for the language."""
     start, end, new = edit.whole_lines()
     low, high = _around(edit.text, start, end)
     before, after = edit.text[low:high], edit.text[low:start] + new
     after += edit.text[end:high]
     tree = _parsed(before, language) or _parsed(before, language_of(path) or "")
     if tree is None:
-        return ""
+        return None
     near = _nearby(before, start - low, end - low)
     if count_errors(tree, *near):
-        return ""
+        return None
     changed = parse(after, tree.language, tree)
     added = count_errors(changed) - count_errors(tree) if changed else 0
-    return f"it would add {added} syntax error{'s' * (added > 1)}" if added > 0 else ""
+    if added <= 0:
+        return None
+    return Abstained("syntax_errors", f"it would add {added} syntax error{'s' * (added > 1)}")
 
 
 def _parsed(text: str, language: str) -> Syntax | None:

@@ -81,7 +81,7 @@ def edits(
     context: Context = SERVED,
     max_tokens: MaxTokens = 128,
     least: Annotated[
-        float, typer.Option(min=0, max=1, help="An edit less sure than this is not shown.")
+        float, typer.Option(min=0, max=1, help="Sureness from which an edit is shown.")
     ] = EDIT_THRESHOLDS["medium"],
     without: Annotated[
         list[str] | None,
@@ -109,7 +109,7 @@ def edits(
     """Foresee the next hunk of held-out commits, given the ones before it."""
     from redraft.evals.benchmarks.baselines import Policy
     from redraft.evals.benchmarks.commit_moments import steps_in
-    from redraft.evals.benchmarks.next_edit import Asking, foresee, tables
+    from redraft.evals.benchmarks.next_edit import Asking, ask_all, tables
     from redraft.evals.benchmarks.server_context import kinds_named
     from redraft.evals.figures.samples import fingerprint, in_turn, read_changes
 
@@ -137,7 +137,7 @@ def edits(
             return _ablate(judged, asked, asking, settings, out, resume, json_file)
         with open_run_for(out, settings, resume) as run:
             with progress_of("foreseeing edits") as progress:
-                episodes = foresee(judged, asked, asking, run, progress)
+                episodes = ask_all(judged, asked, asking, run, progress)
             show_tables(run, list(tables(episodes, seed)), json_file)
 
 

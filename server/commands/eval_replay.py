@@ -136,11 +136,11 @@ def replay(
 def _about(who: Who) -> dict[str, Any]:
     """Which model, and where from; finding it also fetches it, before anything else begins."""
     if who.server:
-        from redraft.evals.replay.predictors import open_mind
+        from redraft.evals.replay.predictors import open_predictor
 
-        mind = open_mind(who)
-        mind.close()
-        return {"benchmark": "replay", "model": mind.status.model, "server": who.server}
+        ready = open_predictor(who)
+        ready.close()
+        return {"benchmark": "replay", "model": ready.status.model, "server": who.server}
     if who.is_policy:
         return {"benchmark": "replay", "model": who.model}
     from .console import bar

@@ -259,7 +259,8 @@ def _view(place: Place, path: str, budget: int) -> View:
     text = read_text(place.file)
     cursor = cursor_at(text, place)
     settings, uri = LspSettings(), place.file.resolve().as_uri()
-    objection = refuse_file(path, settings, uri) or refuse_text(text, cursor, settings, path)
+    unfit = refuse_text(text, cursor, settings, path)
+    objection = refuse_file(path, settings, uri) or (unfit.reason if unfit is not None else "")
     if objection:
         raise InvalidRequest(f"The language server would show nothing of {place.file}: {objection}")
     return View(uri, path, "", text, cursor, budget=budget)

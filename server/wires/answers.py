@@ -10,7 +10,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from redraft.model.edits.gate import sureness, unsure
+from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.gate import sureness
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.verdict import Moment, Show, judge, moment_of
 from redraft.model.prompt.answers import InvalidAnswer, read_answer
 from redraft.model.prompt.render import Prompt
 from redraft.model.records import (
@@ -22,7 +25,6 @@ from redraft.model.records import (
 )
 
 from .prompts.markers import Middle, Rewrite, Unknown
-from .prompts.refusing import Rules
 from .prompts.regions import edit_request, rewrite, unix
 
 FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length", "unsure": "stop"}
@@ -135,31 +137,25 @@ class Rewriting:
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         if prediction is None:
             return [self._none(LONG_LINE, "long_line")]
-        rules = Rules(self.request) if self.request is not None else None
+        moment = moment_of(self.request, self.threshold) if self.request is not None else None
         found: list[Answer] = []
         objections: list[Answer] = []
         for candidate in prediction.candidates:
             region = rewrite(self.meant.excerpt, candidate)
-            if region is None or rules is None:
+            if region is None or moment is None:
                 continue
-            objection = self._objection(candidate, rules)
-            if objection is None:
-                found.append(Answer(self._written(region), "stop"))
+            verdict = _verdict(candidate, moment)
+            if isinstance(verdict, Abstained):
+                objections.append(self._refused(verdict))
             else:
-                objections.append(objection)
+                found.append(Answer(self._written(region), "stop"))
         nothing = self._none(prediction.reason or NO_CHANGE, "nothing")
         return found or objections[:1] or [nothing]
 
-    def _objection(self, candidate: Candidate, rules: Rules) -> Answer | None:
-        """What is answered in a candidate's place; None: nothing speaks against it."""
-        refused = rules.refuse(candidate)
-        if refused:
-            return self._none(refused, "refused")
-        too_unsure = unsure(sureness(candidate), self.threshold)
-        if too_unsure:
-            return self._none(f"{too_unsure} (see 'eagerness')", "below_threshold")
-        refused = rules.refuse_syntax(candidate)
-        return self._none(refused, "refused") if refused else None
+    def _refused(self, verdict: Abstained) -> Answer:
+        if verdict.kind == "below_threshold":
+            return self._none(f"{verdict.reason} (see 'eagerness')", "below_threshold")
+        return self._none(verdict.reason, "refused")
 
     def _none(self, reason: str, abstained: Abstention) -> Answer:
         return Answer(self._written(None), "stop", reason, abstained)
@@ -179,6 +175,11 @@ class Rewriting:
 
     def _written(self, region: str | None) -> str:
         return self.meant.write(self.meant.excerpt, region)
+
+
+def _verdict(candidate: Candidate, moment: Moment) -> Show | Abstained:
+    edit = Replacement(moment.text, candidate.start, candidate.end, candidate.text)
+    return judge(edit, sureness(candidate), moment)
 
 
 def _shown(change: tuple[int, int, str]) -> Candidate:

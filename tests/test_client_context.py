@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from redraft.lsp.context.excerpts import Diagnostic
 from redraft.lsp.editor.documents import Document
+from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.questions import Query
-from redraft.lsp.session.surroundings import Surroundings
 from redraft.lsp.settings import LspSettings
 from test_context import CART, MAIN
 
@@ -22,7 +22,7 @@ class Desk:
         self.documents: list[Document] = []
         self.settings = LspSettings()
         self.budget: int | None = None
-        self.surroundings = Surroundings(
+        self.context = ClientContext(
             lambda: self.documents,
             lambda: [folder.as_uri()],
             lambda: self.settings,
@@ -51,14 +51,14 @@ class Desk:
         raise AssertionError(f"{wanted!r} was never found")
 
     def related(self, document: Document, at: str):  # type: ignore[no-untyped-def]
-        return self.surroundings.related(self.query(document, at), "next_edit")
+        return self.context.related(self.query(document, at), "next_edit")
 
 
 @pytest.fixture
 def desk(tmp_path: Path):  # type: ignore[no-untyped-def]
     desk = Desk(tmp_path)
     yield desk
-    desk.surroundings.stop()
+    desk.context.stop()
 
 
 AT = "    cart = Cart(customer)\n"
@@ -68,14 +68,14 @@ def test_files_of_the_workspace_are_found(desk: Desk) -> None:
     (desk.folder / "shop").mkdir()
     (desk.folder / "shop" / "cart.py").write_text(CART)
     main = desk.open("shop/main.py", MAIN)
-    desk.surroundings.start()
+    desk.context.start()
     desk.until(main, AT, "class Cart:")
 
 
 def test_open_documents_are_found_before_they_are_saved(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
     desk.open("shop/cart.py", CART)
-    desk.surroundings.start()
+    desk.context.start()
     desk.until(main, AT, "class Cart:")
 
 
@@ -83,36 +83,36 @@ def test_what_the_settings_exclude_is_not_read(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
     desk.open("shop/cart.py", CART)
     desk.settings = LspSettings(secret_globs=("*cart*",))
-    desk.surroundings.start()
+    desk.context.start()
     assert desk.related(main, AT) == ()
-    assert desk.surroundings._indexer.open_paths() == {"shop/main.py"}
+    assert desk.context._indexer.open_paths() == {"shop/main.py"}
 
 
 def test_region_and_excerpts_of_a_query_are_gathered_once(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
     query = desk.query(main, AT)
-    gathered = desk.surroundings.gathered(query)
-    assert desk.surroundings.gathered(query) is gathered
-    assert desk.surroundings.region(query) == gathered.region.lines
+    gathered = desk.context.gathered(query)
+    assert desk.context.gathered(query) is gathered
+    assert desk.context.region(query) == gathered.region.lines
 
 
 def test_diagnostics_are_those_reported_last(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
     line = MAIN[: MAIN.index("    return cart")].count("\n")
-    desk.surroundings.diagnosed(main.uri, [Diagnostic(line, "undefined name")])
+    desk.context.diagnosed(main.uri, [Diagnostic(line, "undefined name")])
     (shown,) = desk.related(main, AT)
     assert shown.text == "undefined name: return cart"
-    desk.surroundings.closed(main.uri)
+    desk.context.closed(main.uri)
     assert desk.related(main, AT) == ()
 
 
 def test_the_budget_is_the_setting_else_what_the_model_told(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
-    rooms = [desk.surroundings.gathered(desk.query(main, AT)).room]
+    rooms = [desk.context.gathered(desk.query(main, AT)).room]
     desk.budget = 8_000
-    rooms.append(desk.surroundings.gathered(desk.query(main, AT)).room)
+    rooms.append(desk.context.gathered(desk.query(main, AT)).room)
     desk.settings = LspSettings(context_tokens=512)
-    rooms.append(desk.surroundings.gathered(desk.query(main, AT)).room)
+    rooms.append(desk.context.gathered(desk.query(main, AT)).room)
     assert rooms[2] < rooms[0] < rooms[1]
 
 
@@ -123,7 +123,7 @@ def test_cells_of_a_notebook_are_not_taken_for_one_file(desk: Desk) -> None:
         for number in range(3)
     ]
     desk.related(main, AT)
-    assert desk.surroundings._indexer.open_paths() == {"shop/main.py"}
+    assert desk.context._indexer.open_paths() == {"shop/main.py"}
 
 
 @pytest.mark.parametrize("which", ["home", "disk"])
@@ -132,13 +132,13 @@ def test_neither_the_home_folder_nor_a_whole_disk_is_read(
 ) -> None:
     (desk.folder / "cart.py").write_text(CART)
     watched: list[list[Path]] = []
-    monkeypatch.setattr(desk.surroundings._indexer, "watch", watched.append)
-    desk.surroundings.folders_changed()
+    monkeypatch.setattr(desk.context._indexer, "watch", watched.append)
+    desk.context.folders_changed()
     if which == "home":
         for name in ("HOME", "USERPROFILE"):
             monkeypatch.setenv(name, str(desk.folder))
     else:
         desk.folder = Path(desk.folder.anchor)
-    desk.surroundings._folders = lambda: [desk.folder.as_uri()]
-    desk.surroundings.folders_changed()
+    desk.context._folders = lambda: [desk.folder.as_uri()]
+    desk.context.folders_changed()
     assert [len(folders) for folders in watched] == [1, 0]

@@ -1,47 +1,23 @@
-"""Which predicted edits no client gets, whatever their confidence: the language server's own rules.
+"""What the user did last in a text, told from the edits that a request carries.
 
-What the user did lately is told from the history a client sends, by looking for what each hunk left
-behind in the text: excerpts of a file have other line numbers than the file. A hunk that is not
-found, because the client cut it or shows another part of the file, says nothing. Pure; knows
-nothing of HTTP and of any wire's markers.
+Each hunk is looked for by what it left behind in the text: excerpts of a file have other line
+numbers than the file. A hunk that is not found, because the client cut it or shows another part of
+the file, says nothing. Pure; knows nothing of HTTP and of any wire's markers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from redraft.model.edits import rules
-from redraft.model.edits.hunks import lines_of, spans_of
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.spans import Span, on_top
-from redraft.model.records import Candidate, EditRequest
+from ..records import EditRequest
+from .hunks import lines_of, spans_of
+from .rules import JUST_DONE
+from .spans import Span, on_top
 
 #: Newest hunks that are looked for, and places where one may stand alike.
 _HUNKS = 8
 _PLACES = 32
-
-
-class Rules:
-    """Those that hold for one question."""
-
-    def __init__(self, request: EditRequest) -> None:
-        self._request = request
-        self._line = request.text.count("\n", 0, request.cursor)
-        self._done = just_done(request)
-
-    def refuse(self, candidate: Candidate) -> str:
-        """Why an edit would never please anyone; "" where it may."""
-        last = self._done[0] if self._done else None
-        last_line = last.first + max(0, len(last.new) - 1) if last else None
-        return rules.refuse_edit(self._edit(candidate), self._done, self._line, last_line)
-
-    def refuse_syntax(self, candidate: Candidate) -> str:
-        """Why it would break the file; costs a parse."""
-        request = self._request
-        return rules.refuse_syntax(self._edit(candidate), request.path, request.language)
-
-    def _edit(self, candidate: Candidate) -> Replacement:
-        return Replacement(self._request.text, candidate.start, candidate.end, candidate.text)
 
 
 def just_done(request: EditRequest) -> list[Span]:
@@ -64,7 +40,12 @@ def just_done(request: EditRequest) -> list[Span]:
     for span in reversed(made):
         spans = on_top(span, spans)
     trimmed = (span.trimmed() for span in spans)
-    return [span for span in trimmed if span.old or span.new][: rules.JUST_DONE]
+    return [span for span in trimmed if span.old or span.new][:JUST_DONE]
+
+
+def last_line(done: Sequence[Span]) -> int | None:
+    """The 0-based line where the newest of :func:`just_done` ends; None: there is none."""
+    return done[0].first + max(0, len(done[0].new) - 1) if done else None
 
 
 def _same_file(one: str, other: str) -> bool:

@@ -28,7 +28,7 @@ from .questions import Query
 logger = logging.getLogger(__name__)
 
 
-class Surroundings:
+class ClientContext:
     """For one client. The callables are asked again with every query.
 
     Args:

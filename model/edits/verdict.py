@@ -1,0 +1,147 @@
+"""Is what the model proposes worth showing? The one decision of everyone who shows or counts it.
+
+The language server decides by it for ghost text and next edits, the HTTP service for rewritten
+regions, and evaluations for what people would have seen. Pure functions of a proposal and of what
+is known of the moment; knows nothing of time, of documents, or of how either is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ..records import EditRequest, Task
+from .abstained import Abstained
+from .ghost_rules import refuse_completion, tidied
+from .just_done import just_done, last_line
+from .replacement import Replacement
+from .rules import refuse_edit, refuse_syntax, undoes
+from .spans import Span
+
+Proposal = TypeVar("Proposal")
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Worth showing."""
+
+    edit: Replacement  # as it is to be shown
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a proposal is judged by, besides itself."""
+
+    task: Task
+    path: str
+    language: str  # "" where nobody told
+    text: str  # of the document, as that of each proposal
+    cursor: int  # index into text
+    threshold: float  # sureness from which is shown, see :mod:`.gate`
+    just_done: Sequence[Span] = ()  # the user's last edits, at their places in text
+    last_edit: int | None = None  # 0-based line of the user's last edit in text
+    rejected: Callable[[Replacement], bool] = lambda edit: False  # did the user turn it down?
+    related: Callable[[Replacement], bool] = lambda edit: True  # does it go with the last edits?
+
+
+def moment_of(request: EditRequest, threshold: float) -> Moment:
+    """The moment that a request tells of, for those who do not follow the user themselves."""
+    done = just_done(request)
+    return Moment(
+        task=request.task,
+        path=request.path,
+        language=request.language,
+        text=request.text,
+        cursor=request.cursor,
+        threshold=threshold,
+        just_done=done,
+        last_edit=last_line(done),
+    )
+
+
+def judge(edit: Replacement, sure: float, moment: Moment) -> Show | Abstained:
+    """Is ``edit`` shown at a moment?
+
+    Args:
+        sure: its sureness, see :func:`.gate.sureness`.
+    """
+    judged = _judge_ghost_text if moment.task == "infill" else _judge_edit
+    return judged(edit, sure, moment)
+
+
+def first_shown(
+    proposals: Iterable[Proposal],
+    judged: Callable[[Proposal], Show | Abstained],
+    nothing: str,
+) -> Proposal | Abstained:
+    """The first proposal that is worth showing, or what speaks against the best one.
+
+    Args:
+        proposals: the best one first.
+        nothing: what is said where there is none.
+    """
+    objection: Abstained | None = None
+    for each in proposals:
+        verdict = judged(each)
+        if isinstance(verdict, Show):
+            return each
+        objection = objection or verdict
+    return objection or Abstained("nothing_to_do", nothing)
+
+
+def _judge_ghost_text(edit: Replacement, sure: float, moment: Moment) -> Show | Abstained:
+    text, cursor = moment.text, moment.cursor
+    if (edit.start, edit.end) != (cursor, cursor):
+        return Abstained("wrong_place", "the answer was for another place than the cursor")
+    made = replace(edit, new=tidied(edit.new, text, cursor))
+    return (
+        refuse_completion(edit.new, text, cursor)
+        or too_unsure(sure, moment.threshold)
+        or _rejected(made, moment, "this text was rejected here before")
+        or _writes_what_was_deleted(made, moment)
+        or Show(made)
+    )
+
+
+def _judge_edit(edit: Replacement, sure: float, moment: Moment) -> Show | Abstained:
+    line = moment.text.count("\n", 0, moment.cursor)
+    return (
+        refuse_edit(edit, moment.just_done, line, moment.last_edit)
+        or too_unsure(sure, moment.threshold)
+        or _rejected(edit, moment, "this edit was rejected before")
+        or refuse_syntax(edit, moment.path, moment.language)  # costs a parse
+        or _unrelated(edit, moment)
+        or Show(edit)
+    )
+
+
+def too_unsure(sure: float, threshold: float) -> Abstained | None:
+    """Why a proposal is not sure enough, with both numbers; None where it is."""
+    if sure < threshold:
+        return Abstained("below_threshold", f"below threshold {less(sure, threshold)}")
+    return None
+
+
+def less(smaller: float, larger: float) -> str:
+    """``0.50 < 0.88``, with as many digits as it takes to be true as it is read."""
+    digits = 2
+    while f"{smaller:.{digits}f}" == f"{larger:.{digits}f}" and digits < 20:
+        digits += 1
+    return f"{smaller:.{digits}f} < {larger:.{digits}f}"
+
+
+def _rejected(edit: Replacement, moment: Moment, said: str) -> Abstained | None:
+    return Abstained("rejected_before", said) if moment.rejected(edit) else None
+
+
+def _writes_what_was_deleted(edit: Replacement, moment: Moment) -> Abstained | None:
+    if undoes(edit, moment.just_done):
+        return Abstained("reversal", "it would write what was just deleted")
+    return None
+
+
+def _unrelated(edit: Replacement, moment: Moment) -> Abstained | None:
+    if moment.related(edit):
+        return None
+    return Abstained("unrelated", "it has nothing to do with the last edit")

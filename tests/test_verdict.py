@@ -1,0 +1,347 @@
+"""Every reason for showing nothing: its kind for programs, and the sentence that people see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+from desk import Desk
+from fakes import FakePredictor, infill, rewrite
+from hypothesis import given
+from hypothesis import strategies as st
+from redraft.evals.replay.editor import unconnected
+from redraft.evals.replay.simulated_time import run
+from redraft.lsp.connection.asking import ask
+from redraft.lsp.recording.recorder import PREFETCHED
+from redraft.lsp.session.decisions import Ask, Decision
+from redraft.lsp.settings import LspSettings
+from redraft.model.edits.abstained import Abstained, AbstentionKind
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.spans import Span
+from redraft.model.edits.verdict import Moment, Show, first_shown, judge, less, moment_of
+from redraft.model.errors import EngineGone
+from redraft.model.records import EditRequest, Prediction
+
+CODE = "def area(r):\n    return r\n"
+LONG = "import os\n" + "x = 1\n" * 100 + "y = f(2)\n"
+FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
+
+
+def ghost(new: str, text: str = CODE, at: int | None = None, sure: float = 0.9) -> Decision:
+    """The verdict on ghost text at the end of ``text``, whose last line was just deleted there."""
+    end = len(text)
+    done = [Span(2, ("    log(r)",), ())]
+    moment = Moment("infill", "a.py", "python", text, end, threshold=0.85, just_done=done)
+    place = end if at is None else at
+    return verdict(Replacement(text, place, place, new), sure, moment)
+
+
+def edit(old: str, new: str, text: str = CODE, sure: float = 0.9, **known: object) -> Decision:
+    """The verdict on an edit, for a user in the first line who typed the whole of it."""
+    at = text.index(old)
+    done = [Span(0, ("def area():",), ("def area(r):",))]
+    moment = Moment("next_edit", "a.py", "python", text, 0, threshold=0.88, just_done=done)
+    moment = replace(moment, last_edit=0, **known)  # type: ignore[arg-type]
+    return verdict(Replacement(text, at, at + len(old), new), sure, moment)
+
+
+def verdict(made: Replacement, sure: float, moment: Moment) -> Abstained:
+    found = judge(made, sure, moment)
+    assert isinstance(found, Abstained), found
+    return found
+
+
+def considered(text: str = CODE, path: str = "a.py", **fields: object) -> Decision:
+    """What the session says to a query about this."""
+    return Desk(text).consider(path=path, **fields)
+
+
+def with_settings(edits: bool = False, **settings: object) -> Decision:
+    desk = Desk(CODE, **settings)
+    return desk.consider_edit() if edits else desk.consider()
+
+
+def snoozed() -> Decision:
+    desk = Desk()
+    desk.session.snooze(60)
+    return desk.consider()
+
+
+def unfocused() -> Decision:
+    desk = Desk()
+    desk.session.focus(False)
+    return desk.consider()
+
+
+def after_a_paste() -> Decision:
+    desk = Desk()
+    desk.type("x = 1\n" * 50)
+    return desk.consider()
+
+
+def while_undoing() -> Decision:
+    desk = Desk()
+    desk.type("abc")
+    desk.erase(3)
+    return desk.consider()
+
+
+def after_a_rejection() -> Decision:
+    desk = Desk()
+    shown = desk.answer("return 1")
+    assert not isinstance(shown, Abstained)
+    desk.clock.now += 1
+    desk.session.shown(shown.suggestion.id)
+    desk.clock.now += 2
+    desk.session.rejected(shown.suggestion.id)
+    return desk.consider(language="")
+
+
+def beside_ghost_text() -> Decision:
+    desk = Desk()
+    desk.type("r")
+    desk.answer("eturn 1")
+    return desk.consider_edit()
+
+
+def beside_a_next_edit() -> Decision:
+    desk = Desk(CODE)
+    desk.swap("area(r)", "area(r, s)")
+    shown = desk.edit("return r", "return r * s")
+    assert not isinstance(shown, Abstained), shown
+    desk.session.shown(shown.suggestion.id)
+    return desk.consider()
+
+
+def long_after_an_edit() -> Decision:
+    desk = Desk(CODE)
+    desk.type("x")
+    desk.clock.now += 60
+    return desk.consider_edit()
+
+
+def settled(revision: int | None) -> Decision:
+    desk = Desk()
+    ask_ = desk.ask()
+    return desk.session.settle(ask_, infill(ask_.request, "return"), revision, 0.0)
+
+
+def about_another_document_that_changed() -> Decision:
+    desk = Desk("def area(r):\n    return r\n")
+    other = desk.open("b.py", "print(area(2))\n")
+    desk.swap("area(r)", "area(r, pi)")
+    first = desk.ask_edit(other_documents=True)
+    nothing = desk.session.settle(
+        first, Prediction("", "", (), "no"), desk.revision, 0.0, lambda: desk.text
+    )
+    there = desk.session.go_on(first, nothing)
+    assert isinstance(there, Ask) and there.origin is not None
+    said = rewrite(there.request, "area(2)", "area(2, 3)")
+    return desk.session.settle(there, said, desk.revision, 0.0, target=other.revision + 1)
+
+
+def asked_of(predictor: FakePredictor, times: int = 1) -> Decision:
+    """What comes of the first of so many questions at once."""
+
+    async def asking() -> Decision:
+        clock = asyncio.get_running_loop().time
+        client = unconnected(predictor, LspSettings(), clock)
+        document = client.documents.open("file:///w/a.py", CODE, 0, "python")
+        client.session.opened(document.uri, "a.py", document.lines)
+        query = replace(Desk(CODE).query(), revision=document.revision)
+        question = client.session.consider(query)
+        assert isinstance(question, Ask)
+        found = await asyncio.gather(*(ask(client, question) for _ in range(times)))
+        await client.leave()
+        return found[0]
+
+    return run(asking())
+
+
+CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
+    "nothing_to_do": (lambda: ghost(""), "the model had nothing to add here"),
+    "wrong_place": (
+        lambda: ghost("x", at=3), "the answer was for another place than the cursor"
+    ),
+    "no_change": (lambda: edit("return r", "return r"), "it would change nothing"),
+    "whitespace_only": (
+        lambda: edit("    return", "  return"), "it would change only white space"
+    ),
+    "repeats_what_follows": (
+        lambda: Desk("x = f\nprint(x)\n").session.settle(
+            *_answered(Desk("x = f\nprint(x)\n"), 6, "print(x)")
+        ),
+        "what it would add already follows the cursor",
+    ),
+    "special_token": (
+        lambda: edit("return r", "return <|endoftext|>"),
+        "the answer held the special token <|endoftext|>",
+    ),
+    "half_character": (
+        lambda: ghost("x = '\ufffd'"), "the answer held half a character"
+    ),
+    "in_circles": (lambda: ghost("x = 1" + "0" * 24), "the answer went round in circles"),
+    "reversal": (
+        lambda: edit("area(r)", "area()"), "it would undo what was just typed"
+    ),
+    "far_away": (
+        lambda: edit("y = f(2)", "y = g(2)", LONG),
+        "it is 101 lines away from the cursor and from any edit",
+    ),
+    "far_import": (
+        lambda: edit("import re\n", "", "\n" * 20 + "import re\n"),
+        "it changes only imports, 20 lines away",
+    ),
+    "below_threshold": (
+        lambda: edit("return r", "return 2 * r", sure=0.31), "below threshold 0.31 < 0.88"
+    ),
+    "rejected_before": (
+        lambda: edit("return r", "return 2 * r", rejected=lambda made: True),
+        "this edit was rejected before",
+    ),
+    "syntax_errors": (
+        lambda: edit("return r", "return (r"), "it would add 1 syntax error"
+    ),
+    "unrelated": (
+        lambda: edit("return r", "return 2 * r", related=lambda made: False),
+        "it has nothing to do with the last edit",
+    ),
+    "disabled": (
+        lambda: with_settings(enabled=False), "switched off by the setting enabled"
+    ),
+    "snoozed": (snoozed, "snoozed for another 1 min"),
+    "language_disabled": (
+        lambda: with_settings(disabled_languages=("python",)), "switched off for python"
+    ),
+    "next_edits_disabled": (
+        lambda: with_settings(edits=True, next_edits=False),
+        "next edits are switched off by the setting next_edits",
+    ),
+    "lost_track": (
+        lambda: considered(out_of_step="a change was lost"),
+        "lost track of this document: a change was lost",
+    ),
+    "secret": (
+        lambda: considered(path=".env"), ".env is excluded by the setting secret_globs (.env)"
+    ),
+    "too_large": (
+        lambda: with_settings(max_file_chars=10), "file too large: 26 characters > 10"
+    ),
+    "binary": (
+        lambda: considered("x\n\0"),
+        "line 2 holds a NUL character: this looks like a binary file",
+    ),
+    "long_line": (
+        lambda: considered("x" * 6_000), "line too long: 6,000 characters > 5,000"
+    ),
+    "minified": (
+        lambda: considered("x" * 4_000 + "\n" + "y" * 4_000),
+        "text looks minified: 4,000 characters a line > 500",
+    ),
+    "selection": (lambda: considered(selected=3), "3 characters are selected"),
+    "several_cursors": (lambda: considered(cursors=2), "there are 2 cursors"),
+    "snippet": (
+        lambda: considered(in_snippet=True), "the fields of a snippet are being filled in"
+    ),
+    "unfocused": (unfocused, "the editor is not focused"),
+    "bulk_change": (after_a_paste, "right after a bulk change"),
+    "undoing": (while_undoing, "while undoing or redoing"),
+    "cooling_down": (after_a_rejection, "rejected here 0 s ago"),
+    "ghost_text_shown": (beside_ghost_text, "ghost text is shown at the cursor"),
+    "next_edit_shown": (beside_a_next_edit, "a next edit is shown"),
+    "nothing_edited": (lambda: Desk(CODE).consider_edit(), "nothing was edited yet"),
+    "no_recent_edit": (long_after_an_edit, "no edit in the last 10 s"),
+    "superseded": (
+        lambda: asked_of(FakePredictor(["x"], delay_s=1), 2), "a newer request took its place"
+    ),
+    "document_changed": (
+        lambda: settled(7), "the document changed while the model was thinking"
+    ),
+    "document_closed": (lambda: settled(None), "the document was closed"),
+    "target_changed": (
+        about_another_document_that_changed, "b.py changed while the model was thinking"
+    ),
+    "failed": (
+        lambda: asked_of(FakePredictor([EngineGone("the engine is gone")])), "the engine is gone"
+    ),
+    "prefetched": (lambda: PREFETCHED, "computed ahead of time"),
+}  # fmt: skip
+
+
+def _answered(desk: Desk, cursor: int, text: str) -> tuple[Ask, Prediction, int, float]:
+    asked = desk.ask(cursor=cursor)
+    return asked, infill(asked.request, text), desk.revision, 0.0
+
+
+def test_every_kind_has_its_case() -> None:
+    assert set(CASES) == set(get_args(AbstentionKind))
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_each_reason_has_its_kind_and_its_sentence(kind: AbstentionKind) -> None:
+    provoke, said = CASES[kind]
+    found = provoke()
+    assert isinstance(found, Abstained), found
+    assert (found.kind, found.reason) == (kind, said)
+
+
+def test_a_stale_reason_is_about_a_text_that_is_gone_and_a_lasting_one_stays() -> None:
+    stale = {kind for kind in CASES if Abstained(kind, "").stale}
+    assert stale == {"superseded", "document_changed", "document_closed"}
+    lasting = {kind for kind in CASES if Abstained(kind, "").lasting}
+    assert {"disabled", "secret", "too_large"} < lasting
+    assert not lasting & (stale | {"below_threshold", "undoing", "selection"})
+
+
+def test_ghost_text_says_the_same_in_its_own_words() -> None:
+    assert ghost("  \n ") == Abstained("whitespace_only", "only whitespace to add")
+    assert ghost("    log(r)") == Abstained("reversal", "it would write what was just deleted")
+    assert ghost("x", sure=0.5) == Abstained("below_threshold", "below threshold 0.50 < 0.85")
+
+
+def test_what_passes_is_shown_without_blank_space_that_nobody_sees() -> None:
+    moment = Moment("infill", "a.py", "python", "x = \n", 4, threshold=0.85)
+    made = Replacement("x = \n", 4, 4, "1  ")
+    assert judge(made, 0.85, moment) == Show(replace(made, new="1"))
+
+
+def test_a_rule_is_told_before_the_threshold_and_the_best_candidates_reason_before_others() -> None:
+    moment = moment_of(EditRequest("next_edit", "a.py", CODE, 0, "python"), 0.88)
+    wrong, unsure, right = "    return r ", "    return (r", "    return 2 * r"
+    at = CODE.index("    return")
+
+    def judged(new: str) -> Show | Abstained:
+        sure = 0.1 if new in (wrong, unsure) else 0.9
+        return judge(Replacement(CODE, at, len(CODE) - 1, new), sure, moment)
+
+    assert first_shown([wrong, unsure, right], judged, "none") == right
+    objection = first_shown([wrong, unsure], judged, "none")
+    assert isinstance(objection, Abstained) and objection.kind == "whitespace_only"
+    assert judged(unsure) == Abstained("below_threshold", "below threshold 0.10 < 0.88")
+    assert first_shown([], judged, "none") == Abstained("nothing_to_do", "none")
+
+
+@pytest.mark.parametrize(
+    ("smaller", "larger", "said"),
+    [
+        (0.5, 0.88, "0.50 < 0.88"),
+        (0.8799, 0.88, "0.8799 < 0.8800"),
+        (0.876, 0.88, "0.876 < 0.880"),
+        (0.87999999, 0.88, "0.87999999 < 0.88000000"),
+    ],
+)
+def test_no_number_is_said_to_be_smaller_than_itself(
+    smaller: float, larger: float, said: str
+) -> None:
+    assert less(smaller, larger) == said
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_an_inequality_is_true_as_it_is_read(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    if high - low > 1e-15:
+        left, right = map(float, less(low, high).split(" < "))
+        assert left < right
