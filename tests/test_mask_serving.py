@@ -48,11 +48,10 @@ def test_the_judge_says_the_same_with_and_without_masks(
     sequence.truncate(CACHED)
     plain = sequence.verify(laid.tokens[: laid.judging], logits=True)
     again = sequence.verify(some_tokens(4, seed=9))
-    assert np.array_equal(out.causal.token, plain.token)
-    assert np.allclose(out.causal.confidence, plain.confidence, atol=1e-5)
-    assert np.allclose(out.causal.log_probability, plain.log_probability, atol=1e-4)
+    assert np.array_equal(out.causal.logits, plain.logits)  # bit by bit, or drafts change answers
+    assert np.array_equal(out.causal.log_probability, plain.log_probability)
     assert np.array_equal(after.token, again.token)
-    assert np.allclose(after.log_probability, again.log_probability, atol=1e-4)
+    assert np.array_equal(after.log_probability, again.log_probability)
 
 
 @pytest.mark.parametrize("variant", ["fp32", "q8"])

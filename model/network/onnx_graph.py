@@ -14,14 +14,13 @@ weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import (
-    GraphProto,
     ModelProto,
     NodeProto,
     TensorProto,
@@ -98,7 +97,10 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
         targets int64 [r] -> log_probability float32 [r, 1], of each target after its row
         shared: causal bool; where it is true, the next two may be empty
         packed, shared: positions int64 [1, n]; bias [1, 1, n, total]
-                        where the adapter is on masks: mask_rows int64 [g], which rows it acts on
+        prefill, shared, where the adapter is on masks: masked bool; where it is true the last g
+                rows are masks behind judged tokens: mask_rows int64 [g] of the n, scored_masks
+                int64 [g] of the r; row_counts int64 [2], n - g and g; mask_seqlens_k, mask_total
+                as above, the masks included; positions and bias are the masks' own
         denoise, where the attention is by blocks: bias [1, 1, n, total]
 
     Raises:
@@ -114,6 +116,10 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
     return _Builder(config, variant, form).graph()
 
 
+#: Nodes of a branch, given the names that its outputs are to have.
+Branch = Callable[[list[str]], list[NodeProto]]
+
+
 @dataclass
 class _Builder:
     """Collects nodes and tensors; each method appends nodes and returns the name it computed."""
@@ -125,8 +131,9 @@ class _Builder:
     constants: dict[str, TensorProto] = field(default_factory=dict)
     stored: dict[tuple[str, str], Stored] = field(default_factory=dict)
     quantized: dict[str, tuple[str, str]] = field(default_factory=dict)
-    masked: dict[str, str] = field(default_factory=dict)  # rows of masks, by what they are rows of
-    mask_index: str = ""  # where they lie, for ScatterND
+    masked: dict[str, str] = field(
+        default_factory=dict
+    )  # rows of masks of a tensor, and their index
 
     # --- the network, top to bottom
 
@@ -181,29 +188,61 @@ class _Builder:
         inputs += ["seqlens_k", "total", "cos", "sin"]
         outputs = [f"attention.{layer}", f"present_key.{layer}", f"present_value.{layer}"]
         if self.form == "shared":
-            self._ops(
-                "If",
-                ["causal"],
-                0,
-                outputs,
-                then_branch=self._branch(layer, inputs, outputs, "prefill"),
-                else_branch=self._branch(layer, inputs, outputs, "packed"),
+            self.nodes.append(
+                self._if(
+                    "causal",
+                    outputs,
+                    lambda own: [self._read(layer, inputs, own)],
+                    lambda own: [self._attend(layer, inputs, own, "packed")],
+                )
             )
+        elif self.form == "prefill":
+            self.nodes.append(self._read(layer, inputs, outputs))
         else:
             self.nodes.append(self._attend(layer, inputs, outputs, self.form))
         return outputs[0]  # [1, n, heads * head_dim]
 
-    def _branch(self, layer: int, inputs: list[str], outputs: list[str], form: Form) -> GraphProto:
-        """Attention as in ``form``, as a branch; what it writes to is what the whole graph is bound
-        to, so that no cache is copied."""
-        own = [f"{form}.{name}" for name in outputs]
-        kind = helper.np_dtype_to_tensor_dtype(self._float)
-        return helper.make_graph(
-            [self._attend(layer, inputs, own, form)],
-            f"{form}.{layer}",
-            [],
-            [helper.make_tensor_value_info(name, kind, None) for name in own],
+    def _if(self, condition: str, outputs: list[str], then: Branch, otherwise: Branch) -> NodeProto:
+        """One of two branches; what they write to is what the whole graph is bound to, so that no
+        cache is copied."""
+        branches = {}
+        for name, made in (("then_branch", then), ("else_branch", otherwise)):
+            own = [f"{condition}.{name}.{output}" for output in outputs]
+            kind = helper.np_dtype_to_tensor_dtype(self._float)
+            values = [helper.make_tensor_value_info(output, kind, None) for output in own]
+            branches[name] = helper.make_graph(made(own), f"{name}.{outputs[0]}", [], values)
+        return helper.make_node("If", [condition], outputs, f"{condition}.{outputs[0]}", **branches)
+
+    def _read(self, layer: int, inputs: list[str], outputs: list[str]) -> NodeProto:
+        """Causal attention, with masks behind the tokens where there are some."""
+        if not self._on_masks:
+            return self._attend(layer, inputs, outputs, "prefill")
+        return self._if(
+            "masked",
+            outputs,
+            lambda own: self._judge(layer, inputs, own),
+            lambda own: [self._attend(layer, inputs, own, "prefill")],
         )
+
+    def _judge(self, layer: int, inputs: list[str], outputs: list[str]) -> list[NodeProto]:
+        """Attention of judged tokens, by the very kernel that reads them without masks, so that
+        masks change no bit of theirs; then of the masks, which see the tokens' keys and values and
+        each other as ``bias`` says. Theirs are written to a copy of the cache that nobody keeps."""
+        nodes, parts = [], ([], [])  # type: list[NodeProto], tuple[list[str], list[str]]
+        for name in inputs[:3]:
+            rows = [f"{outputs[0]}.{name}.{part}" if name else "" for part in ("tokens", "masks")]
+            for part, row in zip(parts, rows, strict=True):
+                part.append(row)
+            if name:
+                nodes.append(helper.make_node("Split", [name, "row_counts"], rows, axis=1))
+        attended = [f"{outputs[0]}.tokens", f"{outputs[0]}.masks"]
+        own = [attended[0], *outputs[1:]]
+        nodes.append(self._attend(layer, [*parts[0], *inputs[3:]], own, "prefill"))
+        behind = [*parts[1], *outputs[1:], "mask_seqlens_k", "mask_total", *inputs[7:]]
+        thrown = [f"{name}.copy" for name in outputs[1:]]
+        nodes.append(self._attend(layer, behind, [attended[1], *thrown], "packed"))
+        nodes.append(helper.make_node("Concat", attended, [outputs[0]], axis=1))
+        return nodes
 
     def _attend(self, layer: int, inputs: list[str], outputs: list[str], form: Form) -> NodeProto:
         if form == "packed":
@@ -320,19 +359,20 @@ class _Builder:
         else:
             y = self._op("MatMul", x, tensors[0])
         if self._on_masks:
-            y = self._adapt_masks(sources, x, y, inputs)
+            y = self._adapt_masks(sources, x, y, inputs, tail)
         if not bias:
             return y
         parts = tuple(f"{source}.bias" for source in sources)
         added = Stored(f"{name}.bias", parts, "vector", (outputs,), self._float)
         return self._op("Add", y, self._store(added))
 
-    def _adapt_masks(self, sources: list[str], x: str, y: str, inputs: int) -> str:
+    def _adapt_masks(self, sources: list[str], x: str, y: str, inputs: int, tail: bool) -> str:
         """y plus B (A x) in the rows of masks; the other rows keep their bits. No rows cost
         nothing, as the sum goes into y's own memory."""
         rank, widths = self.config.mask_rank, self._widths()
+        which = "scored_masks" if tail else "mask_rows"
         if x not in self.masked:
-            self.masked[x] = self._op("Gather", x, "mask_rows", axis=1)  # [1, g, inputs]
+            self.masked[x] = self._op("Gather", x, which, axis=1)  # [1, g, inputs]
         down = [f"{source}.lora_a" for source in sources]
         low = self._low_rank(f"{sources[0]}.low", down, self.masked[x], inputs, rank * len(sources))
         lows = [low]
@@ -343,7 +383,7 @@ class _Builder:
             width = widths[source.split(".", 2)[2]]
             ups.append(self._low_rank(f"{source}.high", [f"{source}.lora_b"], part, rank, width))
         change = ups[0] if len(ups) == 1 else self._op("Concat", *ups, axis=-1)  # [1, g, outputs]
-        return self._op("ScatterND", y, self._mask_index(), change, reduction="add")
+        return self._op("ScatterND", y, self._index_of(which), change, reduction="add")
 
     def _low_rank(self, name: str, sources: list[str], x: str, inputs: int, outputs: int) -> str:
         """x times a matrix of the masks' adapter."""
@@ -363,13 +403,13 @@ class _Builder:
             return self._blocks_matmul(x, tensors, inputs, outputs)
         return self._op("MatMul", x, tensors[0])
 
-    def _mask_index(self) -> str:
-        """Where masks' rows lie in [1, n, outputs]: [1, g, 2]."""
-        if not self.mask_index:
-            at = self._op("Unsqueeze", "mask_rows", self._ints("ends", [0, 2]))  # [1, g, 1]
+    def _index_of(self, rows: str) -> str:
+        """Where ``rows`` [g] lie in [1, n, outputs], for ScatterND: [1, g, 2]."""
+        if rows not in self.masked:
+            at = self._op("Unsqueeze", rows, self._ints("ends", [0, 2]))  # [1, g, 1]
             batch = self._op("Mul", at, self._ints("nothing", 0))
-            self.mask_index = self._op("Concat", batch, at, axis=-1)
-        return self.mask_index
+            self.masked[rows] = self._op("Concat", batch, at, axis=-1)
+        return self.masked[rows]
 
     def _widths(self) -> dict[str, int]:
         """Outputs of each linear map."""
@@ -421,7 +461,7 @@ class _Builder:
     @property
     def _on_masks(self) -> bool:
         """Whether this graph reads masks behind judged tokens."""
-        return self.config.adapter == "masks" and self.form in ("shared", "packed")
+        return self.config.adapter == "masks" and self.form in ("shared", "prefill")
 
     @property
     def _float(self) -> np.dtype[Any]:
@@ -503,11 +543,18 @@ class _Builder:
         ]
         if self.form == "shared":
             values += [info("causal", TensorProto.BOOL, [])]
-        if self.form in ("packed", "shared"):
+        if self.form in ("packed", "shared") or self._on_masks:
             values += [info("positions", TensorProto.INT64, [1, "placed"])]
         if self._on_masks:
-            values += [info("mask_rows", TensorProto.INT64, ["g"])]
-        if self.form in ("packed", "shared") or self.config.attention == "block":
+            values += [
+                info("masked", TensorProto.BOOL, []),
+                info("mask_rows", TensorProto.INT64, ["g"]),
+                info("scored_masks", TensorProto.INT64, ["g"]),
+                info("row_counts", TensorProto.INT64, [2]),
+                info("mask_seqlens_k", TensorProto.INT32, [1]),
+                info("mask_total", TensorProto.INT32, []),
+            ]
+        if self.form in ("packed", "shared") or self._on_masks or self.config.attention == "block":
             values += [info("bias", kind, [1, 1, "placed", "all"])]
         return values + self._caches("past")
 

@@ -38,7 +38,7 @@ _FITTING: dict[Purpose, tuple[Form, ...]] = {
     "prefill": ("prefill", "shared"),
     "denoise": ("denoise", "packed", "shared"),
     "packed": ("packed", "shared"),
-    "judge": ("packed", "shared"),
+    "judge": ("prefill", "shared"),
 }
 
 #: Of the graphs this module knows how to feed; as in ``network/onnx_files.py``, which brings onnx
@@ -364,8 +364,9 @@ class OnnxSequence:
             nothing = np.empty(0, np.int64)
             causal = self.verify(tokens[:judging], logits)
             return JudgedOutput(causal, nothing, nothing.astype(np.float32))
-        self._check_room(len(tokens))
-        n, cached = len(tokens), len(self._tokens)
+        n, masks, cached = len(tokens), len(tokens) - judging, len(self._tokens)
+        alone = int(judging == 1)  # as in _append: run twice, so that it has the bits of a prompt's
+        self._check_room(n + alone)
         outputs: dict[str, NDArray[Any]] = {
             "token": np.empty((n, 1), np.int64),
             "confidence": np.empty((n, 1), np.float32),
@@ -373,13 +374,15 @@ class OnnxSequence:
         }
         if logits:
             outputs["logits"] = np.empty((n, self._backend.config.vocab), np.float32)
-        bias = np.zeros((1, 1, n, cached + n), self._backend.dtype)
-        bias[0, 0, :, cached:][~sees] = self._unseen
+        bias = np.full((1, 1, masks, cached + n + alone), self._unseen, self._backend.dtype)
+        bias[..., :cached] = 0
+        bias[0, 0, :, cached : cached + judging][sees[judging:, :judging]] = 0
+        bias[0, 0, :, cached + judging + alone :][sees[judging:, judging:]] = 0
         one = self._pass("judge", len(outputs))
-        one.place(cached + positions, bias)
-        one.adapt(np.arange(judging, n, dtype=np.int64))
-        rows = np.arange(n, dtype=np.int64)
-        one.run(tokens, cached, rows, np.append(tokens[1:], tokens[-1:]), outputs)
+        one.place(cached + positions[judging:], bias)
+        read = np.concatenate([tokens[:judging], tokens[:alone], tokens[judging:]])
+        rows = np.concatenate([np.arange(judging), np.arange(judging, n) + alone])
+        one.run(read, cached, rows, np.append(tokens[1:], tokens[-1:]), outputs, masks)
         self._tokens.extend(tokens[:judging].tolist())
         token, confidence = outputs["token"][:, 0], outputs["confidence"][:, 0]
         causal = CausalOutput(
@@ -492,7 +495,8 @@ class _Pass:
         self._runtime = backend.runtime
         self._embedding, self._canvas = backend.embedding, backend.reads_masks(purpose)
         form = backend.form_for(purpose)
-        self.placed = form == "packed" or (form == "shared" and purpose != "prefill")
+        causal = purpose in ("prefill", "judge")
+        self.placed = form == "packed" or (form == "shared" and not causal)
         self._session = backend.session(form)
         self._binding = self._session.io_binding()
         self._fed: dict[str, Any] = {}  # the binding does not keep the arrays alive
@@ -505,17 +509,14 @@ class _Pass:
         if form == "shared":
             self.feed("causal", np.array(not self.placed))
             self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), backend.dtype))
-        if backend.config.adapter == "masks" and form in ("shared", "packed"):
-            self.adapt(np.empty(0, np.int64))
+        self._on_masks = backend.config.adapter == "masks" and form in ("shared", "prefill")
+        if self._on_masks and purpose != "judge":
+            self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), backend.dtype))
 
     def place(self, positions: IntArray, bias: NDArray[Any]) -> None:
         """Where the next tokens stand, and what each may look at. [n], [1, 1, n, total]"""
         self.feed("positions", positions[None])
         self.feed("bias", bias)
-
-    def adapt(self, rows: IntArray) -> None:
-        """On which of the next tokens the masks' adapter acts. [g]"""
-        self.feed("mask_rows", rows)
 
     def feed(self, name: str, array: NDArray[Any]) -> None:
         """Bind a small input; where the device is not the CPU, this copies it there."""
@@ -530,10 +531,22 @@ class _Pass:
         rows: IntArray,
         targets: IntArray,
         outputs: dict[str, NDArray[Any]],
+        masks: int = 0,
     ) -> None:
         """Run over ``tokens`` [n] behind ``cached`` tokens and fill ``outputs``, which speak of
-        ``rows`` [r] of them and of ``targets`` [r] behind these."""
-        total = cached + len(tokens)
+        ``rows`` [r] of them and of ``targets`` [r] behind these.
+
+        Args:
+            masks: so many of the last tokens are masks behind judged tokens.
+        """
+        total = cached + len(tokens) - masks
+        if self._on_masks:
+            self.feed("masked", np.array(masks > 0))
+            self.feed("mask_rows", np.arange(len(tokens) - masks, len(tokens), dtype=np.int64))
+            self.feed("scored_masks", np.flatnonzero(rows >= len(tokens) - masks))
+            self.feed("row_counts", np.array([len(tokens) - masks, masks], np.int64))
+            self.feed("mask_seqlens_k", np.array([total + masks - 1], np.int32))
+            self.feed("mask_total", np.array(total + masks, np.int32))
         self.feed("embedded", self._embedding.rows(tokens, self._canvas))
         self.feed("seqlens_k", np.array([total - 1], np.int32))
         self.feed("total", np.array(total, np.int32))
