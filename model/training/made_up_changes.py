@@ -27,7 +27,7 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _HEAD = re.compile(r"\b(?:def|func|function|fn|fun)\s+(?P<name>[^\W\d]\w{2,})\(")
 
 #: Words that a language reserves or that everyone shares: nobody renames these.
-_FIXED = frozenset(
+FIXED = frozenset(
     re.findall(
         r"\w+",
         """
@@ -84,7 +84,7 @@ def _name_changed(lines: list[str], near: range, rng: random.Random) -> dict[int
     for i in near:
         if len(lines[i]) > _LONGEST:
             continue
-        for word in {m[0] for m in _NAME.finditer(lines[i])} - _FIXED:
+        for word in {m[0] for m in _NAME.finditer(lines[i])} - FIXED:
             found[word].append(i)
         for quoted in {m["said"] for m in _QUOTED.finditer(lines[i])}:
             if not _NAME.fullmatch(quoted):

@@ -22,7 +22,7 @@ from ..edits.hunks import (
 from ..records import RecentEdit
 
 _FAR = 40  # lines between the cursor and an edit that its region does not reach
-_ALL_DONE = 0.15  # of the moments of a change that repeats itself
+_ALL_DONE = 0.1  # of the moments of a change that repeats itself
 
 
 @dataclass(frozen=True, slots=True)
