@@ -147,7 +147,16 @@ def test_an_answer_is_judged_by_the_nearest_of_what_is_wanted() -> None:
     near = judged(scenario, said(scenario, "save(total)", "save(counts)"), 0.9)
     assert not near["exact_shown"] and 50 < near["chrf_shown"] < 100
     unsure = judged(scenario, said(scenario, "save(total)", "save(count)"), 0.99)
-    assert unsure["shown"] is False and unsure["chrf_shown"] is None
+    assert unsure["shown"] is False and unsure["chrf_shown"] is None and unsure["exact"]
+
+
+def test_the_likeliest_edit_keeps_its_own_worth_whatever_is_shown() -> None:
+    scenario = read_scenario(DATA)
+    right = said(scenario, "print(total)", "print(count)").candidates[0]
+    right = replace(right, confidence=Confidence(0.5, 0.5, 0.5))
+    wrong = said(scenario, "save(total)", "save(count, count)").candidates[0]
+    found = judged(scenario, Prediction("1", "m", (right, wrong)), 0.9)
+    assert found["exact"] and found["chrf"] == 100 and not found["exact_shown"]
 
 
 def test_where_nothing_should_come_right_is_to_be_quiet() -> None:

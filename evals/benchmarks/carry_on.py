@@ -220,18 +220,22 @@ def judged(scenario: Scenario, said: Prediction, least: float) -> Episode:
 
 
 def _best(scenario: Scenario, said: Prediction, least: float) -> Episode:
-    """The episode by that of the wanted texts to which the answer comes nearest."""
+    """The episode by that of the wanted texts to which the answer comes nearest: what is shown, and
+    apart from it the likeliest edit."""
     step = scenario.step
     found = [
         episode(replace(step, wanted=wanted), said, least)
         for wanted in scenario.wanted or (scenario.text,)
     ]
-    return max(found, key=_nearness) | {"kind": scenario.kind}
+    shown = max(found, key=lambda each: _nearness(each, "_shown"))
+    likeliest = max(found, key=lambda each: _nearness(each, ""))
+    told = shown if shown["chrf_shown"] is not None else likeliest
+    own = {field: likeliest[field] for field in ("exact", "place", "chrf")}
+    return told | own | {"kind": scenario.kind}
 
 
-def _nearness(found: Episode) -> tuple[float, ...]:
-    fields = ("exact_shown", "chrf_shown", "exact", "chrf")
-    return tuple(float(found[field] or 0.0) for field in fields)
+def _nearness(found: Episode, suffix: str) -> tuple[float, ...]:
+    return tuple(float(found[f"{field}{suffix}"] or 0.0) for field in ("exact", "chrf"))
 
 
 # --- tables -----------------------------------------------------------------------------------
