@@ -16,7 +16,6 @@ from redraft.model.training.chains import (
     KINDS,
     Chain,
     draw_chain,
-    half_typed,
     key_added,
     literal_changed,
     made_async,
@@ -25,6 +24,7 @@ from redraft.model.training.chains import (
     renamed,
     wrapped,
 )
+from redraft.model.training.half_typed import half_typed
 
 SOURCES = {
     "shop.py": """

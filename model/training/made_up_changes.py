@@ -153,6 +153,11 @@ def _joined(parts: list[str], word: str) -> str:
     return lead + "".join([_like(parts[0], word.strip("_")[:1]), *map(_capital, parts[1:])])
 
 
+def indent_of(line: str) -> int:
+    """Characters of white space that it begins with."""
+    return len(line) - len(line.lstrip())
+
+
 # --- a function and its calls -----------------------------------------------------------------
 
 

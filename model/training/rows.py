@@ -27,7 +27,8 @@ from ..prompt.render import encode_edit, render, window
 from ..prompt.tokens import PREFIX, Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
 from ..text.estimates import crop, estimate_text, narrow, newest
-from .chains import draw_chain, half_typed
+from .chains import draw_chain
+from .half_typed import half_typed
 from .made_up_changes import repeated_change
 from .middles import Middle, MiddleKind, Source, choose_middle, draw_kind
 from .moments import Moment, draw_moment, draw_repeat, nothing_left
