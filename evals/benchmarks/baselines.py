@@ -1,7 +1,8 @@
 """Who predicts in a replay besides a model: baselines that go the same way.
 
 ``none`` never has anything to show. ``copy-last-edit`` repeats the substitution of the user's last
-edit where the same stands once more: what a model has to be better than. Pure functions of the
+edit where the same stands once more: what a model has to be better than. ``rules`` are the
+repetitions that the engine puts to the model, with nobody to judge them. Pure functions of the
 request; know nothing of replays.
 """
 
@@ -11,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from redraft.model.edits.hunks import lines_of
+from redraft.model.edits.repeats import Repeat, find_repeats
 from redraft.model.records import (
     Candidate,
     Confidence,
@@ -21,8 +23,8 @@ from redraft.model.records import (
 )
 from redraft.model.text.common import common_ends
 
-NONE, COPY_LAST_EDIT = "none", "copy-last-edit"
-POLICIES = (NONE, COPY_LAST_EDIT)
+NONE, COPY_LAST_EDIT, RULES = "none", "copy-last-edit", "rules"
+POLICIES = (NONE, COPY_LAST_EDIT, RULES)
 
 _SURE = Confidence(mean=1.0, minimum=1.0, first=1.0)  # it never says how sure it is
 _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
@@ -42,6 +44,8 @@ class Policy:
     def ask(self, request: EditRequest) -> Prediction:
         if self.name == COPY_LAST_EDIT and request.task == "next_edit":
             return copy_last_edit(request)
+        if self.name == RULES and request.task == "next_edit":
+            return repeat_edits(request)
         return Prediction(self.name, self.name, (), "this policy has nothing to show")
 
 
@@ -86,3 +90,28 @@ def _bounded(old: str) -> str:
     head = r"(?<!\w)" if old[0].isalnum() or old[0] == "_" else ""
     tail = r"(?!\w)" if old[-1].isalnum() or old[-1] == "_" else ""
     return head + re.escape(old) + tail
+
+
+# --- the engine's rules -------------------------------------------------------------------------
+
+
+def repeat_edits(request: EditRequest) -> Prediction:
+    """The edits that repeat recent ones, the likeliest first, as sure as their odds say."""
+    lines = request.text.split("\n")
+    first, last = request.region or (0, len(lines))
+    cursor = request.text.count("\n", 0, request.cursor)
+    found = find_repeats(request.edits, lines, first, last, cursor)
+    reason = "" if found else "no recent edit repeats itself"
+    return Prediction(RULES, RULES, tuple(_repeated(lines, each) for each in found), reason)
+
+
+def _repeated(lines: list[str], repeat: Repeat) -> Candidate:
+    """The repetition as an edit of whole lines."""
+    text = "\n".join(lines)
+    start = sum(len(line) + 1 for line in lines[: repeat.first])
+    end = start + sum(len(line) + 1 for line in lines[repeat.first : repeat.last])
+    new = "".join(f"{line}\n" for line in repeat.lines)
+    if end > len(text):  # the last line has no end of its own
+        end, new = len(text), new[:-1]
+    sure = Confidence(repeat.chance, repeat.chance, repeat.chance, place=0.0, repeat=repeat.chance)
+    return Candidate(start, end, new, sure, len(repeat.lines), 0, "end", source="repeat")

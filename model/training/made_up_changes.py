@@ -28,7 +28,7 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _HEAD = re.compile(r"\b(?:def|func|function|fn|fun)\s+(?P<name>[^\W\d]\w{2,})\(")
 
 #: Words that a language reserves or that everyone shares: nobody renames these.
-_FIXED = frozenset(
+FIXED = frozenset(
     re.findall(
         r"\w+",
         """
@@ -85,7 +85,7 @@ def _name_changed(lines: list[str], near: range, rng: random.Random) -> dict[int
     for i in near:
         if len(lines[i]) > _LONGEST:
             continue
-        for word in {m[0] for m in _NAME.finditer(lines[i])} - _FIXED:
+        for word in {m[0] for m in _NAME.finditer(lines[i])} - FIXED:
             found[word].append(i)
         for quoted in {m["said"] for m in _QUOTED.finditer(lines[i])}:
             if not _NAME.fullmatch(quoted):
@@ -152,6 +152,11 @@ def _joined(parts: list[str], word: str) -> str:
     if word.isupper():
         return lead + "_".join(parts)
     return lead + "".join([_like(parts[0], word.strip("_")[:1]), *map(_capital, parts[1:])])
+
+
+def indent_of(line: str) -> int:
+    """Characters of white space that it begins with."""
+    return len(line) - len(line.lstrip())
 
 
 # --- a function and its calls -----------------------------------------------------------------

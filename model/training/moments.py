@@ -14,7 +14,7 @@ from ..records import RecentEdit
 from .commits import Change, begin_block, begin_typing, cursor_line_of, end_of_edits
 
 _FAR = 40  # lines between the cursor and an edit that its region does not reach
-_ALL_DONE = 0.15  # of the moments of a change that repeats itself
+_ALL_DONE = 0.1  # of the moments of a change that repeats itself
 
 
 @dataclass(frozen=True, slots=True)

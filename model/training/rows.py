@@ -21,7 +21,9 @@ from ..prompt.render import render, window
 from ..prompt.tokens import PREFIX, Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
 from ..text.estimates import crop, estimate_text, narrow, newest
+from .chains import draw_chain
 from .commits import Change, changes_of, region_of
+from .half_typed import half_typed
 from .made_up_changes import repeated_change
 from .middles import Middle, MiddleKind, Source, choose_middle, draw_kind
 from .moments import Moment, draw_moment, draw_repeat, nothing_left
@@ -46,6 +48,8 @@ class Recipe:
     related: float = 0.4  # rows with excerpts of other files, where there are any
     nothing_left: float = 0.1  # next-edit rows whose answer is END at once
     repeats: float = 0.15  # rows of files that ask for a made-up change's next place instead
+    chains: float = 0.6  # of those, changes by the file's syntax: a name and its uses, and the like
+    half_typed: float = 0.1  # of those, the rest of a line whose typing has begun
     reveal: float = 0.3  # next-edit rows whose prompt states the range
     typing: float = 0.12  # next-edit rows cut in the middle of a line being typed
     serving_window: float = 0.5  # next-edit rows with the region that serving takes by default
@@ -198,18 +202,28 @@ def edit_row(
 def repeat_row(
     source: Source, kit: Kit, rng: random.Random, related: tuple[RelatedFile, ...] = ()
 ) -> Row | None:
-    """A next-edit row from a file: one change is made here and there, the next place is asked."""
+    """A next-edit row from a file: something was begun, its next step is asked."""
     for _ in range(_TRIES):
-        change = repeated_change(source.path, source.lines, rng)
-        if change is None:
+        moment = _begun(source, kit.recipe, rng)
+        if moment is None:
             continue
-        moment = draw_repeat(change, rng)
         row = _render_edit(
             source.path, moment, moment.edits[-rng.randint(1, 5) :], related, kit, rng
         )
         if row:
             return row
     return None
+
+
+def _begun(source: Source, recipe: Recipe, rng: random.Random) -> Moment | None:
+    """A change in the middle of being made; by comparing words where syntax knows of none."""
+    draw = rng.random()
+    if draw < recipe.half_typed:
+        return half_typed(source.path, source.text, rng)
+    by_syntax = draw < recipe.half_typed + recipe.chains
+    change = draw_chain(source.path, source.text, rng) if by_syntax else None
+    change = change or repeated_change(source.path, source.lines, rng)
+    return draw_repeat(change, rng) if change is not None else None
 
 
 def _edits_of(before: Sequence[Change], rng: random.Random) -> tuple[RecentEdit, ...]:

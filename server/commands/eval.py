@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from redraft.model.edits.gate import EDIT_THRESHOLDS
@@ -21,6 +21,7 @@ from .eval_options import (
     Adapter,
     Baseline,
     Change,
+    Commits,
     Context,
     Json,
     Limit,
@@ -63,10 +64,11 @@ for each in (eval_infill, eval_replay, eval_report):
 
 @app.command()
 def edits(
-    commits: Annotated[
-        Path,
-        typer.Option(metavar="FILE.jsonl.zst", help="Commits of repositories not trained on."),
-    ],
+    commits: Commits = None,
+    suite: Annotated[
+        Literal["carry-on"] | None,
+        typer.Option(help="Scenarios that come with Redraft, in place of commits."),
+    ] = None,
     baseline: Baseline = None,
     limit: Limit = None,
     model: ModelName = "redraft-135m",
@@ -106,7 +108,9 @@ def edits(
     json_file: Json = None,
     seed: Seed = 0,
 ) -> None:
-    """Foresee the next hunk of held-out commits, given the ones before it."""
+    """Foresee the next hunk of held-out commits, given the ones before it; or carry on what was
+    begun in 120 small scenarios."""
+    from redraft.evals.benchmarks import carry_on
     from redraft.evals.benchmarks.baselines import Policy
     from redraft.evals.benchmarks.commit_moments import steps_in
     from redraft.evals.benchmarks.next_edit import Asking, ask_all, tables
@@ -118,12 +122,16 @@ def edits(
     left_out = kinds_named(without or ())
     if ablate and left_out:
         raise SettingsError("--ablate leaves out each kind by itself: do not name any --without.")
-    steps = list(steps_in(read_changes(commits)))
+    if suite is not None and (ablate or likelihood):
+        raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
+    source = _source(commits, suite)
+    scenarios = carry_on.scenarios() if suite is not None else []
+    steps = list(steps_in(read_changes(commits))) if commits is not None else []
     chosen = plan_of(plan, threshold, change)
     subject = subject_of(model, adapter, weights, variant, provider, out) if not baseline else None
     asking = Asking(chosen, context, max_tokens, seed, least, left_out, writes=not likelihood)
     settings = {
-        "benchmark": "edits", "source": commits.name, "sample": fingerprint(steps),
+        "benchmark": "edits", "source": source, "sample": fingerprint(scenarios or steps),
         **about(subject, baseline), "plan": plan, "threshold": threshold, "set": change or [],
         "context": context, "max_tokens": max_tokens, "least": least, "seed": seed,
         "without": sorted(left_out), "likelihood": likelihood,
@@ -135,10 +143,23 @@ def edits(
         _check_likelihood(likelihood, judged)
         if ablate:
             return _ablate(judged, asked, asking, settings, out, resume, json_file)
+        if suite is not None:
+            with open_run_for(out, settings, resume) as run:
+                with progress_of("carrying on") as progress:
+                    chosen_few = in_turn(scenarios, limit, seed)
+                    episodes = carry_on.ask_suite(judged, chosen_few, asking, run, progress)
+                return show_tables(run, list(carry_on.tables(episodes, seed)), json_file)
         with open_run_for(out, settings, resume) as run:
             with progress_of("foreseeing edits") as progress:
                 episodes = ask_all(judged, asked, asking, run, progress)
             show_tables(run, list(tables(episodes, seed)), json_file)
+
+
+def _source(commits: Path | None, suite: str | None) -> str:
+    """What is asked about, by name."""
+    if (commits is None) == (suite is None):
+        raise SettingsError("Give either --commits FILE.jsonl.zst or --suite carry-on.")
+    return suite or (commits.name if commits is not None else "")
 
 
 @contextmanager

@@ -79,7 +79,8 @@ Baseline = Annotated[
     str | None,
     typer.Option(
         metavar="RULE",
-        help="No model: 'none' never writes; 'copy-last-edit' repeats the last substitution.",
+        help="No model: 'none' never writes; 'copy-last-edit' repeats the last substitution; "
+        "'rules' repeats recent edits as the engine does before the model judges them.",
     ),
 ]
 Commits = Annotated[

@@ -1,0 +1,227 @@
+"""The scenarios of ``redraft eval edits --suite carry-on``, and how answers to them are judged."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from redraft.evals.benchmarks.baselines import Policy
+from redraft.evals.benchmarks.carry_on import (
+    LANGUAGES,
+    Scenario,
+    ask_suite,
+    judged,
+    read_scenario,
+    scenarios,
+    tables,
+)
+from redraft.evals.benchmarks.next_edit import Asking
+from redraft.evals.benchmarks.plans import PLANS
+from redraft.evals.figures.runs import RunFile
+from redraft.model.edits.hunks import hunks_of
+from redraft.model.errors import SettingsError
+from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, RecentEdit, Source
+from redraft.model.text.syntax import count_errors, parse
+from redraft.server.commands.main import app
+from typer.testing import CliRunner
+
+ALL = scenarios()
+QUIET = {"all done", "edit undone", "unrelated edit", "white space"}
+ASKING = Asking(PLANS["medium"], context=1_024, max_tokens=64, seed=0, least=0.88)
+
+
+def errors(text: str, language: str) -> int:
+    syntax = parse(text, language)
+    assert syntax is not None
+    return count_errors(syntax)
+
+
+def by_name(scenario: Scenario) -> str:
+    return scenario.id
+
+
+# --- the scenarios --------------------------------------------------------------------------------
+
+
+def test_there_is_one_of_each_kind_in_each_language() -> None:
+    assert len(ALL) == len({each.id for each in ALL}) == 120
+    kinds = Counter(each.kind for each in ALL)
+    assert len(kinds) == 20 and set(kinds.values()) == {len(LANGUAGES)}
+    assert Counter(each.language for each in ALL) == dict.fromkeys(LANGUAGES, 20)
+    assert len({each.before for each in ALL}) == 120
+
+
+def test_one_in_five_has_nothing_to_come() -> None:
+    assert {each.kind for each in ALL if not each.wanted} == QUIET
+    assert all(bool(each.wanted) != (each.kind in QUIET) for each in ALL)
+
+
+@pytest.mark.parametrize("scenario", ALL, ids=by_name)
+def test_a_scenario_is_whole(scenario: Scenario) -> None:
+    assert 12 <= scenario.before.count("\n") + 1 <= 40
+    assert 0 <= scenario.cursor <= len(scenario.text)
+    assert errors(scenario.before, scenario.language) == 0
+    assert all(wanted != scenario.text for wanted in scenario.wanted)
+    for text in scenario.wanted or (scenario.text,):
+        assert errors(text, scenario.language) == 0
+    last = scenario.wanted[-1] if scenario.wanted else scenario.text
+    assert len(hunks_of(scenario.text.split("\n"), last.split("\n"))) <= 6
+
+
+@pytest.mark.parametrize("scenario", ALL, ids=by_name)
+def test_its_history_leads_from_before_to_the_text(scenario: Scenario) -> None:
+    text = scenario.before
+    for edit in scenario.edits:
+        text = applied(edit, text)
+    if scenario.kind == "half-typed":
+        assert text != scenario.text
+        assert scenario.text[scenario.cursor] == "\n", "the rest of the line is yet to be typed"
+    else:
+        assert text == scenario.text and scenario.edits
+
+
+def applied(edit: RecentEdit, text: str) -> str:
+    lines = edit.diff.split("\n")[:-1]
+    old = [line[1:] for line in lines if line[0] in " -"]
+    new = [line[1:] for line in lines if line[0] in " +"]
+    was = text.split("\n")
+    assert was[edit.line : edit.line + len(old)] == old
+    return "\n".join([*was[: edit.line], *new, *was[edit.line + len(old) :]])
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+DATA = {
+    "kind": "rename",
+    "path": "a.py",
+    "before": "total = 1\nprint(total)\nsave(total)\n",
+    "history": [["total = 1", "count = 1"]],
+    "next": [["print(total)", "print(count)"], ["save(total)", "save(count)", "keep(count)"]],
+}
+
+
+def test_each_place_is_right_and_several_in_a_row_in_each_way() -> None:
+    scenario = read_scenario(DATA)
+    assert scenario.text == "count = 1\nprint(total)\nsave(total)\n"
+    assert scenario.text[: scenario.cursor] == "count"
+    assert scenario.wanted == (
+        "count = 1\nprint(count)\nsave(total)\n",
+        "count = 1\nprint(total)\nsave(count)\n",
+        "count = 1\nprint(total)\nkeep(count)\n",
+        "count = 1\nprint(count)\nsave(count)\n",
+        "count = 1\nprint(count)\nkeep(count)\n",
+    )
+
+
+def test_what_is_still_typed_is_no_recent_edit_and_a_mark_says_where_the_cursor_is() -> None:
+    scenario = read_scenario(DATA | {"typing": True, "cursor": "print(‸total)"})
+    assert scenario.edits == () and scenario.text[scenario.cursor :].startswith("total)\nsave")
+
+
+def test_a_text_that_is_not_there_once_is_named() -> None:
+    with pytest.raises(ValueError, match=r"rename \(python\): 'total' occurs 3 times"):
+        read_scenario(DATA | {"history": [["total", "count"]]})
+    with pytest.raises(ValueError, match="'gone' occurs 0 times"):
+        read_scenario(DATA | {"next": [["gone", "here"]]})
+
+
+# --- judging --------------------------------------------------------------------------------------
+
+
+def said(scenario: Scenario, old: str, new: str, source: Source = "model") -> Prediction:
+    at = scenario.text.index(old)
+    sure = Confidence(0.95, 0.95, 0.95)
+    made = Candidate(at, at + len(old), new, sure, 3, 1, "end", source=source)
+    return Prediction("1", "m", (made,))
+
+
+def test_an_answer_is_judged_by_the_nearest_of_what_is_wanted() -> None:
+    scenario = read_scenario(DATA)
+    for old, new in (("print(total)", "print(count)"), ("save(total)", "keep(count)")):
+        found = judged(scenario, said(scenario, old, new), 0.9)
+        assert found["shown"] and found["exact_shown"] and found["chrf_shown"] == 100
+        assert found["kind"] == "rename" and found["quiet"] is None
+    near = judged(scenario, said(scenario, "save(total)", "save(counts)"), 0.9)
+    assert not near["exact_shown"] and 50 < near["chrf_shown"] < 100
+    unsure = judged(scenario, said(scenario, "save(total)", "save(count)"), 0.99)
+    assert unsure["shown"] is False and unsure["chrf_shown"] is None and unsure["exact"]
+
+
+def test_the_likeliest_edit_keeps_its_own_worth_whatever_is_shown() -> None:
+    scenario = read_scenario(DATA)
+    right = said(scenario, "print(total)", "print(count)").candidates[0]
+    right = replace(right, confidence=Confidence(0.5, 0.5, 0.5))
+    wrong = said(scenario, "save(total)", "save(count, count)").candidates[0]
+    found = judged(scenario, Prediction("1", "m", (right, wrong)), 0.9)
+    assert found["exact"] and found["chrf"] == 100 and not found["exact_shown"]
+
+
+def test_where_nothing_should_come_right_is_to_be_quiet() -> None:
+    scenario = read_scenario(DATA | {"next": []})
+    assert judged(scenario, said(scenario, "save(total)", "save(count)"), 0.9)["quiet"] is False
+    assert judged(scenario, Prediction("1", "m", ()), 0.9)["quiet"] is True
+
+
+def test_model_and_rules_are_told_apart() -> None:
+    scenario = read_scenario(DATA)
+    model = said(scenario, "print(total)", "print(1)").candidates
+    rule = said(scenario, "print(total)", "print(count)", "repeat").candidates
+    found = judged(scenario, Prediction("1", "m", (*model, *rule)), 0.9)
+    assert found["exact_shown"] is False, "the first one is shown"
+    assert found["alone"]["model"]["exact_shown"] is False
+    assert found["alone"]["rules"]["exact_shown"] is True
+
+
+def test_the_tables_score_all_and_tell_each_kind_and_language() -> None:
+    run = RunFile({})
+    few = [read_scenario(DATA), replace(read_scenario(DATA | {"next": []}), id="quiet", kind="q")]
+    episodes = ask_suite(Policy("none"), few, ASKING, run)
+    assert [each["shown"] for each in episodes] == [False, None]
+    right = judged(few[0], said(few[0], "print(total)", "print(count)"), 0.9)
+    whole, halves, languages, kinds = tables([right | {"total_ms": 5.0}, episodes[1]], seed=0)
+    assert whole.rows[0].figures["show/quiet score"].value == 1.0
+    assert {row.label: row.figures["shown"].value for row in halves.rows} == {
+        "model alone": 1.0,
+        "rules alone": 0.0,
+    }
+    assert [row.label for row in languages.rows] == ["python"]
+    assert [row.label for row in kinds.rows] == ["rename", "q"], "the quiet ones come last"
+
+
+# --- the rules alone, and the command -------------------------------------------------------------
+
+
+def test_rules_alone_repeat_a_recent_edit_as_sure_as_their_odds() -> None:
+    diff = "-    old = open(a)\n+    old = open(a, mode)\n"
+    edit = RecentEdit("a.py", 0, diff)
+    text = "    old = open(a, mode)\n    b = 1\n    old = open(a)"
+    asked = EditRequest("next_edit", "a.py", text, 5, edits=(edit,))
+    first = Policy("rules").ask(asked).candidates[0]
+    assert text[: first.start] + first.text + text[first.end :] == (
+        "    old = open(a, mode)\n    b = 1\n    old = open(a, mode)"
+    )
+    assert first.source == "repeat" and 0 < (first.confidence.repeat or 0) < 1
+    assert not Policy("rules").ask(replace(asked, edits=())).candidates
+
+
+def test_the_command_asks_the_suite_or_commits(tmp_path: Path) -> None:
+    out, told = tmp_path / "run.jsonl", tmp_path / "told.json"
+    redraft("--suite", "carry-on", "--baseline", "rules", "--out", str(out), "--json", str(told))
+    assert len(out.read_text().splitlines()) == 121
+    summary = json.loads(told.read_text())
+    assert summary["settings"]["source"] == "carry-on"
+    assert [table["title"] for table in summary["tables"]] == [
+        "carrying on", "by whom the edit comes from", "by language", "by kind",
+    ]  # fmt: skip
+    for wrong in ([], ["--suite", "carry-on", "--commits", "x"]):
+        with pytest.raises(SettingsError, match="either --commits"):
+            redraft(*wrong, "--baseline", "rules")
+    with pytest.raises(SettingsError, match="for --commits"):
+        redraft("--suite", "carry-on", "--baseline", "rules", "--ablate")
+
+
+def redraft(*arguments: str) -> None:
+    CliRunner().invoke(app, ["eval", "edits", *arguments], catch_exceptions=False)
