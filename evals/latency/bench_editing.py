@@ -119,7 +119,7 @@ async def _in_way(engine: Engine, context: int, way: Way, keys: int, part_s: flo
         prompt_tokens=round(sum(each.prompt_tokens for each in cost) / len(cost), 1),
         recomputed_tokens=Spread.of([float(each.recomputed) for each in cost]),
         recomputed_share=Spread.of([each.recomputed / each.prompt_tokens for each in cost]),
-        behind_ms=await _overtaken(typist, engine, _task(way)),
+        behind_ms=await _overtaken(typist, engine, _task(way), end),
     )
 
 
@@ -171,10 +171,13 @@ async def _press(typist: Typist, engine: Engine, key: str, way: Way) -> _Key:
 _OF_ENGINE = ("queue_ms", "prompt_ms", "prefill_ms", "denoise_ms")
 
 
-async def _overtaken(typist: Typist, engine: Engine, task: Task) -> float:
-    """Median milliseconds that a question waits in the queue behind one that was just given up."""
-    waited = []
+async def _overtaken(typist: Typist, engine: Engine, task: Task, end: float) -> float:
+    """Median milliseconds that a question waits in the queue behind one that was just given up; of
+    one question where the clock is past ``end``."""
+    waited: list[float] = []
     for _ in range(_OVERTAKEN):
+        if waited and time.perf_counter() > end:
+            break
         first = asyncio.ensure_future(engine.predict(_next_request(typist, "x", task)))
         await asyncio.sleep(_INTO_IT_S)
         following = _next_request(typist, "y", task)

@@ -74,7 +74,7 @@ class Amount:
 
 
 #: For a first look: under a minute on two quiet cores with the larger model.
-QUICK = Amount((512,), (512,), runs=3, typed=20, keys=12, keystrokes=100, passes=False, part_s=8.0)
+QUICK = Amount((512,), (512,), runs=3, typed=20, keys=12, keystrokes=100, passes=False, part_s=5.0)
 
 
 def _never() -> bool:
