@@ -85,7 +85,7 @@ def test_a_server_that_is_not_installed_is_said_once(tmp_path: Path, pictures: P
         assert len(ours) == 1
         editor.command("Redraft trigger")  # asked for, it is said again
         assert editor.notices()[-1] == ours[0]
-        assert "not on the PATH; install it" in ours[0]
+        assert "not on the PATH; see :checkhealth redraft" in ours[0]
         editor.command("checkhealth redraft")
         page = "\n".join(editor.lines())
         assert "ERROR no-such-redraft is not on the PATH" in page

@@ -19,9 +19,7 @@ function M.explain()
   if type(command) ~= "table" or vim.fn.executable(command[1]) == 1 then
     return false
   end
-  local told = ("%s is not on the PATH; install it, or set cmd with vim.lsp.config"):format(
-    command[1]
-  )
+  local told = ("%s is not on the PATH; see :checkhealth redraft"):format(command[1])
   if status.state.message ~= told then
     status.say(told)
     vim.notify("Redraft: " .. told, vim.log.levels.WARN)
