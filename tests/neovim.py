@@ -107,13 +107,14 @@ class Server:
 
 class Neovim:
     """One Neovim. ``command`` and ``init`` are Lua: the server's ``cmd`` and what a user's
-    configuration holds beside it. ``pictures``: the folder for what :meth:`picture` draws."""
+    configuration holds beside it; None is a Neovim without our client. ``pictures``: the folder for
+    what :meth:`picture` draws."""
 
     def __init__(
         self,
         folder: Path,
         file: Path,
-        command: str,
+        command: str | None,
         init: str = "",
         size: tuple[int, int] = (80, 24),
         pictures: Path | None = None,
@@ -122,10 +123,14 @@ class Neovim:
 
         self._pictures = pictures
         begin = folder / "init.lua"
-        begin.write_text(
+        ours = (
             f"vim.opt.runtimepath:append({json.dumps(str(CLIENT))})\n"
             f"vim.lsp.config('redraft', {{ cmd = {command} }})\n"
-            "vim.o.swapfile = false\nvim.o.shortmess = vim.o.shortmess .. 'I'\n" + init,
+        )
+        begin.write_text(
+            ("" if command is None else ours)
+            + "vim.o.swapfile = false\nvim.o.shortmess = vim.o.shortmess .. 'I'\n"
+            + init,
             encoding="utf-8",
         )
         home = folder / "home"
@@ -221,8 +226,13 @@ class Neovim:
         while not holds():
             if time.monotonic() > deadline:
                 self.picture("failed")
-                raise AssertionError(f"{self.showing()} {self.why()!r}\n{self.screen.text()}")
+                raise AssertionError(f"{self._state()}\n{self.screen.text()}")
             time.sleep(0.02)
+
+    def _state(self) -> str:
+        """What our client says, where it is loaded."""
+        loaded = self.lua("return package.loaded['redraft'] ~= nil")
+        return f"{self.showing()} {self.why()!r}" if loaded else "another's client"
 
     def sees(self, part: str) -> None:
         """Wait until ``part`` is on the screen."""

@@ -14,18 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from redraft.evals.figures.before_after import scene_of
-from redraft.evals.figures.intervals import ratio
+from redraft.evals.figures.intervals import LEAST, ratio
+from redraft.evals.figures.resampling import Cell, Resampling, figures
 from redraft.evals.figures.runs import RunFile, read_run
 from redraft.evals.figures.tables import Metric
 from redraft.evals.report.build import NamedRun, as_json, build
-from redraft.evals.report.curves import (
-    Cell,
-    Resampling,
-    calibration,
-    figures,
-    spread,
-    threshold_curve,
-)
+from redraft.evals.report.curves import calibration, spread, threshold_curve
 from redraft.evals.report.html_page import page
 from redraft.model.errors import SettingsError
 from redraft.server.commands.main import app
@@ -128,15 +122,21 @@ def test_many_confidences_become_a_curve_of_few_points() -> None:
 
 
 def test_calibration_by_hand() -> None:
-    found = calibration([0.95, 0.85, 0.85, 0.15, None], [True, True, False, False, True])
-    assert found is not None and found.n == 4
+    scores = [0.95, 0.85, 0.85, 0.15, None]
+    found = calibration(scores * 20, [True, True, False, False, True] * 20)
+    assert found is not None and found.n == 80
     assert [(b.said, b.right, b.n) for b in found.bins] == [
-        (0.15, 0.0, 1), (pytest.approx(0.85), 0.5, 2), (0.95, 1.0, 1),
+        (pytest.approx(0.15), 0.0, 20), (pytest.approx(0.85), 0.5, 40),
+        (pytest.approx(0.95), 1.0, 20),
     ]  # fmt: skip
     assert found.ece == pytest.approx(0.15 / 4 + 0.35 / 2 + 0.05 / 4)
     assert calibration([None], [None]) is None
-    sure = calibration([1.0], [True])
+    sure = calibration([1.0] * LEAST, [True] * LEAST)
     assert sure is not None and sure.ece == 0.0
+
+
+def test_there_is_no_calibration_of_fewer_than_fifty() -> None:
+    assert calibration([0.9] * (LEAST - 1), [True] * (LEAST - 1)) is None
 
 
 def test_latency_by_quantiles() -> None:

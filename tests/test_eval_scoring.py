@@ -114,7 +114,7 @@ def test_a_language_with_few_samples_is_not_measured() -> None:
     go, rust = table.rows
     assert (go.label, go.n, rust.label, rust.n) == ("go", LEAST - 1, "rust", LEAST)
     assert METRICS[0].show(go.figures["right"]) == f"not measured (n={LEAST - 1})"
-    assert METRICS[0].show(rust.figures["right"]) == "20.0% [11.2%, 33.0%]"
+    assert METRICS[0].show(rust.figures["right"]) == "20.0% [10.0%, 32.0%]"
     assert METRICS[1].show(rust.figures["tokens/step"]) == "1.50 [1.50, 1.50]"
 
 

@@ -16,7 +16,7 @@ def completions(editor: Neovim, line: str) -> list[str]:
 def test_everything_that_can_be_said_is_completed(desk: Desk) -> None:
     editor = desk.open("x = 1\n")
     names = completions(editor, "Redraft ")
-    assert {"enable", "disable", "snooze", "why", "restart", "record", "next"} <= set(names)
+    assert {"enable", "disable", "snooze", "why", "restart", "record", "trigger"} <= set(names)
     assert completions(editor, "Redraft sn") == ["snooze"]
     assert completions(editor, "Redraft eagerness ") == ["low", "medium", "high"]
     assert completions(editor, "Redraft snooze ") == ["5", "15", "60", "off"]
@@ -72,7 +72,7 @@ def test_eagerness_is_the_servers_to_apply(desk: Desk) -> None:
     editor.keys("ggf)i, b<Esc>")
     editor.until(lambda: editor.why().startswith("below threshold"))
     editor.command("Redraft eagerness high")
-    editor.command("Redraft next")
+    editor.command("Redraft trigger")
     editor.sees("g(a, b)")
     editor.command("Redraft accept")
     editor.until(lambda: editor.lines()[1] == "    g(a, b)")
@@ -83,7 +83,8 @@ def test_why_and_status_answer_what_people_ask(desk: Desk) -> None:
     editor.keys("ggA0<Esc>")
     editor.until(lambda: "nothing" in editor.why())
     editor.command("Redraft why")
-    assert editor.notices() == ["Redraft: The model would change nothing here."]
+    nothing = "Redraft: next edit: The model would change nothing here."
+    assert editor.notices() == [f"{nothing} · ghost text: comes while you type"]
     editor.picture("why")
     editor.lua(
         """

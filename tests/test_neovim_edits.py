@@ -74,7 +74,7 @@ def test_a_rejected_edit_does_not_come_back(desk: Desk) -> None:
     editor.sees("→ edit at line 5")
     editor.keys("<Esc>")
     editor.until(lambda: "→" not in editor.screen.text())
-    editor.lua("require('redraft').next()")
+    editor.lua("require('redraft').trigger()")
     editor.until(lambda: "this edit was rejected before" in editor.told())
     editor.picture("stays-away")
     assert editor.showing() is None

@@ -29,17 +29,17 @@ from .baselines import Policy
 from .infill_gaps import Problem
 
 METRICS = (
-    Metric("pass@1", "share", "passed"),
-    Metric("exact", "share", "exact"),
-    Metric("first line exact", "share", "first_line"),
-    Metric("similarity", "mean", "similarity", digits=3),
-    Metric("parses as well as the truth", "share", "parse_ok"),
+    Metric("pass@1", "share", "passed", better="more"),
+    Metric("exact", "share", "exact", better="more"),
+    Metric("first line exact", "share", "first_line", better="more"),
+    Metric("similarity", "mean", "similarity", digits=3, better="more"),
+    Metric("parses as well as the truth", "share", "parse_ok", better="more"),
     Metric("answered", "share", "shown"),
     Metric("ended by itself, of those", "share", "ended"),
-    Metric("tokens/step", "ratio", "tokens", by="steps", digits=2),
-    Metric("steps", "mean", "steps"),
-    Metric("denoise ms", "mean", "denoise_ms", digits=0),
-    Metric("total ms", "mean", "total_ms", digits=0),
+    Metric("tokens/step", "ratio", "tokens", by="steps", digits=2, better="more"),
+    Metric("steps", "mean", "steps", better="less"),
+    Metric("denoise ms", "mean", "denoise_ms", digits=0, better="less"),
+    Metric("total ms", "mean", "total_ms", digits=0, better="less"),
 )
 #: Fields shown for each part.
 BY_PART = ("passed", "exact", "first_line", "similarity", "parse_ok", "tokens")

@@ -42,22 +42,24 @@ class EditScore(Score):
 
 
 METRICS = (
-    Metric("exact", "share", "exact"),
-    Metric("right place", "share", "place"),
-    Metric("region reaches it", "share", "reached"),
-    Metric("delta chrF", "mean", "chrf"),
-    Metric("nats/token of the true edit", "ratio", "nats", by="wanted_tokens", digits=3),
+    Metric("exact", "share", "exact", better="more"),
+    Metric("right place", "share", "place", better="more"),
+    Metric("region reaches it", "share", "reached", better="more"),
+    Metric("delta chrF", "mean", "chrf", better="more"),
+    Metric(
+        "nats/token of the true edit", "ratio", "nats", by="wanted_tokens", digits=3, better="less"
+    ),
     Metric("shown", "share", "shown"),
-    Metric("exact, of those shown", "share", "exact_shown"),
-    Metric("right place, of those shown", "share", "place_shown"),
-    Metric("quiet where nothing is left", "share", "quiet"),
-    Metric("right where nothing is changed", "share", "right_quiet"),
+    Metric("exact, of those shown", "share", "exact_shown", better="more"),
+    Metric("right place, of those shown", "share", "place_shown", better="more"),
+    Metric("quiet where nothing is left", "share", "quiet", better="more"),
+    Metric("right where nothing is changed", "share", "right_quiet", better="more"),
     EditScore("show/quiet score", "mean", "chrf_shown", digits=3),
     Metric("ended by itself", "share", "ended"),
-    Metric("tokens/step", "ratio", "tokens", by="steps", digits=2),
-    Metric("steps", "mean", "steps"),
-    Metric("denoise ms", "mean", "denoise_ms", digits=0),
-    Metric("total ms", "mean", "total_ms", digits=0),
+    Metric("tokens/step", "ratio", "tokens", by="steps", digits=2, better="more"),
+    Metric("steps", "mean", "steps", better="less"),
+    Metric("denoise ms", "mean", "denoise_ms", digits=0, better="less"),
+    Metric("total ms", "mean", "total_ms", digits=0, better="less"),
 )
 _WORTH = ("exact", "place", "chrf", "exact_shown", "place_shown", "chrf_shown")
 #: Fields shown for each part.

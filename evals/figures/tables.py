@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import LEAST, Figure, combined, ratio, share, unmeasured
+from .intervals import LEAST, Figure, combined, unmeasured
 from .metrics import show_quiet_score
+from .resampling import Cell, draws_over, figures
 from .runs import Episode
 
 Kind = Literal["share", "mean", "ratio"]
+Better = Literal["more", "less", ""]
+_ARROWS: dict[Better, str] = {"more": " ↑", "less": " ↓", "": ""}
+LEGEND = "↑ more is better, ↓ less is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +35,21 @@ class Metric:
     field: str
     by: str = ""  # ratio: the field whose sum divides
     digits: int = 1
+    better: Better = ""  # which direction; none: it is neither good nor bad by itself
+
+    #: Does it reckon its interval by itself, being no share, mean or ratio?
+    alone: ClassVar[bool] = False
+
+    @property
+    def heading(self) -> str:
+        """Its name, and which direction is better."""
+        return self.name + _ARROWS[self.better]
 
     def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure:
-        counted = [each for each in episodes if each.get(self.field) is not None]
-        if len(counted) < max(least, 1):
-            return unmeasured(len(counted))
-        values = [float(each[self.field]) for each in counted]
-        if self.kind == "share":
-            return share(round(sum(values)), len(values))
-        below = [float(each[self.by]) for each in counted] if self.kind == "ratio" else None
-        return ratio(values, below, [each["group"] for each in counted], seed)
+        """Of these episodes alone."""
+        some = list(episodes)
+        everything = np.ones(len(some), np.bool_)
+        return figures(some, [Cell(self, everything, least)], draws_over(some, seed))[0]
 
     def show(self, figure: Figure) -> str:
         """For people: value and interval."""
@@ -57,6 +66,8 @@ class Metric:
 @dataclass(frozen=True, slots=True)
 class Score(Metric):
     """The show/quiet score."""
+
+    alone: ClassVar[bool] = True
 
     def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure:
         counted = list(episodes)
@@ -112,7 +123,7 @@ class Table:
 
 
 def overall(title: str, metrics: Sequence[Metric], episodes: Sequence[Episode], seed: int) -> Table:
-    return Table(title, tuple(metrics), (_row("all", metrics, episodes, 1, seed),))
+    return Table(title, tuple(metrics), _rows(metrics, episodes, {"all": 1}, lambda _: "all", seed))
 
 
 def parted(
@@ -123,19 +134,27 @@ def parted(
     seed: int,
 ) -> Table:
     """A row for each value of ``label``, in the order of its first number, then by name."""
-    parts: dict[str, list[Episode]] = {}
-    for episode in episodes:
-        parts.setdefault(label(episode), []).append(episode)
-    ordered = sorted(parts, key=order_of)
-    rows = [_row(name, metrics, parts[name], LEAST, seed) for name in ordered]
-    return Table(title, tuple(metrics), tuple(rows))
+    names = sorted({label(each) for each in episodes}, key=order_of)
+    rows = _rows(metrics, episodes, dict.fromkeys(names, LEAST), label, seed)
+    return Table(title, tuple(metrics), rows)
 
 
-def _row(
-    label: str, metrics: Sequence[Metric], episodes: Sequence[Episode], least: int, seed: int
-) -> Row:
-    figures = {metric.name: metric.figure(episodes, least, seed) for metric in metrics}
-    return Row(label, len(episodes), figures)
+def _rows(
+    metrics: Sequence[Metric],
+    episodes: Sequence[Episode],
+    least: dict[str, int],
+    label: Callable[[Episode], str],
+    seed: int,
+) -> tuple[Row, ...]:
+    """A row for each name of ``least``, which has the episodes under which it is not measured. All
+    share the draws of the whole run, as a report's do."""
+    names = np.asarray([label(each) for each in episodes])
+    cells = [Cell(metric, names == name, few) for name, few in least.items() for metric in metrics]
+    found = iter(figures(episodes, cells, draws_over(episodes, seed)))
+    return tuple(
+        Row(name, int((names == name).sum()), {metric.name: next(found) for metric in metrics})
+        for name in least
+    )
 
 
 def order_of(label: str) -> tuple[int, str]:

@@ -71,44 +71,55 @@ def type_and_ask(
     model: Model,
     contexts: Sequence[int],
     keys: int,
+    seen: Callable[[Editing], None],
     say: Callable[[str], None] = lambda what: None,
-) -> list[Editing]:
-    """Type ``keys`` keys in each way and at each prompt budget. Closes the model's backend."""
-    return asyncio.run(_type_and_ask(model, contexts, keys, say))
+    part_s: float = float("inf"),
+) -> None:
+    """Type ``keys`` keys in each way and at each prompt budget, or for ``part_s`` seconds in each;
+    ``seen`` is told of each once it is measured. Closes the model's backend."""
+    asyncio.run(_type_and_ask(model, contexts, keys, seen, say, part_s))
 
 
 async def _type_and_ask(
-    model: Model, contexts: Sequence[int], keys: int, say: Callable[[str], None]
-) -> list[Editing]:
+    model: Model,
+    contexts: Sequence[int],
+    keys: int,
+    seen: Callable[[Editing], None],
+    say: Callable[[str], None],
+    part_s: float,
+) -> None:
     engine = Engine(lambda report: model, model.label)
     try:
         while (await engine.status()).state != "ready":
             await asyncio.sleep(0.01)
-        found = []
         for context in contexts:
             for way in WAYS:
                 say(f"typing at {context} tokens of context: {way}")
                 model.cache.clear()
-                found.append(await _in_way(engine, context, way, keys))
-        return found
+                seen(await _in_way(engine, context, way, keys, part_s))
     finally:
         await engine.close()
 
 
-async def _in_way(engine: Engine, context: int, way: Way, keys: int) -> Editing:
+async def _in_way(engine: Engine, context: int, way: Way, keys: int, part_s: float) -> Editing:
     typist = _at_work(context)
     await _press(typist, engine, "#", way)  # fills the cache
-    cost = [await _press(typist, engine, key, way) for key in (_TYPED * keys)[:keys]]
+    cost: list[_Key] = []
+    end = time.perf_counter() + part_s
+    for key in (_TYPED * keys)[:keys]:
+        if cost and time.perf_counter() > end:
+            break
+        cost.append(await _press(typist, engine, key, way))
     return Editing(
         context=context,
         way=way,
-        keys=keys,
+        keys=len(cost),
         stages={name: Spread.of([each.stages[name] for each in cost]) for name in STAGES},
         processor_ms=Spread.of([each.processor_ms for each in cost]),
         prompt_tokens=round(sum(each.prompt_tokens for each in cost) / len(cost), 1),
         recomputed_tokens=Spread.of([float(each.recomputed) for each in cost]),
         recomputed_share=Spread.of([each.recomputed / each.prompt_tokens for each in cost]),
-        behind_ms=await _overtaken(typist, engine, _task(way)),
+        behind_ms=await _overtaken(typist, engine, _task(way), end),
     )
 
 
@@ -160,10 +171,13 @@ async def _press(typist: Typist, engine: Engine, key: str, way: Way) -> _Key:
 _OF_ENGINE = ("queue_ms", "prompt_ms", "prefill_ms", "denoise_ms")
 
 
-async def _overtaken(typist: Typist, engine: Engine, task: Task) -> float:
-    """Median milliseconds that a question waits in the queue behind one that was just given up."""
-    waited = []
+async def _overtaken(typist: Typist, engine: Engine, task: Task, end: float) -> float:
+    """Median milliseconds that a question waits in the queue behind one that was just given up; of
+    one question where the clock is past ``end``."""
+    waited: list[float] = []
     for _ in range(_OVERTAKEN):
+        if waited and time.perf_counter() > end:
+            break
         first = asyncio.ensure_future(engine.predict(_next_request(typist, "x", task)))
         await asyncio.sleep(_INTO_IT_S)
         following = _next_request(typist, "y", task)

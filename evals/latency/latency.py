@@ -56,6 +56,29 @@ _LARGEST_CODE = 1 << 20  # bytes
 COMPARED_EVERY = 5  # keystrokes: these answers are computed with an empty cache as well
 
 Say = Callable[[str], None]
+Enough = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much is measured."""
+
+    contexts: tuple[int, ...] = CONTEXTS  # prompt budgets of the infills, tokens
+    typing_contexts: tuple[int, ...] = ()  # of typing; none: 1,024 and the model's own
+    runs: int = 12  # requests per context size and way of asking
+    typed: int = TYPED  # characters
+    keys: int = 12 * KEYS_PER_RUN  # in each way of editing
+    keystrokes: int = 500  # without a model
+    passes: bool = True  # price a pass as well
+    part_s: float = float("inf")  # seconds after which a part takes no further sample
+
+
+#: For a first look: under a minute on two quiet cores with the larger model.
+QUICK = Amount((512,), (512,), runs=3, typed=20, keys=12, keystrokes=100, passes=False, part_s=5.0)
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +109,33 @@ class Typing:
     kv_mb: float  # keys and values held by the prefix cache afterwards
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Report:
-    """Everything ``redraft bench`` prints; ``--json`` writes it as it is."""
+    """Everything ``redraft bench`` prints, filled while it is measured; ``--json`` writes it as it
+    is."""
 
     model: str
     provider: str
     quality: str
     threads: int
     auto_context: int
-    cells: list[Cell]
-    typing: list[Typing]
-    editing: list[Editing]  # both tasks through session, queue and engine, stage by stage
-    editor: dict[str, Spread]  # language-server ms per keystroke in 10,000 lines: wall, processor
-    memory_mb: dict[str, float]
-    passes_ms: dict[int, float]  # judging so many positions at once behind 1,000 tokens
-    load: dict[str, float]  # of the machine: runnable processes per core, before and after
+    cells: list[Cell] = field(default_factory=list)
+    typing: list[Typing] = field(default_factory=list)
+    #: Both tasks through session, queue and engine, stage by stage.
+    editing: list[Editing] = field(default_factory=list)
+    #: Language-server ms per keystroke in 10,000 lines: wall, processor.
+    editor: dict[str, Spread] = field(default_factory=dict)
+    memory_mb: dict[str, float] = field(default_factory=dict)
+    #: Judging so many positions at once behind 1,000 tokens.
+    passes_ms: dict[int, float] = field(default_factory=dict)
+    #: Of the machine: runnable processes per core, before and after.
+    load: dict[str, float] = field(default_factory=dict)
     machine: dict[str, str] = field(default_factory=dict)
+    complete: bool = False  # else it was stopped, and what is here was measured before
+
+
+#: Told of each row once it is measured, and of the report, empty, before the first.
+Seen = Callable[[Report | Cell | Typing | Editing], None]
 
 
 def run(
@@ -111,63 +144,84 @@ def run(
     provider: str | None = None,
     threads: int | None = None,
     quality: Quality = "medium",
-    contexts: Sequence[int] = CONTEXTS,
-    runs: int = 12,
+    amount: Amount | None = None,
     say: Say = lambda _: None,
+    seen: Seen = lambda _: None,
 ) -> Report:
-    """Measure one variant on this machine.
+    """Measure one variant on this machine. Stopped by a keyboard interrupt it returns what there is
+    by then.
 
     Args:
-        runs: requests per context size and way of asking.
         say: told what is being measured now.
 
     Raises:
         RedraftError: the model cannot be loaded; the message says what to do.
+        KeyboardInterrupt: there is nothing yet.
     """
+    amount = amount or Amount()
     process, load = psutil.Process(), {"before": load_per_core()}
     before = process.memory_info().rss
     say("the language server's own work")
-    spent = keystroke_overhead()
+    spent = keystroke_overhead(keystrokes=amount.keystrokes)
     say("loading the model")
     loaded = onnx_loader(model, variant, provider, threads)(lambda *_: None)
-    after_load = process.memory_info().rss
+    report = Report(
+        model=loaded.label,
+        provider=loaded.backend.provider,
+        quality=quality,
+        threads=threads or psutil.cpu_count(logical=False) or 1,
+        auto_context=loaded.context_tokens,
+        editor={"wall": Spread.of(spent.wall_ms), "processor": Spread.of(spent.processor_ms)},
+        memory_mb={
+            "before": round(before / 2**20),
+            "model loaded": round(process.memory_info().rss / 2**20),
+        },
+        load=load,
+        machine=machine(),
+    )
     try:
-        cells: list[Cell] = []
-        for context in contexts:
-            say(f"single-line infills at {context} tokens of context")
-            cells += measure(loaded, context, quality, runs)
-        budgets = sorted({1_024, loaded.context_tokens})
-        say("the price of a pass")
-        passes = passes_of(loaded)
-        typing = []
-        for context in budgets:
-            say(f"typing {TYPED} characters at {context} tokens of context")
-            typing.append(type_into(loaded, context, quality))
-        return Report(
-            model=loaded.label,
-            provider=loaded.backend.provider,
-            quality=quality,
-            threads=threads or psutil.cpu_count(logical=False) or 1,
-            auto_context=loaded.context_tokens,
-            cells=cells,
-            typing=typing,
-            editing=type_and_ask(loaded, budgets, KEYS_PER_RUN * runs, say),
-            editor={
-                "wall": Spread.of(spent.wall_ms),
-                "processor": Spread.of(spent.processor_ms),
-            },
-            memory_mb={
-                "before": round(before / 2**20),
-                "model loaded": round(after_load / 2**20),
-                "after the bench": round(process.memory_info().rss / 2**20),
-                "keys and values while typing": max(one.kv_mb for one in typing),
-            },
-            passes_ms=passes,
-            load=load | {"after": load_per_core()},
-            machine=machine(),
-        )
+        seen(report)
+        fill(report, loaded, amount, say, seen)
+        report.complete = True
+    except KeyboardInterrupt:
+        say("stopped")
     finally:
         loaded.backend.close()
+    report.memory_mb["after the bench"] = round(process.memory_info().rss / 2**20)
+    report.load["after"] = load_per_core()
+    return report
+
+
+def fill(report: Report, loaded: Model, amount: Amount, say: Say, seen: Seen) -> None:
+    """Measure part after part into ``report``. Closes the model's backend."""
+    quality: Quality = report.quality  # type: ignore[assignment]
+    for context in amount.contexts:
+        say(f"single-line infills at {context} tokens of context")
+        for cell in measure(loaded, context, quality, amount.runs, _after(amount.part_s)):
+            report.cells.append(cell)
+            seen(cell)
+    budgets = amount.typing_contexts or tuple(sorted({1_024, loaded.context_tokens}))
+    if amount.passes:
+        say("the price of a pass")
+        report.passes_ms = passes_of(loaded)
+    for context in budgets:
+        say(f"typing {amount.typed} characters at {context} tokens of context")
+        typing = type_into(loaded, context, quality, amount.typed, _after(amount.part_s))
+        report.typing.append(typing)
+        seen(typing)
+        held = report.memory_mb.get("keys and values while typing", 0.0)
+        report.memory_mb["keys and values while typing"] = max(held, typing.kv_mb)
+
+    def found(editing: Editing) -> None:
+        report.editing.append(editing)
+        seen(editing)
+
+    type_and_ask(loaded, budgets, amount.keys, found, say, amount.part_s)
+
+
+def _after(seconds: float) -> Enough:
+    end = time.perf_counter() + seconds
+    return lambda: time.perf_counter() > end
 
 
 def passes_of(model: Model) -> dict[int, float]:
@@ -183,13 +237,17 @@ def load_per_core() -> float:
     return round(psutil.getloadavg()[0] / (psutil.cpu_count() or 1), 2)
 
 
-def measure(model: Model, context: int, quality: Quality, runs: int) -> list[Cell]:
-    """Cold, warm and the control at one context size, in turn for each place."""
+def measure(
+    model: Model, context: int, quality: Quality, runs: int, enough: Enough = _never
+) -> list[Cell]:
+    """Cold, warm and the control at one context size, in turn for each place, until ``enough``."""
     found: dict[str, list[Stats]] = {"cold": [], "warm": [], "warm, leftmost-first": []}
     requests = places(context, quality, runs)
     with emptied(model) as fresh:
         ask(fresh, requests[0])  # not counted: memory of this size is touched for the first time
     for request in requests:
+        if found["cold"] and enough():
+            break
         earlier = replace(
             request,
             text=request.text[: request.cursor - 1] + request.text[request.cursor :],
@@ -219,14 +277,20 @@ def cell(context: int, way: str, stats: Sequence[Stats]) -> Cell:
     )
 
 
-def type_into(model: Model, context: int, quality: Quality) -> Typing:
-    """Type the text that was cut out of a real file back into it, asking at every character."""
+def type_into(
+    model: Model, context: int, quality: Quality, typed_chars: int = TYPED, enough: Enough = _never
+) -> Typing:
+    """Type the text that was cut out of a real file back into it, asking at every character, until
+    all is typed or it is ``enough``."""
     text = sample_text(SAMPLES[0])
     start = text.index("def parse_known_args")
-    begin, typed, rest = text[:start], text[start : start + TYPED], text[start + TYPED :]
+    end = start + typed_chars
+    begin, typed, rest = text[:start], text[start:end], text[end:]
     stats, same = [], []
     with emptied(model) as warm:
-        for count in range(TYPED + 1):
+        for count in range(typed_chars + 1):
+            if count > COMPARED_EVERY and enough():
+                break
             request = EditRequest(
                 "infill",
                 "argparse.py",

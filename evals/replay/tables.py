@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from ..figures.intervals import Figure, quantile, ratio, share, unmeasured
+from ..figures.intervals import Figure, quantile, unmeasured
 from ..figures.runs import Episode
 from ..figures.tables import Metric, Score, Table, overall, parted
 
@@ -23,25 +24,12 @@ STAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rate(Metric):
-    """A share whose interval is of whole groups. Where all episodes agree there is nothing to
-    resample, and it is Wilson's."""
-
-    def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure:
-        counted = [each for each in episodes if each.get(self.field) is not None]
-        values = [float(each[self.field]) for each in counted]
-        if len(counted) < max(least, 1):
-            return unmeasured(len(counted))
-        if len(set(values)) == 1:
-            return share(round(sum(values)), len(values))
-        return ratio(values, groups=[each["group"] for each in counted], seed=seed)
-
-
-@dataclass(frozen=True, slots=True)
 class Percentile(Metric):
     """A value that the share ``q`` of episodes does not exceed."""
 
     q: float = 0.5
+
+    alone: ClassVar[bool] = True
 
     def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure:
         counted = [each for each in episodes if each.get(self.field) is not None]
@@ -56,36 +44,47 @@ def metrics(simulated: bool) -> tuple[Metric, ...]:
     would = "matches" if simulated else "would accept"
     return (
         Metric("requests a moment", "mean", "requests", digits=2),
-        Rate("shown", "share", "shown"),
-        Rate(f"{would}, exact", "share", "accepted"),
-        Rate(f"{would}, but for white space", "share", "accepted_white_space"),
-        Rate(f"{would}, by its beginning", "share", "accepted_prefix"),
-        Rate("of which it can be told", "share", "told"),
-        Rate("written by whatever hand (no ground truth)", "share", "reached"),
-        Metric("kept rate", "ratio", "kept_chars", by="suggested_chars", digits=3),
-        Metric("recall rate", "ratio", "kept_chars", by="done_chars", digits=3),
-        Metric("delta chrF", "mean", "delta_chrf"),
-        Metric("reversal ratio", "mean", "reversal", digits=3),
-        Metric("parse errors added", "mean", "errors_added", digits=3),
-        Rate("shown where something is left to do", "share", "shown_left"),
-        Rate("quiet where nothing is", "share", "quiet"),
-        Score("show/quiet score", "mean", "delta_chrf", digits=3),
+        Metric("shown", "share", "shown"),
+        Metric(f"{would}, exact", "share", "accepted", better="more"),
+        Metric(f"{would}, but for white space", "share", "accepted_white_space", better="more"),
+        Metric(f"{would}, by its beginning", "share", "accepted_prefix", better="more"),
+        Metric("of which it can be told", "share", "told"),
+        Metric("written by whatever hand (no ground truth)", "share", "reached"),
+        Metric("kept rate", "ratio", "kept_chars", by="suggested_chars", digits=3, better="more"),
+        Metric("recall rate", "ratio", "kept_chars", by="done_chars", digits=3, better="more"),
+        Metric("delta chrF", "mean", "delta_chrf", better="more"),
+        Metric("reversal ratio", "mean", "reversal", digits=3, better="less"),
+        Metric("parse errors added", "mean", "errors_added", digits=3, better="less"),
+        Metric("shown where something is left to do", "share", "shown_left", better="more"),
+        Metric("quiet where nothing is", "share", "quiet", better="more"),
+        Score("show/quiet score", "mean", "delta_chrf", digits=3, better="more"),
         Metric("characters shown", "mean", "characters"),
-        Metric("keystrokes saved per character typed", "ratio", "saved", by="typed", digits=4),
-        Metric("utility a moment", "mean", "utility", digits=4),
+        Metric(
+            "keystrokes saved per character typed",
+            "ratio",
+            "saved",
+            by="typed",
+            digits=4,
+            better="more",
+        ),
+        Metric("utility a moment", "mean", "utility", digits=4, better="more"),
     )
 
 
 COSTS: tuple[Metric, ...] = (
     *(
-        Percentile(f"{stage[:-3]} ms, p{100 * q:.0f}", "mean", stage, digits=0, q=q)
+        Percentile(f"{stage[:-3]} ms, p{100 * q:.0f}", "mean", stage, digits=0, better="less", q=q)
         for stage in STAGES
         for q in (0.5, 0.95)
     ),
-    Metric("prompt tokens a request", "ratio", "prompt_tokens", by="requests", digits=0),
-    Metric("reused tokens a request", "ratio", "reused_tokens", by="requests", digits=0),
-    Metric("denoise steps a request", "ratio", "steps", by="requests"),
-    Metric("tokens a forward pass", "ratio", "tokens", by="steps", digits=2),
+    Metric(
+        "prompt tokens a request", "ratio", "prompt_tokens", by="requests", digits=0, better="less"
+    ),
+    Metric(
+        "reused tokens a request", "ratio", "reused_tokens", by="requests", digits=0, better="more"
+    ),
+    Metric("denoise steps a request", "ratio", "steps", by="requests", better="less"),
+    Metric("tokens a forward pass", "ratio", "tokens", by="steps", digits=2, better="more"),
 )
 
 METRICS = metrics(simulated=False)

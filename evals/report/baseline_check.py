@@ -20,10 +20,10 @@ import numpy as np
 from redraft.model.errors import SettingsError
 
 from ..figures.intervals import LEAST, Figure, unmeasured
+from ..figures.resampling import Cell, figures
 from ..figures.runs import RunFile
 from ..figures.tables import Metric
 from .build import NamedRun, draws_of
-from .curves import Cell, figures
 from .views import Benchmark, benchmark_of
 
 ACCEPTED = Path(__file__).with_name("baseline.json")

@@ -15,16 +15,14 @@ from redraft.model.errors import SettingsError
 
 from ..figures.compare import Difference, compare
 from ..figures.intervals import LEAST, Figure
+from ..figures.resampling import Cell, Resampling, draws_over, figures
 from ..figures.runs import Episode, RunFile
 from ..figures.tables import Metric, order_of
 from .curves import (
     Calibration,
-    Cell,
     Point,
-    Resampling,
     Spread,
     calibration,
-    figures,
     spread,
     threshold_curve,
 )
@@ -128,9 +126,35 @@ def _section(name: str, source: str, runs: tuple[NamedRun, ...], seed: int) -> S
     )  # fmt: skip
 
 
+def headlines(section: Section) -> list[str]:
+    """What each run found, in one sentence for people."""
+    title = section.benchmark.title or str(section.runs[0].file.settings.get("benchmark", "run"))
+    return [
+        f"{title}, {run.name}: {_headline(measured.views)}"
+        for run, measured in zip(section.runs, section.measured, strict=True)
+    ]
+
+
+def _headline(views: Sequence[View]) -> str:
+    """Counts and shares; the figures below have the intervals."""
+    if not views:
+        return "no episode yet"
+    shown = [view for view in views if view.shown]
+    judged = [view for view in shown if view.right is not None]
+    said = f"something is shown at {_of(len(shown), len(views), 'moments')}"
+    if not judged:
+        return f"{said}; none of it can be judged"
+    right = sum(bool(view.right) for view in judged)
+    return f"{said}; right are {_of(right, len(judged), 'that can be judged')}"
+
+
+def _of(count: int, total: int, what: str) -> str:
+    return f"{count:,} of {total:,} {what} ({count / total:.0%})"
+
+
 def draws_of(benchmark: Benchmark, episodes: Sequence[Episode], seed: int) -> Resampling:
     """By the benchmark's groups."""
-    return Resampling([each.get("group", each["id"]) for each in benchmark.grouped(episodes)], seed)
+    return draws_over(benchmark.grouped(episodes), seed)
 
 
 def _known(metric: Metric, episodes: Sequence[Episode]) -> bool:

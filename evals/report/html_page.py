@@ -16,8 +16,8 @@ from string import Template
 from typing import Any
 
 from ..figures.intervals import LEAST, Figure
-from ..figures.tables import Metric
-from .build import Measured, NamedRun, Part, Section
+from ..figures.tables import LEGEND, Metric
+from .build import Measured, NamedRun, Part, Section, headlines
 from .charts import colour, curves, interval, latencies, reliability
 from .episodes import rows_of
 
@@ -93,6 +93,8 @@ def _heading(section: Section) -> str:
 def _section(section: Section, number: int) -> Iterator[str]:
     source = f'<span class="source">{escape(section.source)}</span>' if section.source else ""
     yield f'<section id="s{number}"><h2>{escape(_heading(section))} {source}</h2>'
+    for line in headlines(section):
+        yield f"<p><b>{escape(line)}.</b></p>"
     yield f'<p class="note">{escape(_note(section))}</p>'
     yield _card(_runs(section))
     if not any(run.episodes for run in section.runs):
@@ -115,7 +117,7 @@ def _note(section: Section) -> str:
         "episodes, as there are too few groups" if alone else "whole problems, commits or sessions"
     )
     return (
-        f"{right}{section.benchmark.note} Intervals are 95 %, by resampling {way}; "
+        f"{right}{section.benchmark.note} {LEGEND}. Intervals are 95 %, by resampling {way}; "
         "a share of 0 or 1 has Wilson's."
     )
 
@@ -192,7 +194,7 @@ def _figures(section: Section) -> str:
             f"{interval(one, *ends, run)}</td>"
             for run, (one, mark) in enumerate(zip(found, marks, strict=True))
         )
-        rows.append(f"<tr><th>{escape(metric.name)}</th>{cells}</tr>")
+        rows.append(f"<tr><th>{escape(metric.heading)}</th>{cells}</tr>")
     return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
@@ -249,7 +251,7 @@ def _any_measured(part: Part) -> bool:
 
 def _part_tables(section: Section, part: Part) -> str:
     tables = [_part_table(section, part, column) for column in range(len(part.metrics))]
-    names = [escape(metric.name) for metric in part.metrics]
+    names = [escape(metric.heading) for metric in part.metrics]
     folded = "".join(
         f"<details><summary>{name}</summary>{table}</details>"
         for name, table in zip(names[1:], tables[1:], strict=True)
@@ -327,7 +329,9 @@ def _errors(measured: Sequence[Measured], names: Sequence[str]) -> str:
         for name, one in zip(names, measured, strict=True)
         if one.calibration is not None
     ]
-    return f"Expected calibration error: {', '.join(said)}."
+    few = sum(one.calibration is None for one in measured)
+    left = f" {_count(few, 'run')} with fewer than {LEAST} judged: not measured." if few else ""
+    return f"Expected calibration error, less is better: {', '.join(said)}.{left}"
 
 
 def _times(measured: Sequence[Measured], names: Sequence[str]) -> str:

@@ -1,18 +1,20 @@
-"""``redraft bench``: runs the latency benchmark and shows its report as tables or JSON.
+"""``redraft bench``: runs the latency benchmark and shows its rows as they are measured, or JSON.
 
-Measures nothing itself; see ``redraft.evals.latency.latency``.
+Measures nothing itself; see ``redraft.evals.latency.latency``. Tables fit 80 columns; ``--wide``
+shows all that there is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+import typer
 from redraft.model.records import Quality
 from redraft.model.weights.default_model import resolve
-from rich.table import Table
+from rich.text import Text
 
 from ..settings import Settings
 from .console import bar, out
@@ -20,27 +22,37 @@ from .json_file import check_writable, write_json
 
 if TYPE_CHECKING:
     from redraft.evals.figures.spread import Spread
-    from redraft.evals.latency.latency import Report
+    from redraft.evals.latency.bench_editing import Editing
+    from redraft.evals.latency.latency import Amount, Cell, Report, Typing
 
 _LOADED = 0.75  # processes per core above which the clock misleads
+STOPPED = 130  # what a shell calls a command that Ctrl-C ended
+_GAP = "  "
+
+RowT = TypeVar("RowT")
 
 
 def measure(
     settings: Settings,
     quality: Quality,
     contexts: Sequence[int] | None,
-    runs: int,
+    runs: int | None,
+    quick: bool,
+    wide: bool,
     json_file: Path | None,
 ) -> None:
-    """Measure, show, and write JSON to ``json_file`` if given.
+    """Measure, show each row once it is there, and write JSON to ``json_file`` if given. Ctrl-C
+    ends it with what there is by then.
 
     Raises:
         SettingsError: ``json_file`` cannot be written.
         RedraftError: the model cannot be loaded.
+        Exit: it was stopped.
     """
-    from redraft.evals.latency.latency import CONTEXTS, as_json, run
+    from redraft.evals.latency.latency import as_json, run
 
     check_writable(json_file)
+    shown = Shown(wide, lambda line: out.print(Text(line), soft_wrap=True))
     with bar() as show:
         report = run(
             resolve(settings.model).name,
@@ -48,13 +60,25 @@ def measure(
             settings.provider,
             settings.threads,
             quality,
-            contexts or CONTEXTS,
-            runs,
+            amount_of(contexts, runs, quick),
             lambda what: show(what, None),
+            shown.seen,
         )
-    for table in tables(report):
-        out.print(table, soft_wrap=False)
+    shown.rest(report)
     write_json(json_file, as_json(report))
+    if not report.complete:
+        out.print("Stopped: the rows above were measured before, the others are missing.")
+        raise typer.Exit(STOPPED)
+
+
+def amount_of(contexts: Sequence[int] | None, runs: int | None, quick: bool) -> Amount:
+    """What was asked for: budgets that are named are those of every part."""
+    from redraft.evals.latency.latency import KEYS_PER_RUN, QUICK, Amount
+
+    amount = QUICK if quick else Amount()
+    if contexts:
+        amount = replace(amount, contexts=tuple(contexts), typing_contexts=tuple(contexts))
+    return replace(amount, runs=runs, keys=KEYS_PER_RUN * runs) if runs else amount
 
 
 def measure_beside(
@@ -92,102 +116,176 @@ def measure_beside(
     )
 
 
-def tables(report: Report) -> Iterator[Table]:
-    """The report for people: p50 / p95 in milliseconds."""
+# --- tables, row by row ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[RowT]):
+    """One column of a table whose rows come one at a time: its width is known beforehand."""
+
+    heading: str
+    width: int  # cells at least
+    text: Callable[[RowT], str]
+    short: bool = True  # also shown where there are 80 columns
+
+
+@dataclass(slots=True)
+class Rows(Generic[RowT]):
+    """A table, printed row by row: title and headings come with the first."""
+
+    title: str
+    columns: Sequence[Column[RowT]]
+    begun: bool = False
+
+    def lines(self, row: RowT, wide: bool) -> Iterator[str]:
+        columns = [column for column in self.columns if wide or column.short]
+        if not self.begun:
+            self.begun = True
+            yield ""
+            yield self.title
+            yield _line([(column.heading, column.width) for column in columns])
+        yield _line([(column.text(row), column.width) for column in columns])
+
+
+def _line(cells: Sequence[tuple[str, int]]) -> str:
+    return _GAP.join(text.ljust(width) for text, width in cells).rstrip()
+
+
+def _stage(name: str, show: Callable[[Spread], str]) -> Callable[[Cell | Editing], str]:
+    return lambda row: show(row.stages[f"{name}_ms"])
+
+
+def _cells() -> Rows[Cell]:
     from redraft.evals.figures.drafts import told
 
-    about = (
-        f"{report.model} on {report.provider}, {report.threads} threads, quality {report.quality}, "
-        f"auto context {report.auto_context}"
-    )
-    latency = _table(
-        f"{about}\nsingle-line infills, ms p50 / p95",
+    return Rows(
+        "single-line infills, ms p50 / p95: less is better; tokens per step: more is",
         (
-            "context",
-            "cache",
-            "total",
-            "prefill",
-            "denoise",
-            "recomputed",
-            "steps",
-            "tokens/step",
-            "drafts right",
+            Column("context", 7, lambda row: str(row.context)),
+            Column("cache", 14, lambda row: row.way.removeprefix("warm, ")),
+            Column("total", 13, _stage("total", _spread)),
+            Column("prefill", 13, _stage("prefill", _spread)),
+            Column("denoise", 13, _stage("denoise", _spread)),
+            Column("per step", 8, lambda row: f"{row.tokens_per_step:.2f}"),
+            Column("recomputed", 14, _recomputed, short=False),
+            Column("steps", 9, lambda row: _spread(row.steps), short=False),
+            Column("drafts right", 12, lambda row: told(row.drafts), short=False),
         ),
     )
-    for cell in report.cells:
-        latency.add_row(
-            str(cell.context),
-            cell.way,
-            *(_spread(cell.stages[f"{name}_ms"]) for name in ("total", "prefill", "denoise")),
-            f"{cell.recomputed:.0f} of {cell.prompt_tokens:.0f}",
-            _spread(cell.steps),
-            f"{cell.tokens_per_step:.2f}",
-            told(cell.drafts),
-        )
-    yield latency
-    typing = _table(
-        "typing into a real file, p50 / p95 per keystroke",
-        ("context", "total ms", "recomputed tokens", "recomputed share", "as with an empty cache"),
+
+
+def _recomputed(row: Cell) -> str:
+    return f"{row.recomputed:.0f} of {row.prompt_tokens:.0f}"
+
+
+def _typing() -> Rows[Typing]:
+    return Rows(
+        "typing into a real file, p50 / p95 per keystroke: less is better",
+        (
+            Column("context", 7, lambda row: str(row.context)),
+            Column("total ms", 13, lambda row: _spread(row.total_ms)),
+            Column("recomputed", 11, lambda row: _spread(row.recomputed_tokens)),
+            Column("share of prompt", 15, lambda row: _shares(row.recomputed_share, "p95")),
+            Column("as with an empty cache", 20, _same),
+        ),
     )
-    for one in report.typing:
-        typing.add_row(
-            str(one.context),
-            _spread(one.total_ms),
-            _spread(one.recomputed_tokens),
-            f"{one.recomputed_share.p50:.1%} / {one.recomputed_share.p95:.1%}",
-            f"{one.same_answer:.0%} of {one.compared} answers",
-        )
-    yield typing
-    yield _editing(report)
-    if report.passes_ms:
-        passes = _table(
-            "a judging pass behind 1,000 tokens", ("positions", "ms", "ms for one more")
-        )
-        before: tuple[int, float] | None = None
-        for width, took in sorted(report.passes_ms.items()):
-            more = "" if before is None else f"{(took - before[1]) / (width - before[0]):.1f}"
-            passes.add_row(str(width), f"{took:.1f}", more)
-            before = width, took
-        yield passes
-    rest = _table("the rest", ("what", "figure"))
-    for name, spread in report.editor.items():
-        figure = f"{spread.p50:.2f} / {spread.p99:.2f} ms"
-        rest.add_row(f"language server per keystroke in 10,000 lines, {name}, p50 / p99", figure)
-    for name, megabytes in report.memory_mb.items():
-        rest.add_row(f"memory, {name}", f"{megabytes:.0f} MB")
-    for name, share in report.load.items():
-        rest.add_row(f"load per core, {name}", f"{share:.2f}")
-    for name, value in report.machine.items():
-        rest.add_row(name, value)
-    yield rest
-    if max(report.load.values()) > _LOADED:
-        yield _table("the machine had other work: times by the clock are too long", ())
 
 
-def _editing(report: Report) -> Table:
-    """Both tasks, stage by stage."""
-    names = ("context", "queue", "prompt", "prefill", "denoise", "parse", "total")
-    table = _table(
-        "every key asked about, ms p50 / p99",
-        ("context", "asked for", *names, "processor", "recomputed share", "overtaken"),
+def _same(row: Typing) -> str:
+    return f"{row.same_answer:.0%} of {row.compared} answers"
+
+
+#: As a narrow table calls the ways of asking.
+_WAYS = {
+    "ghost text": "ghost text",
+    "next edit, asked at every key": "next edit",
+    "next edit, a gesture at every key": "next edit, gesture",
+}
+
+
+def _editing() -> Rows[Editing]:
+    def more(name: str) -> Column[Editing]:
+        return Column(name, 11, _stage(name, _long_spread), short=False)
+
+    return Rows(
+        "every key asked about, ms p50 / p99: less is better",
+        (
+            Column("context", 7, lambda row: str(row.context)),
+            Column("asked for", 18, lambda row: _WAYS[row.way]),
+            Column("total", 13, _stage("total", _long_spread)),
+            Column("prefill", 13, _stage("prefill", _long_spread), short=False),
+            Column("denoise", 13, _stage("denoise", _long_spread)),
+            Column("processor", 13, lambda row: _long_spread(row.processor_ms)),
+            more("context"),
+            more("queue"),
+            more("prompt"),
+            more("parse"),
+            Column("recomputed", 14, lambda row: _shares(row.recomputed_share, "p99"), short=False),
+            Column("overtaken", 9, lambda row: f"{row.behind_ms:.0f}", short=False),
+        ),
     )
-    for one in report.editing:
-        table.add_row(
-            str(one.context),
-            one.way,
-            *(_long_spread(one.stages[f"{name}_ms"]) for name in names),
-            _long_spread(one.processor_ms),
-            f"{one.recomputed_share.p50:.1%} / {one.recomputed_share.p99:.1%}",
-            f"{one.behind_ms:.0f}",
-        )
-    return table
 
 
-def _table(title: str, headings: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 3, 0, 0))
-    for heading in headings:
-        table.add_column(heading)
-    return table
+class Shown:
+    """The report for people, as it comes; ``say`` takes one line."""
+
+    def __init__(self, wide: bool, say: Callable[[str], None]) -> None:
+        self._wide, self._say = wide, say
+        self._cells, self._typing, self._editing = _cells(), _typing(), _editing()
+
+    def seen(self, part: Report | Cell | Typing | Editing) -> None:
+        from redraft.evals.latency.bench_editing import Editing
+        from redraft.evals.latency.latency import Cell, Typing
+
+        if isinstance(part, Cell):
+            self._print(self._cells.lines(part, self._wide))
+        elif isinstance(part, Typing):
+            self._print(self._typing.lines(part, self._wide))
+        elif isinstance(part, Editing):
+            self._print(self._editing.lines(part, self._wide))
+        else:
+            self._say(f"{part.model} on {part.provider}, {part.threads} threads,")
+            self._say(f"quality {part.quality}, auto context {part.auto_context}")
+
+    def rest(self, report: Report) -> None:
+        """What is known only at the end, or is one figure."""
+        self._print(_passes(report.passes_ms))
+        self._say("")
+        for name, spread in report.editor.items():
+            figure = f"{spread.p50:.2f} / {spread.p99:.2f} ms p50 / p99"
+            self._say(f"server per key in 10,000 lines, {name}: {figure}")
+        for name, megabytes in report.memory_mb.items():
+            self._say(f"memory, {name}: {megabytes:.0f} MB")
+        for name, share in report.load.items():
+            self._say(f"load per core, {name}: {share:.2f}")
+        for name, value in report.machine.items():
+            self._say(f"{name}: {value}")
+        if max(report.load.values(), default=0.0) > _LOADED:
+            self._say("The machine had other work: times by the clock are too long.")
+
+    def _print(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            self._say(line)
+
+
+def _passes(passes_ms: dict[int, float]) -> Iterator[str]:
+    rows: Rows[tuple[str, str, str]] = Rows(
+        "a judging pass behind 1,000 tokens: less is better",
+        (
+            Column("positions", 9, lambda row: row[0]),
+            Column("ms", 7, lambda row: row[1]),
+            Column("ms for one more", 15, lambda row: row[2]),
+        ),
+    )
+    before: tuple[int, float] | None = None
+    for width, took in sorted(passes_ms.items()):
+        more = "" if before is None else f"{(took - before[1]) / (width - before[0]):.1f}"
+        yield from rows.lines((str(width), f"{took:.1f}", more), wide=False)
+        before = width, took
+
+
+def _shares(spread: Spread, end: str) -> str:
+    return f"{spread.p50:.1%} / {getattr(spread, end):.1%}"
 
 
 def _long_spread(spread: Spread) -> str:

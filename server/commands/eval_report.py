@@ -35,7 +35,7 @@ def report(
     seed: Seed = 0,
 ) -> None:
     """One page that holds everything: runs side by side, and every episode to look at."""
-    from redraft.evals.report.build import as_json, build
+    from redraft.evals.report.build import as_json, build, headlines
     from redraft.evals.report.html_page import page
 
     from .console import bar, out
@@ -60,6 +60,9 @@ def report(
     except OSError as error:
         raise SettingsError(f"{error.filename} cannot be written: {error.strerror}.") from error
     size = html.stat().st_size
+    for section in sections:
+        for line in headlines(section):
+            out.print(line, markup=False)
     out.print(f"{html} ({size / 1e6:.1f} MB) and {beside.name}", markup=False)
 
 
@@ -106,14 +109,10 @@ def _read(paths: Sequence[Path]) -> list[NamedRun]:
 
 
 def _show(lines: Sequence[Line]) -> None:
-    from rich.table import Table
+    from .eval_tables import Sheet, show_sheet
 
-    from .console import out
-    from .eval_tables import WIDE
-
-    drawn = Table(box=None, padding=(0, 3, 0, 0))
-    for heading in ("run", "score", "accepted", "n", "found", "n", "difference", ""):
-        drawn.add_column(heading, overflow="fold")
+    headings = ("run", "score", "accepted", "of", "found", "of", "difference", "verdict")
+    drawn = Sheet("runs against the accepted scores", headings)
     for line in lines:
         change, show = line.difference, line.metric.show
         span = "–"
@@ -124,6 +123,4 @@ def _show(lines: Sequence[Line]) -> None:
             line.run, line.metric.name, show(line.accepted), f"{line.accepted.n:,}",
             show(line.found), f"{line.found.n:,}", span, line.verdict,
         )  # fmt: skip
-    if not out.is_terminal:
-        out.width = max(out.width, WIDE)
-    out.print(drawn, soft_wrap=False)
+    show_sheet(drawn)

@@ -1,11 +1,13 @@
 """How evaluations look: tables of figures with their intervals for people, JSON for programs.
 
-Knows rich and the records of ``redraft.evals``; measures nothing.
+A table that is wider than the terminal is told row by row: no word and no figure is broken. Knows
+rich and the records of ``redraft.evals``; measures nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ from redraft.evals.benchmarks.ablation import ALL, COMPARED, SHOWN, Arm
 from redraft.evals.benchmarks.next_edit import METRICS
 from redraft.evals.benchmarks.perplexity import Cell
 from redraft.evals.figures.compare import Difference
+from redraft.evals.figures.intervals import LEAST
 from redraft.evals.figures.runs import RunFile
-from redraft.evals.figures.tables import Table
+from redraft.evals.figures.tables import LEGEND, Table
+from rich.measure import Measurement
 from rich.table import Table as Drawn
 from rich.text import Text
 
@@ -27,18 +31,19 @@ WIDE = 200  # columns, where nobody's terminal says otherwise: figures with inte
 def show_tables(run: RunFile, tables: list[Table], json_file: Path | None) -> None:
     _say_settings(run)
     for table in tables:
-        _print(_drawn(table))
+        show_sheet(_drawn(table))
+    out.print(Text(LEGEND, "dim"))
     write_json(json_file, _summary(run) | {"tables": [table.as_json() for table in tables]})
 
 
 def show_perplexity(run: RunFile, cells: list[Cell], json_file: Path | None) -> None:
     _say_settings(run)
-    drawn = _empty("perplexity of the last tokens", "context", "scaling", "perplexity", "tokens")
+    drawn = Sheet("perplexity of the last tokens", ("context", "scaling", "perplexity", "tokens"))
     for cell in cells:
         figure = cell.perplexity
         span = f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
         drawn.add_row(f"{cell.length:,}", cell.scaling, span, f"{figure.n:,}")
-    _print(drawn)
+    show_sheet(drawn)
     write_json(json_file, _summary(run) | {"cells": [asdict(cell) for cell in cells]})
 
 
@@ -47,14 +52,14 @@ def show_arms(run: RunFile, arms: list[Arm], json_file: Path | None) -> None:
     _say_settings(run)
     shown = [metric for metric in METRICS if metric.name in SHOWN]
     against = [f"{field} - {ALL}" for field in COMPARED]
-    headings = ("without", "n", *(metric.name for metric in shown), *against, "prompt tokens")
-    drawn = _empty("next edit, with kinds of context left out", *headings)
+    headings = ("without", "n", *(metric.heading for metric in shown), *against, "prompt tokens")
+    drawn = Sheet("next edit, with kinds of context left out", headings)
     for arm in arms:
         tokens = f"{arm.prompt_tokens:.0f}" if arm.prompt_tokens is not None else "–"
         figures = [metric.show(arm.figures[metric.name]) for metric in shown]
         changes = [_change(arm.against_all.get(field)) for field in COMPARED]
         drawn.add_row(arm.name, f"{arm.n:,}", *figures, *changes, tokens)
-    _print(drawn)
+    show_sheet(drawn)
     write_json(json_file, _summary(run) | {"arms": [asdict(arm) for arm in arms]})
 
 
@@ -78,35 +83,69 @@ def _summary(run: RunFile) -> dict[str, Any]:
     return {"settings": run.settings, "machine": run.machine}
 
 
-def _drawn(table: Table) -> Drawn:
+@dataclass(slots=True)
+class Sheet:
+    """A table for people: as such where there is room, else a paragraph for each row."""
+
+    title: str
+    headings: tuple[str, ...]  # the first is the row's name
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+
+    def add_row(self, *cells: str) -> None:
+        self.rows.append(cells)
+
+    def table(self) -> Drawn:
+        drawn = Drawn(title=self.title, title_justify="left", box=None, padding=(0, 3, 0, 0))
+        for heading in self.headings:
+            drawn.add_column(Text(heading), no_wrap=True)
+        for row in self.rows:
+            drawn.add_row(*map(Text, row))
+        return drawn
+
+    def paragraphs(self) -> Iterator[str]:
+        """Each row's cells below its name, the figures one below the other."""
+        yield self.title
+        width = max((len(heading) for heading in self.headings[1:]), default=0)
+        for name, *cells in self.rows:
+            yield f"{self.headings[0]} {name}".strip()
+            for heading, cell in zip(self.headings[1:], cells, strict=False):
+                if cell:
+                    yield f"  {heading.ljust(width)}  {cell}".rstrip()
+
+
+def show_sheet(sheet: Sheet) -> None:
+    if not out.is_terminal:
+        out.width = max(out.width, WIDE)
+    table = sheet.table()
+    if sheet.rows and _room(table) > out.width:
+        for line in sheet.paragraphs():
+            out.print(Text(line), soft_wrap=False)
+    else:
+        out.print(table, soft_wrap=False)
+
+
+def _room(table: Drawn) -> int:
+    """The columns that it takes to break nothing."""
+    unlimited = out.options.update(max_width=10_000)
+    return Measurement.get(out, unlimited, table).maximum
+
+
+def _drawn(table: Table) -> Sheet:
     """Metrics as rows where there is one part, else a row a part."""
     if len(table.rows) == 1:
         (row,) = table.rows
-        drawn = _empty(table.title, "", f"n = {row.n:,}")
+        drawn = Sheet(table.title, ("", f"n = {row.n:,}"))
         for metric in table.metrics:
-            drawn.add_row(metric.name, metric.show(row.figures[metric.name]))
+            drawn.add_row(metric.heading, metric.show(row.figures[metric.name]))
         return drawn
-    drawn = _empty(table.title, "", "n", *(metric.name for metric in table.metrics))
+    drawn = Sheet(table.title, ("", "n", *(metric.heading for metric in table.metrics)))
     for row in table.rows:
         if any(figure.measured for figure in row.figures.values()):
             figures = [metric.show(row.figures[metric.name]) for metric in table.metrics]
         else:
-            figures = [f"not measured (n={row.n})"]
+            figures = [f"not measured: {LEAST} are needed"]
         drawn.add_row(row.label, f"{row.n:,}", *figures)
     return drawn
-
-
-def _empty(title: str, *headings: str) -> Drawn:
-    drawn = Drawn(title=title, title_justify="left", box=None, padding=(0, 3, 0, 0))
-    for heading in headings:
-        drawn.add_column(heading, overflow="fold")
-    return drawn
-
-
-def _print(drawn: Drawn) -> None:
-    if not out.is_terminal:
-        out.width = max(out.width, WIDE)
-    out.print(drawn, soft_wrap=False)
 
 
 def show_comparison(
@@ -116,10 +155,10 @@ def show_comparison(
         differing = {k: v for k, v in run.settings.items() if other.settings.get(k) != v}
         said = ", ".join(f"{key} {value}" for key, value in differing.items())
         out.print(Text(f"{name}  {said or 'made as the other'}", "dim"))
-    drawn = _empty(f"{common:,} episodes in both", "", "n", "A", "B", "B - A", "only A / B", "p")
+    drawn = Sheet(f"{common:,} episodes in both", ("", "n", "A", "B", "B - A", "only A / B", "p"))
     for one in found:
         drawn.add_row(*_difference(one))
-    _print(drawn)
+    show_sheet(drawn)
     write_json(
         json_file,
         {"a": a.settings, "b": b.settings, "fields": [asdict(one) for one in found]},

@@ -345,7 +345,15 @@ def bench(
             help="Prompt budgets in tokens; may be given repeatedly.",
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Requests per budget and way of asking.")] = 12,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Requests per budget and way of asking. Default: 12.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Less of everything: under a minute, for a first look.")
+    ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="All columns, for wide terminals and files.")
+    ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write it as JSON there.")
     ] = None,
@@ -378,10 +386,12 @@ def bench(
     if beside is not None:
         from .bench import measure_beside
 
-        return measure_beside(settings, beside, context[0] if context else 1_024, runs, json_file)
+        return measure_beside(
+            settings, beside, context[0] if context else 1_024, runs or 12, json_file
+        )
     from .bench import measure
 
-    measure(settings, quality, context, runs, json_file)
+    measure(settings, quality, context, runs, quick, wide, json_file)
 
 
 # --- serving --------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ import { Server } from './client';
 import { Painter } from './decorations';
 import { Ghost } from './ghost';
 import { find, install, offer } from './install';
-import { type Actions, chooseModel, command, showMenu, why } from './menu';
+import { type Actions, chooseEagerness, chooseModel, command, record, showMenu, why } from './menu';
 import { FOCUS } from './messages';
 import { NextEdits } from './next_edits';
-import { SECTION } from './settings';
+import { change, clientSettings, SECTION } from './settings';
 import { StatusItem } from './status';
 
 /** Settings that take a new server process. */
@@ -90,7 +90,7 @@ class Redraft implements vscode.Disposable {
       install: () => this.install(),
     };
     const part = (unit: 'word' | 'line') => () =>
-      edits.acceptable ? edits.accept(unit) : ghost.acceptPart(unit);
+      edits.divisible ? edits.accept(unit) : ghost.acceptPart(unit);
     const all: Record<string, () => unknown> = {
       acceptSuggestion: () => (edits.acceptable ? edits.accept() : ghost.accept()),
       acceptWord: part('word'),
@@ -104,6 +104,9 @@ class Redraft implements vscode.Disposable {
       menu: () => showMenu(actions),
       why: () => why(this.status),
       chooseModel: () => chooseModel(actions),
+      chooseEagerness: () => chooseEagerness(actions),
+      toggleSubtle: () => change('subtle', !clientSettings().subtle),
+      toggleRecording: () => record(this.server),
       restart: () => this.start(true),
       install: () => this.install(),
       openLog: () => this.log.show(),

@@ -11,6 +11,7 @@ import { createInterface } from 'node:readline';
 import * as vscode from 'vscode';
 import { said } from './client';
 import { candidates, executable, type Installer, installers, requirement } from './places';
+import { plain, progressOf } from './progress';
 import { change, clientSettings } from './settings';
 
 /** The command of the server; undefined: there is none. */
@@ -179,7 +180,8 @@ async function run(installer: Installer & { file: string }, log: vscode.LogOutpu
         log.info(`$ ${[file, ...args].join(' ')}`);
         const heard = (line: string): void => {
           log.info(line);
-          progress.report({ message: line.slice(0, 80) });
+          const message = progressOf(line);
+          if (message) progress.report({ message });
         };
         await finished(file, args, heard, token);
       }
@@ -208,14 +210,16 @@ function finished(
   token?: vscode.CancellationToken,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const env = { ...process.env, PIP_PROGRESS_BAR: 'off', NO_COLOR: '1' };
+    const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     const cancelling = token?.onCancellationRequested(() => child.kill());
     let last = '';
     for (const stream of [child.stdout, child.stderr]) {
       createInterface({ input: stream }).on('line', (line) => {
-        if (!line.trim()) return;
-        last = line.trim();
-        heard(last);
+        const text = plain(line);
+        if (!text) return;
+        last = text;
+        heard(text);
       });
     }
     child.on('error', reject);

@@ -106,6 +106,12 @@ function languageEntry(language: string, disabled: readonly string[]): Entry {
   };
 }
 
+/** From the palette: what it is now is marked, where the server says so in time. */
+export async function chooseEagerness({ server }: Actions): Promise<void> {
+  const standing = server.running ? await answer<Standing>(server, 'redraft.status') : undefined;
+  await pickEagerness(standing?.settings.eagerness ?? '');
+}
+
 const pickEagerness = (now: string): Promise<void> =>
   pick(
     Object.entries(EAGERNESS).map(([label, detail]) => ({
@@ -157,6 +163,19 @@ function recordEntries(server: Server, state: Recording | undefined): Entry[] {
       run: () => command(server, 'redraft.record', on ? 'off' : 'on'),
     },
   ];
+}
+
+/** From the palette: start or stop recording, and say which. */
+export async function record(server: Server): Promise<void> {
+  try {
+    const before = await server.command<Recording>('redraft.record', 'status');
+    const now = await server.command<Recording>('redraft.record', before.on ? 'off' : 'on');
+    const state = now.on ? `recording into ${now.folder}` : 'not recording';
+    if (now.problem) void vscode.window.showErrorMessage(`Redraft: ${now.problem}`);
+    else void vscode.window.showInformationMessage(`Redraft: ${state}`);
+  } catch (error) {
+    void vscode.window.showErrorMessage(`Redraft: ${said(error)}`);
+  }
 }
 
 function always({ log, start, install, server }: Actions): Entry[] {

@@ -306,6 +306,15 @@ export class NextEdits implements vscode.Disposable {
     return this.shown !== undefined && editor !== undefined && isDrawn(this.mode(this.shown, editor));
   }
 
+  /** Can a word or a line of an edit be taken? Also of one that VS Code draws by its inline edits, of
+   * which it takes only all. */
+  get divisible(): boolean {
+    const editor = vscode.window.activeTextEditor;
+    if (!this.shown || !editor) return false;
+    const mode = this.mode(this.shown, editor);
+    return isDrawn(mode) || mode === 'native';
+  }
+
   /** Tab: jump where the edit is out of sight, else make it. Fast fingers wait for their turn. */
   async accept(unit?: 'word' | 'line'): Promise<void> {
     this.turn = this.turn.then(

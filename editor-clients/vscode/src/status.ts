@@ -4,6 +4,7 @@
 
 import * as vscode from 'vscode';
 import { type Status } from './client';
+import { Paced } from './pace';
 
 /** Reasons kept to be read later. */
 const MOST = 50;
@@ -22,6 +23,11 @@ export interface Told extends Status {
 export class StatusItem implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem('redraft', vscode.StatusBarAlignment.Right, 100);
   private readonly told: Told[] = [];
+  private readonly paced = new Paced<Status>(
+    (status) => this.draw(status),
+    ({ busy }) => busy,
+    (one, other) => one.busy === other.busy && one.kind === other.kind && one.message === other.message,
+  );
 
   constructor() {
     this.item.name = 'Redraft';
@@ -42,7 +48,10 @@ export class StatusItem implements vscode.Disposable {
   show(status: Status): void {
     this.told.push({ ...status, at: new Date() });
     if (this.told.length > MOST) this.told.shift();
-    const { busy, kind, message } = status;
+    this.paced.tell(status);
+  }
+
+  private draw({ busy, kind, message }: Status): void {
     this.item.text = `${busy ? '$(loading~spin)' : ICONS[kind]} Redraft`;
     const { ThemeColor } = vscode;
     this.item.backgroundColor =
@@ -52,6 +61,7 @@ export class StatusItem implements vscode.Disposable {
   }
 
   dispose(): void {
+    this.paced.dispose();
     this.item.dispose();
   }
 }

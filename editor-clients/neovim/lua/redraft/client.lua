@@ -68,9 +68,15 @@ function M.cancel(method)
   end
 end
 
+--- Is a question of this kind under way?
+function M.is_asking(method)
+  return pending[method] ~= nil
+end
+
 --- Ask about the current buffer and cursor. A newer question of the kind cancels the older one;
---- `receive(result, client)` hears of an answer only while the buffer is as it was.
-function M.ask(method, invoked, receive)
+--- `receive(result, client)` hears of an answer only while the buffer is as it was, `fail(reason)`
+--- where there is none: each question that no newer one overtook ends in one of the two.
+function M.ask(method, invoked, receive, fail)
   local buffer = vim.api.nvim_get_current_buf()
   local client = M.get(buffer)
   if not client or vim.b[buffer].redraft_disabled then
@@ -85,8 +91,12 @@ function M.ask(method, invoked, receive)
     end
     pending[method] = nil
     local here = vim.api.nvim_get_current_buf() == buffer
-    if not err and here and vim.api.nvim_buf_get_changedtick(buffer) == tick then
+    if err then
+      fail(err.message)
+    elseif here and vim.api.nvim_buf_get_changedtick(buffer) == tick then
       receive(result, client)
+    else
+      fail("the text changed before the answer came")
     end
   end, buffer)
   pending[method] = sent and { client = client, id = id } or nil

@@ -134,9 +134,21 @@ function complete.subtle()
   return { "on", "off" }
 end
 
+--- What is shown, or why nothing is: ghost text and next edit apart.
+local function why(room)
+  local told = status.explanation(room)
+  return told == "" and status.word() or told
+end
+
+--- Say it in one line, after a key: `:Redraft why` says all of it.
+function M.nothing_found()
+  vim.notify("Redraft: " .. why(vim.v.echospace - #"Redraft: "))
+end
+
 function run.why()
-  local why = status.why()
-  say(why == "" and status.word() or why)
+  require("redraft.events").once_known(function()
+    say(why())
+  end)
 end
 
 local function sentence(told)
@@ -207,11 +219,8 @@ function run.reject()
   end
 end
 
-function run.next()
-  if not client.get() then
-    return run.why()
-  end
-  require("redraft").next()
+function run.trigger()
+  require("redraft").trigger()
 end
 
 -- --- the command ----------------------------------------------------------------------------

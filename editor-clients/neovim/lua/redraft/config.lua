@@ -14,6 +14,8 @@ M.defaults = {
     ask = "<M-\\>", -- ask now, whatever the moment
   },
   subtle = false, -- draw a mark only, and the suggestion once `accept` or `ask` is pressed
+  notices = true, -- say that it is on (once), that a model is on its way, and what went wrong
+  thinking = "⋯", -- drawn behind the line while an answer takes long; false: nothing is
 }
 
 M.values = vim.deepcopy(M.defaults)
@@ -22,6 +24,10 @@ local function check(given)
   vim.validate("redraft", given, "table")
   vim.validate("redraft.subtle", given.subtle, "boolean", true)
   vim.validate("redraft.keys", given.keys, "table", true)
+  vim.validate("redraft.notices", given.notices, "boolean", true)
+  vim.validate("redraft.thinking", given.thinking, function(value)
+    return value == nil or value == false or type(value) == "string"
+  end, "a short text, or false")
   for name in pairs(given) do
     if M.defaults[name] == nil then
       local hint = "settings of the server belong in vim.lsp.config('redraft', { init_options = … })"

@@ -1,5 +1,6 @@
 -- The next edit: drawn where it would be made, jumped to, accepted whole or in part, turned down.
 -- The server says what, where and why; here is only where the cursor and the windows are.
+local answers = require("redraft.answers")
 local client = require("redraft.client")
 local config = require("redraft.config")
 local diff = require("redraft.diff")
@@ -37,6 +38,7 @@ function M.clear(how)
     marks.clear(edit.buffer)
   end
   if how then
+    answers.gone("edit", how == "reject" and "rejected just now" or "it was shown, and left")
     client.turned_down(edit.client, edit.item, "redraft." .. how)
   end
   return true

@@ -1,6 +1,8 @@
 -- When something happens in the editor: what is drawn keeps up with it, and the server is asked.
 -- Whether a moment is a good one, how long to wait, and what comes of it is the server's to decide.
+local answers = require("redraft.answers")
 local client = require("redraft.client")
+local config = require("redraft.config")
 local edit = require("redraft.edit")
 local ghost = require("redraft.ghost")
 local marks = require("redraft.marks")
@@ -10,29 +12,87 @@ local M = {}
 --- The state asked about last: { buffer, tick, row, column, mode }.
 local asked = {}
 
-local function now()
-  local at = vim.api.nvim_win_get_cursor(0)
-  local buffer = vim.api.nvim_get_current_buf()
-  return {
-    buffer = buffer,
-    tick = vim.api.nvim_buf_get_changedtick(buffer),
-    row = at[1],
-    column = at[2],
-    mode = vim.fn.mode():sub(1, 1),
-  }
+local now = answers.now
+
+--- What is to be done once no question is under way, by somebody who waits for the answers.
+local waiting = nil
+
+--- Is a question under way?
+function M.is_asking()
+  return client.is_asking(edit.METHOD) or client.is_asking(ghost.METHOD)
+end
+
+--- Answers that take longer than this are announced by a mark.
+local LONG_MS = 400
+local thinking = vim.uv.new_timer()
+
+local function mark_if_long()
+  thinking:stop()
+  marks.thinking(nil)
+  if config.values.thinking and M.is_asking() then
+    thinking:start(LONG_MS, 0, function()
+      vim.schedule(function()
+        marks.thinking(M.is_asking() and config.values.thinking or nil)
+      end)
+    end)
+  end
+end
+
+local function settled()
+  if M.is_asking() then
+    return
+  end
+  mark_if_long()
+  local done = waiting
+  waiting = nil
+  if done then
+    done()
+  end
+end
+
+--- Why nothing is drawn of an answer: the server's reason, or what only this side can know.
+local function reason_of(result, found, nothing)
+  if found then
+    return "what there is cannot be shown in this buffer as it is now"
+  end
+  local said = type(result) == "table" and result.reason or nil
+  return said and said ~= "" and said or nothing
+end
+
+local function ask_edit(state, invoked)
+  client.ask(edit.METHOD, invoked, function(result, from)
+    edit.receive(result, from, invoked)
+    local found = result and result.edits and result.edits[1]
+    local why = reason_of(result, found, "none here")
+    answers.came("edit", state, edit.visible() and "" or why)
+    settled()
+  end, function(problem)
+    answers.came("edit", state, problem)
+    settled()
+  end)
+end
+
+local function ask_text(state, invoked)
+  client.ask(ghost.METHOD, invoked, function(result, from)
+    ghost.receive(result, from, invoked)
+    local found = result and (result.items or result)[1]
+    local why = reason_of(result, found, "none here")
+    answers.came("text", state, ghost.visible() and "" or why)
+    settled()
+  end, function(problem)
+    answers.came("text", state, problem)
+    settled()
+  end)
 end
 
 --- Ask for the next edit, and with `text` for ghost text as well: the server knows which comes first.
 local function ask(state, text, invoked)
   asked = state
-  client.ask(edit.METHOD, invoked, function(result, from)
-    edit.receive(result, from, invoked)
-  end)
+  ask_edit(state, invoked)
   if text then
-    client.ask(ghost.METHOD, invoked, function(result, from)
-      ghost.receive(result, from, invoked)
-    end)
+    ask_text(state, invoked)
   end
+  mark_if_long()
 end
 
 --- What is to be asked once the screen is drawn: { text }.
@@ -56,13 +116,41 @@ local function ask_soon(text)
   end, 10)
 end
 
---- Ask for what there may be here, whatever the moment.
-function M.ask_now()
+local function cannot_ask(state)
+  return not client.get(state.buffer) or vim.b[state.buffer].redraft_disabled
+end
+
+--- Ask for what there may be here, whatever the moment; `say(nothing)` is called where that ends in
+--- nothing to be seen.
+function M.ask_now(say)
   local state = now()
-  if not client.get(state.buffer) then
-    return require("redraft.server").explain()
+  if cannot_ask(state) then
+    if not require("redraft.server").explain() then
+      say()
+    end
+    return
+  end
+  waiting = function()
+    if not (ghost.visible() or edit.visible()) then
+      say()
+    end
   end
   ask(state, state.mode == "i", true)
+end
+
+--- Call `tell()` once the answers for this place are there, and ask for them where nobody has.
+function M.once_known(tell)
+  local state = now()
+  if cannot_ask(state) or ghost.visible() or edit.visible() then
+    return tell()
+  end
+  if not answers.is_here(asked) then
+    ask(state, state.mode == "i", false)
+  end
+  if not M.is_asking() then
+    return tell()
+  end
+  waiting = tell
 end
 
 --- Ask after an acceptance, at once.
@@ -94,12 +182,14 @@ end
 local function left_insert_mode()
   ghost.clear("ignore")
   client.cancel(ghost.METHOD)
+  settled()
 end
 
 --- Take everything off the screen.
 function M.clear(how)
   client.cancel(ghost.METHOD)
   client.cancel(edit.METHOD)
+  settled()
   ghost.clear(how)
   edit.clear(how)
 end
@@ -146,6 +236,7 @@ function M.set()
     if attached and attached.name == client.NAME then
       require("redraft.server").attached(event.buf)
       client.focus(event.buf)
+      require("redraft.notices").greet()
     end
   end)
   on("User", function()

@@ -1,5 +1,6 @@
 -- Ghost text: what the server would write at the cursor, drawn there, and taken whole or in part.
 -- Stays on the screen while it is typed, without asking. Decides nothing about what is shown.
+local answers = require("redraft.answers")
 local client = require("redraft.client")
 local config = require("redraft.config")
 local text = require("redraft.text")
@@ -35,6 +36,7 @@ function M.clear(how)
     vim.api.nvim_buf_del_extmark(ghost.buffer, space, MARK)
   end
   if how then
+    answers.gone("text", how == "reject" and "rejected just now" or "it was shown, and left")
     client.turned_down(ghost.client, ghost.item, "redraft." .. how)
   end
   return true

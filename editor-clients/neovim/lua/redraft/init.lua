@@ -36,9 +36,10 @@ function M.reject()
   return ghost or edit
 end
 
---- Ask for a suggestion now, whatever the moment; where one is only hinted at, show it.
-function M.next()
-  events().ask_now()
+--- Ask for a suggestion now, whatever the moment; where one is only hinted at, show it. Where there is
+--- none, say why.
+function M.trigger()
+  events().ask_now(require("redraft.command").nothing_found)
 end
 
 --- The ghost text that is shown, or nil.

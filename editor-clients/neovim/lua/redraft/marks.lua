@@ -97,6 +97,24 @@ function M.hint(message)
   end
 end
 
+local busy = vim.api.nvim_create_namespace("redraft.thinking")
+local busy_in = nil -- the buffer with that mark
+
+--- Behind the line of the cursor: an answer is on its way; nil: no longer.
+function M.thinking(mark)
+  if busy_in and vim.api.nvim_buf_is_valid(busy_in) then
+    vim.api.nvim_buf_clear_namespace(busy_in, busy, 0, -1)
+  end
+  busy_in = nil
+  if mark then
+    busy_in = vim.api.nvim_get_current_buf()
+    vim.api.nvim_buf_set_extmark(busy_in, busy, (text.cursor()), 0, {
+      virt_text = { { mark, "RedraftThinking" } },
+      virt_text_pos = "eol",
+    })
+  end
+end
+
 -- --- colours --------------------------------------------------------------------------------
 
 local COLOURS = {
@@ -113,6 +131,7 @@ function M.colours()
   set("RedraftGhost", { link = "Comment" })
   set("RedraftAdd", { bg = colours.add[1], ctermbg = colours.add[2] })
   set("RedraftDelete", { bg = colours.gone[1], ctermbg = colours.gone[2], strikethrough = true })
+  set("RedraftThinking", { link = "NonText" })
   set("RedraftHint", { fg = colours.hint[1], ctermfg = colours.hint[2], italic = true })
 end
 

@@ -12,20 +12,20 @@ local MOST_ENDS, ENOUGH_S = 4, 180
 --- Clients ended on purpose, by id.
 local stopping = {}
 
---- Say once, in the status, why there is no server, where that is plain.
+--- Say once, in the status, why there is no server, where that is plain. True where it was said now.
 function M.explain()
   local config = vim.lsp.config[client.NAME]
   local command = config and config.cmd
   if type(command) ~= "table" or vim.fn.executable(command[1]) == 1 then
-    return
+    return false
   end
-  local told = ("%s is not on the PATH; install it, or set cmd with vim.lsp.config"):format(
-    command[1]
-  )
+  local told = ("%s is not on the PATH; see :checkhealth redraft"):format(command[1])
   if status.state.message ~= told then
     status.say(told)
     vim.notify("Redraft: " .. told, vim.log.levels.WARN)
+    return true
   end
+  return false
 end
 
 -- --- holding the place ----------------------------------------------------------------------

@@ -22,6 +22,16 @@ function M.cursor()
   return at[1] - 1, at[2]
 end
 
+--- `message` as far as the line for messages holds it, or `room` columns: more, and Neovim waits for a
+--- key, and swallows it. For what nobody asked to read at length.
+function M.fit(message, room)
+  room = room or vim.v.echospace
+  if vim.fn.strdisplaywidth(message) <= room then
+    return message
+  end
+  return vim.fn.strcharpart(message, 0, room - 1) .. "…"
+end
+
 function M.utf16(text)
   return vim.str_utfindex(text, "utf-16")
 end

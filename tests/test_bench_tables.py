@@ -1,0 +1,161 @@
+"""``redraft bench`` as people see it: at 80 columns, row by row, and stopped half way."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
+from redraft.evals.figures.spread import Spread
+from redraft.evals.latency import latency
+from redraft.evals.latency.bench_editing import STAGES as EDITING_STAGES
+from redraft.evals.latency.bench_editing import WAYS, Editing
+from redraft.evals.latency.latency import QUICK, STAGES, Amount, Cell, Report, Typing
+from redraft.model.engine.answer import Model
+from redraft.model.records import DraftCount
+from redraft.model.runtime.prefix_cache import PrefixCache
+from redraft.server.commands import bench
+from redraft.server.commands.bench import Shown, amount_of
+from redraft.server.settings import Settings
+
+SLOW = Spread(12_345.6, 23_456.7, 34_567.8)  # a 0.5B model on a busy machine
+DRAFTS = (DraftCount("copy", (40, 20), (40, 20), (30, 10)),)
+
+
+def rows() -> list[Report | Cell | Typing | Editing]:
+    """What a slow machine measures: the widest figures there are."""
+    ways = ("cold", "warm", "warm, leftmost-first")
+    stages = dict.fromkeys(STAGES, SLOW)
+    of_editing = dict.fromkeys(EDITING_STAGES, SLOW)
+    share = Spread(0.123, 0.998, 1.0)
+    return [
+        report(),
+        *(Cell(32_768, way, 12, stages, 4_096, 4_096, SLOW, 12.34, DRAFTS) for way in ways),
+        Typing(32_768, SLOW, Spread(123.0, 4_096.0, 4_096.0), share, 10, 1.0, 180.0),
+        *(Editing(32_768, way, 24, of_editing, SLOW, 900.0, SLOW, share, 345.6) for way in WAYS),
+    ]
+
+
+def report() -> Report:
+    return Report(
+        *("redraft-0.5b int8", "CPUExecutionProvider", "medium", 2, 2_048),
+        editor={"wall": SLOW, "processor": SLOW},
+        memory_mb={"keys and values while typing": 1_234.0},
+        passes_ms={1: 123.4, 2: 150.0, 16: 1_234.5},
+        load={"before": 0.2, "after": 3.1},
+        machine={"processor": "Intel(R) Xeon(R) Platinum 8581C CPU @ 2.10GHz"},
+    )
+
+
+def told(wide: bool) -> list[str]:
+    lines: list[str] = []
+    shown = Shown(wide, lines.append)
+    for row in rows():
+        shown.seen(row)
+    shown.rest(report())
+    return lines
+
+
+def test_every_line_fits_eighty_columns_and_no_figure_is_cut() -> None:
+    lines = told(wide=False)
+    assert [line for line in lines if len(line) > 80] == []
+    text = "\n".join(lines)
+    assert "…" not in text
+    for figure in ("leftmost-first", "12346 / 23457", "12346 / 34568", "12.34", "99.8%"):
+        assert figure in text, figure
+
+
+def test_columns_stand_below_their_headings() -> None:
+    lines = told(wide=False)
+    at = next(i for i, line in enumerate(lines) if line.startswith("context  cache"))
+    for row in lines[at + 1 : at + 4]:
+        assert row.index("12.34") == lines[at].index("per step")
+        assert row.index("12346 / 23457") == lines[at].index("total")
+
+
+def test_wide_has_all_that_was_measured() -> None:
+    text = "\n".join(told(wide=True))
+    for heading in ("recomputed", "steps", "drafts right", "queue", "parse", "overtaken"):
+        assert heading in text
+    assert "copy 40 of 60: 0.75 0.50" in text
+
+
+def test_a_row_is_there_before_the_next_is_measured() -> None:
+    lines: list[str] = []
+    shown = Shown(False, lines.append)
+    first, second = (row for row in rows() if isinstance(row, Cell) and row.way != "warm")
+    shown.seen(first)
+    assert "cold" in lines[-1]
+    shown.seen(second)
+    assert "leftmost-first" in lines[-1] and len([x for x in lines if "cache" in x]) == 1
+
+
+def test_budgets_that_are_named_are_those_of_every_part() -> None:
+    asked = amount_of([512], None, quick=False)
+    assert (asked.contexts, asked.typing_contexts) == ((512,), (512,))
+    assert amount_of(None, None, quick=True) == QUICK
+    assert amount_of(None, 3, quick=False).runs == 3
+
+
+def test_quick_is_less_of_everything() -> None:
+    full = Amount()
+    for name in ("runs", "typed", "keys", "keystrokes", "part_s"):
+        assert getattr(QUICK, name) < getattr(full, name), name
+    assert len(QUICK.contexts) < len(full.contexts)
+
+
+def test_a_part_whose_time_is_over_takes_no_further_sample() -> None:
+    backend = FakeBackend(Noise(), small_config())
+    model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 30), 1_024)
+    cells = latency.measure(model, 600, "medium", 5, enough=lambda: True)
+    assert [cell.runs for cell in cells] == [1, 1, 1]
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
+    backend = FakeBackend(Noise(), small_config())
+
+    def loader(*_: Any) -> Any:
+        cache = PrefixCache(backend, 1 << 30)
+        return lambda *_: Model("fake", backend, fake_tokenizer(), cache, 600)
+
+    monkeypatch.setattr(latency, "onnx_loader", loader)
+    return backend
+
+
+SMALL = Amount((600,), (600,), runs=1, typed=6, keys=2, keystrokes=5, passes=False)
+
+
+def test_all_parts_are_measured_and_seen(loaded: FakeBackend) -> None:
+    seen: list[Any] = []
+    report = latency.run(amount=SMALL, seen=seen.append)
+    assert report.complete
+    assert seen == [report, *report.cells, *report.typing, *report.editing]
+    assert [len(report.cells), len(report.typing), len(report.editing)] == [3, 1, len(WAYS)]
+    for field in fields(report):
+        assert getattr(report, field.name) or field.name == "passes_ms", field.name
+
+
+def test_stopped_it_keeps_what_there_is(
+    loaded: FakeBackend,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(latency, "type_into", stop)
+    monkeypatch.setattr(bench, "amount_of", lambda *_: SMALL)
+    file = tmp_path / "bench.json"
+    with pytest.raises(typer.Exit) as ended:
+        bench.measure(Settings(), "medium", None, None, False, False, file)
+    assert ended.value.exit_code == bench.STOPPED
+    written = json.loads(file.read_text(encoding="utf-8"))
+    assert (len(written["cells"]), written["typing"], written["complete"]) == (3, [], False)
+    told = capsys.readouterr().out
+    assert "leftmost-first" in told and "Stopped" in told

@@ -1,0 +1,89 @@
+"""The bytes that clients nobody here wrote look at, read the way each of them reads.
+
+llama.vim takes an answer only if two regular expressions match the raw text, minuet-ai.nvim reads a
+stream line by line and drops what it cannot decode, cursortab.nvim decodes into structures with
+fields of one type. Their names and patterns are wire facts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import pytest
+from fakes_http import ScriptedPredictor, served
+from test_http_llamacpp import VIM
+
+PROMPT = {"model": "fake-1m", "prompt": "def add(a, b):\n    ", "suffix": "\n", "max_tokens": 64}
+
+
+def raw(route: str, body: dict[str, Any]) -> str:
+    """The answer's text as it comes over the wire."""
+
+    async def ask() -> str:
+        async with (
+            served(ScriptedPredictor()) as (_, client),
+            client.post(route, json=body) as response,
+        ):
+            assert response.status == 200, await response.text()
+            return await response.text()
+
+    return asyncio.run(ask())
+
+
+def taken_by_llama_vim(text: str) -> bool:
+    """As its ``s:fim_on_response`` does before it decodes; the second allows no blank behind the
+    colon."""
+    return re.search(r"^\s*\{", text) is not None and re.search(r'"content"\s*:"', text) is not None
+
+
+def read_by_minuet(text: str) -> str:
+    """``stream_decode`` of its utils and ``get_text_fn`` of its ``openai_fim_compatible``."""
+    found = []
+    for line in text.split("\n"):
+        try:
+            said = json.loads(re.sub("^data:", "", line))
+            found.append(said["choices"][0]["text"])
+        except (ValueError, LookupError, TypeError):
+            continue
+    return "".join(found)
+
+
+@pytest.mark.parametrize("fields", [True, False], ids=["its fields", "all fields"])
+def test_llama_vim_takes_the_answer(fields: bool) -> None:
+    body = dict(VIM)
+    if not fields:
+        del body["response_fields"]
+    text = raw("/infill", body)
+    assert taken_by_llama_vim(text), text
+    assert json.loads(text)["content"] == "return a + b"
+
+
+def test_no_blank_stands_between_the_parts_of_any_answer() -> None:
+    """llama.cpp writes its JSON so, and clients came to count on it."""
+    for route in ("/infill", "/v1/completions", "/v1/fim/completions"):
+        text = raw(route, VIM if route == "/infill" else PROMPT)
+        assert text.strip() == json.dumps(
+            json.loads(text), separators=(",", ":"), ensure_ascii='"\\u' in text
+        ), route
+
+
+@pytest.mark.parametrize("route", ["/v1/completions", "/v1/fim/completions"])
+def test_minuet_reads_the_stream(route: str) -> None:
+    text = raw(route, PROMPT | {"stream": True})
+    assert read_by_minuet(text) == "return a + b"
+
+
+@pytest.mark.parametrize("route", ["/v1/completions", "/v1/fim/completions"])
+def test_cursortab_decodes_the_answer(route: str) -> None:
+    """Into strings and whole numbers: another type is an error of its decoder."""
+    said = json.loads(raw(route, PROMPT))
+    assert isinstance(said["id"], str) and isinstance(said["model"], str)
+    assert [type(said["usage"][name]) for name in ("prompt_tokens", "completion_tokens")] == [
+        int, int,
+    ]  # fmt: skip
+    (choice,) = said["choices"]
+    assert choice["text"] == "return a + b"
+    assert isinstance(choice["finish_reason"], str) and isinstance(choice["index"], int)
