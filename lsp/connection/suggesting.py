@@ -32,11 +32,13 @@ ACTION_KIND = "refactor.rewrite.redraft"
 
 
 async def _inline_completion(client: Client, params: Any) -> dict[str, Any]:
-    """``textDocument/inlineCompletion``: what to show at the cursor, if anything."""
+    """``textDocument/inlineCompletion``: what to show at the cursor, if anything; else why not, which
+    the protocol has no field for."""
     asked = messages.inline_completion(params)
     document, decision = await ghost(client, asked, asked.selected)
-    show = _answer(client, document, decision)
-    return {"items": [_inline_item(document, asked, show)] if show else []}
+    if show := _answer(client, document, decision):
+        return {"items": [_inline_item(document, asked, show)]}
+    return {"items": [], "reason": decision.reason}
 
 
 async def _get_completions(client: Client, params: Any) -> dict[str, Any]:
