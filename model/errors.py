@@ -65,9 +65,13 @@ class WeightsError(RedraftError):
 class FetchFailed(WeightsError):
     """One source of weights could not deliver; another may."""
 
+    code = "fetch_failed"
+
 
 class SourceSilent(FetchFailed):
     """Nothing answers there, and nothing will for a while: not worth asking again at once."""
+
+    code = "source_silent"
 
 
 class InstallError(RedraftError):

@@ -382,16 +382,16 @@ def test_a_row_without_masks_is_causal() -> None:
     assert row.judging == 3
 
 
-def test_masks_continue_their_token_see_what_is_before_it_and_each_other() -> None:
+def test_masks_continue_their_token_and_see_what_is_before_them_but_other_groups() -> None:
     row = lay_out(7, Odds().of_copy(Copy((8,), 1)), MASK, group=2)
     assert row.tokens.tolist() == [7, 8, MASK, MASK, MASK, MASK]
     assert row.positions.tolist() == [0, 1, 1, 2, 2, 3]
     assert row.sees.astype(int).tolist() == [
         [1, 0, 0, 0, 0, 0],
         [1, 1, 0, 0, 0, 0],
+        [1, 0, 1, 0, 0, 0],
         [1, 0, 1, 1, 0, 0],
-        [1, 0, 1, 1, 0, 0],
-        [1, 1, 0, 0, 1, 1],
+        [1, 1, 0, 0, 1, 0],
         [1, 1, 0, 0, 1, 1],
     ]
     assert row.judging == 2

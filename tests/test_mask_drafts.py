@@ -33,7 +33,7 @@ torch.set_num_threads(1)
 MODEL = replace(tiny_config(), adapter="canvas")
 MASKS = 3
 CONFIG = TrainConfig(
-    rank=4, learning_rate=1e-2, warmup_steps=2, batch_tokens=400, steps=60, minutes=5,
+    rank=4, learning_rate=1e-2, warmup_steps=2, batch_tokens=400, steps=150, minutes=5,
     evaluate_every=1_000, evaluate_rows=8, exact_rows=0, max_context=2_000, masks=MASKS, groups=12,
 )  # fmt: skip
 
@@ -129,7 +129,9 @@ def test_the_loss_is_nothing_where_the_masks_are_the_judge() -> None:
         config = net.config
         logits = staticmethod(net.logits)
 
-        def canvas(self, windows: torch.Tensor, begin: torch.Tensor, _: object) -> torch.Tensor:
+        def canvas(
+            self, windows: torch.Tensor, begin: torch.Tensor, _: object, causal: bool
+        ) -> torch.Tensor:
             at = begin[..., None] + torch.arange(windows.shape[2])
             return torch.stack([hidden[row][at[row]] for row in range(len(hidden))])
 

@@ -6,9 +6,9 @@ so that a page of four runs takes seconds. Pure functions; knows nothing of page
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,20 @@ from numpy.typing import NDArray
 from .intervals import Figure, share, unmeasured
 from .runs import Episode
 
-if TYPE_CHECKING:
-    from .tables import Metric
+
+class Metric(Protocol):
+    """What is read of a column of ``tables.py``."""
+
+    @property
+    def kind(self) -> Literal["share", "mean", "ratio"]: ...
+    @property
+    def field(self) -> str: ...
+    @property
+    def by(self) -> str: ...
+    @property
+    def alone(self) -> bool: ...
+    def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure: ...
+
 
 Floats = NDArray[np.float64]
 

@@ -32,8 +32,8 @@ ACTION_KIND = "refactor.rewrite.redraft"
 
 
 async def _inline_completion(client: Client, params: Any) -> dict[str, Any]:
-    """``textDocument/inlineCompletion``: what to show at the cursor, if anything; else why not, which
-    the protocol has no field for."""
+    """``textDocument/inlineCompletion``: what to show at the cursor, if anything; else why not, for
+    which the protocol has no field."""
     asked = messages.inline_completion(params)
     document, decision = await ghost(client, asked, asked.selected)
     if show := _answer(client, document, decision):

@@ -40,9 +40,10 @@ def lay_out(
         behind: indices of the tokens with masks behind them, ascending; None: all have.
 
     The tokens are read causally: what is said behind the i-th is judged against the draft that
-    follows it. The masks of a token continue its position, see all tokens up to it and each other
-    in both directions, so they guess on as if the drafts behind it were not there. No token sees a
-    mask: with and without them the judge says the same.
+    follows it. The masks of a token continue its position and see all tokens up to it and those
+    of its masks before them, so they guess on as if the drafts behind it were not there. No token
+    sees a mask, and nothing sees what stands behind it in the row: with masks and without them the
+    judge runs the same causal kernel and says the same, bit by bit.
 
     ::
 
@@ -56,7 +57,8 @@ def lay_out(
     place = np.concatenate([np.arange(count), owner])  # [n] a token stands behind itself
     is_mask = np.arange(len(place)) >= count
     sees = (place[None, :] <= place[:, None]) & ~is_mask[None, :]
-    sees |= (place[None, :] == place[:, None]) & is_mask[:, None] & is_mask[None, :]
+    order = np.arange(len(place))
+    sees |= (place[None, :] == place[:, None]) & (order[None, :] <= order[:, None])
     within = np.tile(np.arange(1, group + 1), len(behind))
     return JudgedRow(
         tokens=np.concatenate([judged, np.full(len(owner), mask_token, np.int64)]),

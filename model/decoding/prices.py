@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -43,10 +44,15 @@ class PassPrices:
     def of(self, positions: int) -> float:
         """Milliseconds of a pass over ``positions``: between two measured widths on the line
         between their prices, beyond the last as steep as from the first to the last."""
-        if positions <= self.positions[-1]:
-            return float(np.interp(positions, self.positions, self.ms))
-        rise = (self.ms[-1] - self.ms[0]) / max(self.positions[-1] - self.positions[0], 1)
-        return self.ms[-1] + rise * (positions - self.positions[-1])
+        return _price(self.positions, self.ms, positions)
+
+
+@lru_cache(maxsize=1_024)  # asked for some hundred times a pass, where masks draft
+def _price(widths: tuple[int, ...], ms: tuple[float, ...], positions: int) -> float:
+    if positions <= widths[-1]:
+        return float(np.interp(positions, widths, ms))
+    rise = (ms[-1] - ms[0]) / max(widths[-1] - widths[0], 1)
+    return ms[-1] + rise * (positions - widths[-1])
 
 
 def worth(chances: Sequence[float], prices: PassPrices) -> int:

@@ -99,8 +99,7 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
         packed, shared: positions int64 [1, n]; bias [1, 1, n, total]
         prefill, shared, where the adapter is on masks: masked bool; where it is true the last g
                 rows are masks behind judged tokens: mask_rows int64 [g] of the n, scored_masks
-                int64 [g] of the r; row_counts int64 [2], n - g and g; mask_seqlens_k, mask_total
-                as above, the masks included; positions and bias are the masks' own
+                int64 [g] of the r; positions and bias then are of all n
         denoise, where the attention is by blocks: bias [1, 1, n, total]
 
     Raises:
@@ -214,38 +213,20 @@ class _Builder:
         return helper.make_node("If", [condition], outputs, f"{condition}.{outputs[0]}", **branches)
 
     def _read(self, layer: int, inputs: list[str], outputs: list[str]) -> NodeProto:
-        """Causal attention, with masks behind the tokens where there are some."""
+        """Causal attention, with masks behind the tokens where there are some. The kernel is the
+        same and reads of each token as much as without, so that masks change no bit of theirs."""
         if not self._on_masks:
             return self._attend(layer, inputs, outputs, "prefill")
         return self._if(
             "masked",
             outputs,
-            lambda own: self._judge(layer, inputs, own),
+            lambda own: [self._attend(layer, inputs, own, "judged")],
             lambda own: [self._attend(layer, inputs, own, "prefill")],
         )
 
-    def _judge(self, layer: int, inputs: list[str], outputs: list[str]) -> list[NodeProto]:
-        """Attention of judged tokens, by the very kernel that reads them without masks, so that
-        masks change no bit of theirs; then of the masks, which see the tokens' keys and values and
-        each other as ``bias`` says. Theirs are written to a copy of the cache that nobody keeps."""
-        nodes, parts = [], ([], [])  # type: list[NodeProto], tuple[list[str], list[str]]
-        for name in inputs[:3]:
-            rows = [f"{outputs[0]}.{name}.{part}" if name else "" for part in ("tokens", "masks")]
-            for part, row in zip(parts, rows, strict=True):
-                part.append(row)
-            if name:
-                nodes.append(helper.make_node("Split", [name, "row_counts"], rows, axis=1))
-        attended = [f"{outputs[0]}.tokens", f"{outputs[0]}.masks"]
-        own = [attended[0], *outputs[1:]]
-        nodes.append(self._attend(layer, [*parts[0], *inputs[3:]], own, "prefill"))
-        behind = [*parts[1], *outputs[1:], "mask_seqlens_k", "mask_total", *inputs[7:]]
-        thrown = [f"{name}.copy" for name in outputs[1:]]
-        nodes.append(self._attend(layer, behind, [attended[1], *thrown], "packed"))
-        nodes.append(helper.make_node("Concat", attended, [outputs[0]], axis=1))
-        return nodes
-
-    def _attend(self, layer: int, inputs: list[str], outputs: list[str], form: Form) -> NodeProto:
-        if form == "packed":
+    def _attend(self, layer: int, inputs: list[str], outputs: list[str], kind: str) -> NodeProto:
+        """As in one of the forms, or "judged": causal, positions and bias given."""
+        if kind in ("packed", "judged"):
             inputs = [*inputs, "positions", "bias"]
         elif self.config.attention == "block":
             inputs = [*inputs, "", "bias"]  # positions count on from what is cached
@@ -253,12 +234,12 @@ class _Builder:
             "GroupQueryAttention",
             inputs,
             outputs,
-            name=f"GroupQueryAttention.{form}.{layer}",
+            name=f"GroupQueryAttention.{kind}.{layer}",
             domain=_CONTRIB,
             num_heads=self.config.heads,
             kv_num_heads=self.config.kv_heads,
             do_rotary=1,
-            causal=1 if form == "prefill" else 0,
+            causal=1 if kind in ("prefill", "judged") else 0,
         )
 
     def _norm_heads(self, name: str, x: str, heads: int) -> str:
@@ -550,9 +531,6 @@ class _Builder:
                 info("masked", TensorProto.BOOL, []),
                 info("mask_rows", TensorProto.INT64, ["g"]),
                 info("scored_masks", TensorProto.INT64, ["g"]),
-                info("row_counts", TensorProto.INT64, [2]),
-                info("mask_seqlens_k", TensorProto.INT32, [1]),
-                info("mask_total", TensorProto.INT32, []),
             ]
         if self.form in ("packed", "shared") or self._on_masks or self.config.attention == "block":
             values += [info("bias", kind, [1, 1, "placed", "all"])]

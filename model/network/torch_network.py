@@ -200,10 +200,13 @@ class Network(nn.Module):
         x = F.embedding(tokens, self.embed).to(self.dtype)  # [batch, n, hidden]
         return self._run(x, positions[None], past, mask, self.config.adapter == "all")
 
-    def canvas(self, windows: Tensor, starts: Tensor, past: KeyValues) -> Tensor:
+    def canvas(
+        self, windows: Tensor, starts: Tensor, past: KeyValues, causal: bool = False
+    ) -> Tensor:
         """Bidirectional pass over C windows a row; none sees another.
 
         Args:
+            causal: within a window, too, each position sees those before it alone.
             windows: [batch, C, B] token ids; masks are ``config.mask_token``.
             starts: [batch, C] position of each window's first token: it sees cache [0, start).
             past: keys and values of the row's causal pass, at least max(starts) long.
@@ -214,7 +217,7 @@ class Network(nn.Module):
         batch, count, width = windows.shape
         offsets = torch.arange(width, device=windows.device)
         positions = (starts[..., None] + offsets).view(batch, -1)  # [batch, C*B]
-        mask = canvas_mask(starts, past[0][0].shape[2], width)
+        mask = canvas_mask(starts, past[0][0].shape[2], width, causal)
         x = self._embed_canvas(windows.view(batch, -1))  # [batch, C*B, hidden]
         hidden, _ = self._run(x, positions, past, mask, self.config.adapter != "none")
         return hidden.view(batch, count, width, -1)
@@ -296,17 +299,18 @@ class Network(nn.Module):
             parameter.data.copy_(torch.from_numpy(np.ascontiguousarray(weights[key])))
 
 
-def canvas_mask(starts: Tensor, past: int, width: int) -> Tensor:
+def canvas_mask(starts: Tensor, past: int, width: int, causal: bool = False) -> Tensor:
     """Who sees whom: bool [batch, 1, C*B, past + C*B]; True may look.
 
-    A window sees cached positions before its own start, and itself.
+    A window sees cached positions before its own start, and itself, or of itself what is before.
     """
     batch, count = starts.shape
     cache = torch.arange(past, device=starts.device)
     to_cache = cache[None, None] < starts[..., None]  # [batch, C, past]
     to_cache = to_cache.repeat_interleave(width, dim=1)  # [batch, C*B, past]
     owner = torch.arange(count, device=starts.device).repeat_interleave(width)
-    to_self = (owner[:, None] == owner[None]).expand(batch, -1, -1)  # [batch, C*B, C*B]
+    own = owner[:, None] == owner[None]
+    to_self = (own.tril() if causal else own).expand(batch, -1, -1)  # [batch, C*B, C*B]
     return torch.cat([to_cache, to_self], dim=2)[:, None]
 
 

@@ -374,14 +374,16 @@ class OnnxSequence:
         }
         if logits:
             outputs["logits"] = np.empty((n, self._backend.config.vocab), np.float32)
-        bias = np.full((1, 1, masks, cached + n + alone), self._unseen, self._backend.dtype)
-        bias[..., :cached] = 0
-        bias[0, 0, :, cached : cached + judging][sees[judging:, :judging]] = 0
-        bias[0, 0, :, cached + judging + alone :][sees[judging:, judging:]] = 0
-        one = self._pass("judge", len(outputs))
-        one.place(cached + positions[judging:], bias)
         read = np.concatenate([tokens[:judging], tokens[:alone], tokens[judging:]])
+        twin = np.ones(alone, np.int64)
+        placed = np.concatenate([positions[:judging], twin, positions[judging:]])
         rows = np.concatenate([np.arange(judging), np.arange(judging, n) + alone])
+        bias = np.zeros((1, 1, n + alone, cached + n + alone), self._backend.dtype)
+        hidden = np.ones((masks, n + alone), np.bool_)  # the kernel hides what comes later
+        hidden[:, rows] = ~sees[judging:]
+        bias[0, 0, judging + alone :, cached:][hidden] = self._unseen
+        one = self._pass("judge", len(outputs))
+        one.place(cached + placed, bias)
         one.run(read, cached, rows, np.append(tokens[1:], tokens[-1:]), outputs, masks)
         self._tokens.extend(tokens[:judging].tolist())
         token, confidence = outputs["token"][:, 0], outputs["confidence"][:, 0]
@@ -539,14 +541,11 @@ class _Pass:
         Args:
             masks: so many of the last tokens are masks behind judged tokens.
         """
-        total = cached + len(tokens) - masks
+        total = cached + len(tokens)
         if self._on_masks:
             self.feed("masked", np.array(masks > 0))
             self.feed("mask_rows", np.arange(len(tokens) - masks, len(tokens), dtype=np.int64))
             self.feed("scored_masks", np.flatnonzero(rows >= len(tokens) - masks))
-            self.feed("row_counts", np.array([len(tokens) - masks, masks], np.int64))
-            self.feed("mask_seqlens_k", np.array([total + masks - 1], np.int32))
-            self.feed("mask_total", np.array(total + masks, np.int32))
         self.feed("embedded", self._embedding.rows(tokens, self._canvas))
         self.feed("seqlens_k", np.array([total - 1], np.int32))
         self.feed("total", np.array(total, np.int32))

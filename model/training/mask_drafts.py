@@ -1,11 +1,11 @@
 """Mask drafts: masks that stand behind a known token and are read in the judge's own pass (torch).
 
 ``t`` is a token that is known. The causal pass over it tells the next token; ``m`` masks behind it,
-which see the cache up to ``t`` and each other, guess the ``m`` tokens after that one, so that
-whatever the judge writes next, its successors are drafted already and no pass is spent on drafting
-alone. Here is how they are laid in training, what they learn from and how often they are right.
-The context and its causal pass are frozen: the judge's own distributions are the target, since it
-is the judge who will read the drafts, not the author of the text.
+which see the cache up to ``t`` and those before them, guess the ``m`` tokens after that one, so
+that whatever the judge writes next, its successors are drafted already and no pass is spent on
+drafting alone. Here is how they are laid in training, what they learn from and how often they are
+right. The context and its causal pass are frozen: the judge's own distributions are the target,
+since it is the judge who will read the drafts, not the author of the text.
 
 Sources: TiDAR (2511.08923) drafts and judges in one pass; masked multi-token prediction with a
 gated adapter and the alignment of hidden states (2507.11851, 2605.06885).
@@ -104,7 +104,7 @@ def guess(network: Network, past: KeyValues, starts: Tensor, masks: int) -> Tens
     windows = torch.full(
         (*starts.shape, masks), network.config.mask_token, dtype=torch.int64, device=starts.device
     )
-    return network.canvas(windows, starts, past)
+    return network.canvas(windows, starts, past, causal=True)
 
 
 def _positions(starts: Tensor, masks: int) -> tuple[Tensor, Tensor]:
