@@ -104,6 +104,7 @@ def download(wheel: Wheel, folder: Path, progress: BytesCallback) -> Path:
     if process.returncode != 0 or not found.is_file():
         what = _what_pip_said(wheel, complaint, process.returncode)
         raise SourceSilent(what) if _RETRYING in complaint else FetchFailed(what)
+    progress(wheel.size)  # it may have ended between two looks
     return found
 
 
