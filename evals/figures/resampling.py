@@ -17,7 +17,7 @@ from .intervals import Figure, share, unmeasured
 from .runs import Episode
 
 
-class Metric(Protocol):
+class Column(Protocol):
     """What is read of a column of ``tables.py``."""
 
     @property
@@ -98,7 +98,7 @@ def draws_over(episodes: Sequence[Episode], seed: int = 0) -> Resampling:
 class Cell:
     """A metric over some episodes of a run."""
 
-    metric: Metric
+    metric: Column
     members: NDArray[np.bool_]  # [episodes]
     least: int = 1  # episodes under which it is not measured
 
@@ -145,7 +145,7 @@ def _figures(episodes: Sequence[Episode], cells: Sequence[Cell], draws: Resampli
 
 
 def _columns(
-    episodes: Sequence[Episode], metric: Metric
+    episodes: Sequence[Episode], metric: Column
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     tops = _values(episodes, metric.field)
     bottoms = _values(episodes, metric.by) if metric.kind == "ratio" else np.ones(len(episodes))

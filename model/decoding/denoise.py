@@ -267,10 +267,7 @@ class Run:
     def read(self, row: JudgedRow, logits: bool) -> JudgedOutput:
         """The judged pass over ``row``."""
         if row.group == 0:
-            nothing = np.empty(0, np.int64)
-            return JudgedOutput(
-                self.verify(row.tokens, logits), nothing, nothing.astype(np.float32)
-            )
+            return JudgedOutput.without_masks(self.verify(row.tokens, logits))
         if self.cancelled():
             raise Cancelled
         self.passes += 1

@@ -52,6 +52,11 @@ class JudgedOutput:
     token: IntArray  # [masks] what each mask guesses
     confidence: FloatArray  # [masks] its probability
 
+    @classmethod
+    def without_masks(cls, causal: CausalOutput) -> JudgedOutput:
+        """Of a pass in which no mask was read."""
+        return cls(causal, np.empty(0, np.int64), np.empty(0, np.float32))
+
 
 class Sequence(Protocol):
     """Tokens with their KV cache. Not safe for use by two threads at once."""

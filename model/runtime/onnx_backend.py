@@ -361,9 +361,7 @@ class OnnxSequence:
     ) -> JudgedOutput:
         if judging == len(tokens) or not self._tokens:
             # Without a cache GroupQueryAttention takes only the first position and counts on.
-            nothing = np.empty(0, np.int64)
-            causal = self.verify(tokens[:judging], logits)
-            return JudgedOutput(causal, nothing, nothing.astype(np.float32))
+            return JudgedOutput.without_masks(self.verify(tokens[:judging], logits))
         n, masks, cached = len(tokens), len(tokens) - judging, len(self._tokens)
         alone = int(judging == 1)  # as in _append: run twice, so that it has the bits of a prompt's
         self._check_room(n + alone)

@@ -69,8 +69,7 @@ class TorchSequence:
         base = len(self._tokens)
         causal = self.verify(tokens[:judging], logits)
         if judging == len(tokens):
-            nothing = np.empty(0, np.int64)
-            return JudgedOutput(causal, nothing, nothing.astype(np.float32))
+            return JudgedOutput.without_masks(causal)
         assert self._past is not None
         device = self._network.embed.device
         cache = np.ones((len(tokens) - judging, base), np.bool_)

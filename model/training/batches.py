@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from ..config import ModelConfig
 from ..errors import SettingsError
-from .mask_drafts import Groups, draw_groups
+from .mask_drafts import LaidGroups, draw_groups
 from .noise import NOISE, Canvas, Noise, canvases_of, causal_weights
 from .shards import Rows
 
@@ -136,7 +136,7 @@ def lay_batch(
     texts: list[NDArray[np.int64]] = []
     causal: list[NDArray[np.float32]] = []
     laid: list[list[Canvas]] = []
-    drawn: list[Groups] = []
+    drawn: list[LaidGroups] = []
     for member in members:
         tokens, prompt, plain = rows[int(member)]
         answer = len(tokens) - prompt
@@ -188,7 +188,7 @@ def _windows_of(laid: list[list[Canvas]], rows: int) -> tuple[Tensor, Tensor, Te
     return stack("window"), stack("start"), stack("target"), stack("weight")
 
 
-def _groups_of(drawn: list[Groups]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _groups_of(drawn: list[LaidGroups]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The same of mask drafts."""
     nothing = torch.zeros(len(drawn), 0, 0, dtype=torch.int64)
     start = torch.from_numpy(np.stack([groups.start for groups in drawn]))

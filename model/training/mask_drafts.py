@@ -31,7 +31,7 @@ LIKELIEST = 32  # tokens of the judge's distribution that are learnt from
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class LaidGroups:
     """Where a row's groups of masks stand, and how much each mask counts."""
 
     start: NDArray[np.int64]  # [groups] position of the first mask; it sees all that is before it
@@ -40,8 +40,8 @@ class Groups:
 
 def draw_groups(
     prompt: int, answer: int, groups: int, masks: int, rng: np.random.Generator
-) -> Groups:
-    """Groups of ``masks`` behind tokens of a row of ``prompt`` and ``answer`` tokens and END.
+) -> LaidGroups:
+    """LaidGroups of ``masks`` behind tokens of a row of ``prompt`` and ``answer`` tokens and END.
 
     Up to two thirds stand in the answer, where they are read when serving; the others anywhere in
     the prompt. Too few places repeat.
@@ -60,7 +60,7 @@ def draw_groups(
     depth = [DEPTH_WEIGHTS[min(i, len(DEPTH_WEIGHTS) - 1)] for i in range(masks)]
     weight = np.where(guessed <= end, depth, 0.0)
     weight *= np.where(known >= prompt - 1, 1.0, PROMPT_WEIGHT)[:, None]
-    return Groups(known + 1, weight.astype(np.float32))
+    return LaidGroups(known + 1, weight.astype(np.float32))
 
 
 def draft_loss(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, cast
@@ -88,7 +89,7 @@ def _find(source: HubFile, sha256: str, size: int) -> str:
     """The address of the file, once the hub has said that it is the one that is meant."""
     library = _library()
     url: str = library.hf_hub_url(source.repo, source.file, endpoint=endpoint())
-    asked = lambda: library.get_hf_file_metadata(url, timeout=_CONNECT_S)  # noqa: E731
+    asked = partial(library.get_hf_file_metadata, url, timeout=_CONNECT_S)
     answer = _within(_ANSWER_S, source, asked)
     # The tag of a large file is its SHA-256; that of a mirror may be anything.
     tag = (answer.etag or "").lower()
