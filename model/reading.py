@@ -32,15 +32,20 @@ T = TypeVar("T")
 
 
 class Exactly(GroupedMetadata):
-    """The type itself and no other that could be made into it; numbers within bounds."""
+    """The type itself and no other that could be made into it; numbers within bounds; those
+    above are refused, or ``clamped``."""
 
-    def __init__(self, lowest: float | None = None, highest: float = math.inf) -> None:
-        self.lowest, self.highest = lowest, highest
+    def __init__(
+        self, lowest: float | None = None, highest: float = math.inf, clamped: bool = False
+    ) -> None:
+        self.lowest, self.highest, self.clamped = lowest, highest, clamped
 
     def __iter__(self) -> Iterator[object]:
         from pydantic import AfterValidator, Strict
 
         yield Strict()
+        if self.clamped:
+            yield AfterValidator(partial(min, self.highest))
         if self.lowest is not None:
             yield AfterValidator(partial(_within, lowest=self.lowest, highest=self.highest))
 
@@ -100,8 +105,12 @@ def objection(says: str) -> Exception:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def read(kind: type[T], data: object, where: str = "") -> T:
+def read(kind: type[T], data: object, where: str = "", whole: str = "body") -> T:
     """``data``, parsed JSON, as a ``kind``; ``null`` counts as absent.
+
+    Args:
+        where: its place in the message, for errors.
+        whole: what the message itself is called in them.
 
     Raises:
         InvalidRequest: names the first field that cannot be used, its value and what it must be.
@@ -111,7 +120,7 @@ def read(kind: type[T], data: object, where: str = "") -> T:
     try:
         return cast(T, _adapter(cast(Any, kind)).validate_python(_without_nulls(data)))
     except ValidationError as error:
-        raise InvalidRequest(_sentence(error.errors(include_url=False)[0], where)) from None
+        raise InvalidRequest(_sentence(error.errors(include_url=False)[0], where, whole)) from None
 
 
 @cache
@@ -153,11 +162,11 @@ _MUST_BE = {
 }
 
 
-def _sentence(error: ErrorDetails, where: str) -> str:
+def _sentence(error: ErrorDetails, where: str, whole: str) -> str:
     name, value, context = where, error["input"], error.get("ctx", {})
     for part in error["loc"]:
         name += f"[{part}]" if isinstance(part, int) else f".{part}"
-    name = f"'{name.removeprefix('.')[:80] or 'body'}'"
+    name = f"'{name.removeprefix('.')[:80] or whole}'"
     if error["type"] == "objection":
         return f"{name} {error['msg']}"
     if error["type"] == "missing":
