@@ -22,9 +22,9 @@ from redraft.model.training.noise import Noise  # noqa: E402
 from redraft.model.training.shards import Rows, read_shards  # noqa: E402
 from redraft.model.training.train import batch_loss, judge, run  # noqa: E402
 from redraft.model.training.train_config import TrainConfig  # noqa: E402
-from reference import sharpening  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
-from tiny import tiny_config  # noqa: E402
+from support.reference import sharpening  # noqa: E402
+from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for each other
 MODEL = tiny_config()
