@@ -204,6 +204,7 @@ class CanvasState:
 
     step: int  # 1-based, counted over all canvases of the answer
     pieces: tuple[str | None, ...]  # text of each position so far, earlier canvases included
+    sure: int = 0  # the first so many pieces stay as they are
 
     def show(self, mask: str = "░") -> str:
         return "".join(mask if piece is None else piece for piece in self.pieces)
@@ -219,6 +220,8 @@ class ModelStatus:
     progress: float | None = None  # 0 … 1 of the present state; None: unknown
     message: str = ""  # for people; says what to do when failed
     context_tokens: int = 0  # the budget that "auto" picked; 0 until ready
+    longest_tokens: int = 0  # of a conversation and its answer; 0 until ready
+    chats: bool = False  # whether the model can hold a conversation
 
 
 StepCallback = Callable[[CanvasState], None]

@@ -24,7 +24,7 @@ from .http.bodies import SERVICE, as_json, error_response, json_response
 from .http.prometheus import CONTENT_TYPE, Metrics
 from .http.service import Service
 from .settings import Settings, is_loopback
-from .wires import feedback, llamacpp, mercury, ollama, openai, redraft
+from .wires import chat, decisions, feedback, llamacpp, mercury, ollama, openai, openapi, redraft
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def create_app(predictor: Predictor, settings: Settings) -> web.Application:
     app[feedback.LEDGER] = feedback.Ledger(metrics_.registry)
     app.router.add_get("/health", health)
     app.router.add_get("/metrics", metrics)
-    for wire in (openai, mercury, feedback, llamacpp, ollama, redraft):
+    for wire in (openai, mercury, chat, decisions, feedback, llamacpp, ollama, redraft, openapi):
         app.router.add_routes(wire.routes)
     return app
 

@@ -76,7 +76,9 @@ class Answer:
         if cut is not None:
             visible = [*self.written()]
         data = [None if token is None else self.brief.vocab_bytes[token] for token in visible]
-        return CanvasState(step=self.steps, pieces=tuple(pieces(data, len(self._forced), cut)))
+        found = tuple(pieces(data, len(self._forced), cut))
+        sure = 0 if cut is not None else min(len(self.settled), len(found))
+        return CanvasState(self.steps, found, sure)
 
     def draft(self) -> Draft:
         """The finished answer."""

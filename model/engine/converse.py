@@ -26,6 +26,11 @@ class NoTemplate(InvalidRequest):
     code = "no_chat_template"
 
 
+def longest_tokens(backend: Backend) -> int:
+    """Of a conversation with its answer: as many as the weights were trained on."""
+    return min(backend.config.max_positions, SIZE_CLASSES[-1])
+
+
 def chat_prompt(
     template: ChatTemplate | None,
     name: str,
@@ -52,8 +57,7 @@ def chat_prompt(
             f"'tools' are not known to the chat template of {name}. Leave them out, or choose "
             "another model."
         )
-    most = min(backend.config.max_positions, SIZE_CLASSES[-1]) - room
-    found = template.render(conversation, most)
+    found = template.render(conversation, longest_tokens(backend) - room)
     vocab: Seq[bytes] = ()
     if found.marks:
         written = list(template.tokenizer.vocab_bytes)
@@ -75,6 +79,11 @@ def price_labels(
 
     One pass tells of the first tokens of all; each label then takes one of its own over its tokens.
     """
+    if not brief.judged:
+        raise InvalidRequest(
+            f"'model': {brief.config.name} does not read from left to right, so it cannot say how "
+            "likely a given answer is. Choose another model."
+        )
     out = sequence.verify(np.asarray([last_token], np.int64), logits=True)
     assert out.logits is not None
     first = softmax(out.logits[0].astype(np.float64))  # [vocab]

@@ -22,6 +22,7 @@ from ..decoding.denoise import Cancelled
 from ..errors import EngineGone, ModelNotReady, Overloaded, RedraftError
 from ..records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
 from .answer import Clock, Loader, LoadState, Model, answer
+from .converse import longest_tokens
 from .validate import check_request
 
 log = logging.getLogger(__name__)
@@ -207,6 +208,8 @@ class Engine:
                     provider=model.backend.provider,
                     message=model.notice,
                     context_tokens=model.context_tokens,
+                    longest_tokens=longest_tokens(model.backend),
+                    chats=model.template is not None,
                 )
             return model
 

@@ -44,14 +44,6 @@ _BEAM, _BRANCHES = 6, 6
 #: So far at most: it takes a second.
 _BEAM_TOKENS = 256
 
-#: Ready-made grammars for what an infill may be, by their names on the wire.
-INFILLS = {
-    "line": r"[^\r\n]*",
-    "identifier": r"[A-Za-z_$][A-Za-z0-9_$]*",
-    "string": r"([^\r\n\"'`\\]|\\[^\r\n])*",
-    "comment": r"[^\r\n]*",
-}
-
 
 class WholeAnswer:
     """A ``Constraint`` that binds every token.
@@ -161,7 +153,9 @@ class WholeAnswer:
         return mask
 
     def _follow(self, written: Seq[int]) -> None:
-        """Bring the matcher to the state behind ``written``."""
+        """Bring the matcher to the state behind ``written``; it is not told of the end, behind
+        which nothing is asked."""
+        written = [token for token in written if token != self._end]
         common = 0
         for one, other in zip(self._followed, written, strict=False):
             if one != other:
@@ -169,9 +163,8 @@ class WholeAnswer:
             common += 1
         if common < len(self._followed):
             self._matcher.rollback(len(self._followed) - common)
-        rest = [self._stop if token == self._end else token for token in written[common:]]
-        self._followed = list(written)
-        if rest and not self._matcher.consume_tokens(rest):
+        self._followed = written
+        if written[common:] and not self._matcher.consume_tokens(written[common:]):
             raise InvalidRequest(
                 f"{_name(self._grammar)} cannot be followed any further: "
                 f"{_first_line(self._matcher.get_error())}. Simplify it."
