@@ -221,7 +221,7 @@ class ModelStatus:
     message: str = ""  # for people; says what to do when failed
     context_tokens: int = 0  # the budget that "auto" picked; 0 until ready
     longest_tokens: int = 0  # of a conversation and its answer; 0 until ready
-    chats: bool = False  # whether the model can hold a conversation
+    chat_model: str = ""  # name of the model that answers conversations; "" none
 
 
 StepCallback = Callable[[CanvasState], None]

@@ -209,7 +209,7 @@ class Engine:
                     message=model.notice,
                     context_tokens=model.context_tokens,
                     longest_tokens=longest_tokens(model.backend),
-                    chats=model.template is not None,
+                    chat_model=model.name if model.template is not None else "",
                 )
             return model
 

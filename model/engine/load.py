@@ -91,7 +91,7 @@ def onnx_loader(
                 notice=found.notice,
                 version=info(name).version,
                 prices=_prices(backend),
-                template=_template(folder, tokenizer),
+                template=_template(folder, tokenizer) if not info(name).chat else None,
             )
         except BaseException:
             backend.close()

@@ -18,6 +18,7 @@ from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_bod
 from ..http.service import Service
 from .answers import FINISH_REASONS
 from .chat_body import Chat, read_chat
+from .chat_told import Told
 from .completion import Head, check_model, loaded, usage
 from .feedback import LEDGER
 from .tools import call_to_json, calls_to_deltas, read_calls
@@ -32,9 +33,8 @@ async def chat(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
     asked = await read_body(http, lambda data: read_chat(data, service.settings))
     status = await service.status()
-    check_model(asked.body.model, status)
-    check_chats(status)
-    head = Head.new(loaded(status), "chatcmpl-")
+    check_chats(asked.body.model, status)
+    head = Head.new(status.chat_model or loaded(status), "chatcmpl-")
     if asked.body.stream:
         return await _stream(http, service, asked, head)
     prediction = await service.predict(asked.request)
@@ -43,12 +43,18 @@ async def chat(http: web.Request) -> web.StreamResponse:
     return json_response({**head.body(choices, WHOLE), "usage": chat_usage(prediction)})
 
 
-def check_chats(status: ModelStatus) -> None:
+def check_chats(name: str, status: ModelStatus) -> None:
     """
+    Args:
+        name: of the model that is asked for.
+
     Raises:
+        UnknownModel: it is one of ours that is not loaded.
         NoTemplate: the loaded model cannot hold a conversation; names those that can.
     """
-    if status.state == "ready" and not status.chats:
+    if name != status.chat_model:
+        check_model(name, status)
+    if status.state == "ready" and not status.chat_model:
         names = ", ".join(names_with_template()) or "none of those pulled"
         raise NoTemplate(
             f"'model': {loaded(status)} came without a chat template. These have one: {names}. "
@@ -79,26 +85,10 @@ def _delta(index: int, delta: Json, finish: str | None = None) -> Json:
     return {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
 
 
-class _Told:
-    """What a stream has told of its first choice."""
-
-    def __init__(self, asked: Chat) -> None:
-        self.text = ""
-        self._held = max((len(stop) for stop in asked.request.stop), default=0)
-
-    def more(self, state: CanvasState) -> str:
-        """What can be told now: what stays, less what may turn out to begin a stop string."""
-        sure = "".join(piece or "" for piece in state.pieces[: state.sure])
-        upto = max(len(sure) - self._held, 0)
-        new = sure[len(self.text) : upto] if sure.startswith(self.text) else ""
-        self.text += new
-        return new
-
-
 async def _stream(
     http: web.Request, service: Service, asked: Chat, head: Head
 ) -> web.StreamResponse:
-    stream, told = Stream(http, EVENT_STREAM), _Told(asked)
+    stream, told = Stream(http, EVENT_STREAM), Told(asked.request.stop)
     counted = asked.body.stream_options.include_usage
 
     async def send(choices: list[Json], used: Json | None = None) -> None:

@@ -19,7 +19,7 @@ from redraft.model.records import Conversation, EditRequest, Message, Prediction
 
 from ..http.bodies import SERVICE, json_response, read_body
 from .chat import check_chats
-from .completion import check_model, loaded
+from .completion import loaded
 
 routes = web.RouteTableDef()
 
@@ -60,8 +60,7 @@ async def decide(http: web.Request) -> web.Response:
     service = http.app[SERVICE]
     model, questions = await read_body(http, read_decisions)
     status = await service.status()
-    check_model(model, status)
-    check_chats(status)
+    check_chats(model, status)
     answers: Json = {}
     used = 0
     for name, asked in questions.items():
@@ -69,7 +68,9 @@ async def decide(http: web.Request) -> web.Response:
         used += prediction.stats.prompt_tokens
         answers[name] = _answer(asked, prediction)
     usage = {"input_tokens": used, "output_tokens": len(answers)}
-    return json_response({"answers": answers, "model": loaded(status), "usage": usage})
+    return json_response(
+        {"answers": answers, "model": status.chat_model or loaded(status), "usage": usage}
+    )
 
 
 def read_decisions(data: Json) -> tuple[str, dict[str, Asked]]:

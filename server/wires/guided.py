@@ -6,17 +6,22 @@ ours. Pure; knows nothing of HTTP.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar, cast
 
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompt.infills import INFILLS
 from redraft.model.reading import Json, Text, read
 from redraft.model.records import Grammar
 
+from .answers import Infilling
+
 #: What ``json_object`` asks for.
 ANY_OBJECT = '{"type": "object"}'
+
+T = TypeVar("T")
 
 Infill = Literal["line", "identifier", "string", "comment"]
 
@@ -41,14 +46,14 @@ class Guided:
 
     response_format: ResponseFormat | None = None
     guided_json: object = None  # a schema, or one as text
+    json_schema: object = None  # the same, as llama.cpp calls it
     guided_regex: Text | None = None
     guided_grammar: Text | None = None  # Lark's or llama.cpp's notation
     grammar: Text | None = None  # the same
     guided_infill: Infill | None = None
 
 
-FIELDS = ("response_format", "guided_json", "guided_regex", "guided_grammar", "grammar",
-          "guided_infill")  # fmt: skip
+FIELDS = tuple(field.name for field in dataclasses.fields(Guided))
 
 
 def grammar_of(body: Json) -> Grammar | None:
@@ -59,26 +64,45 @@ def grammar_of(body: Json) -> Grammar | None:
     Raises:
         InvalidRequest: names the field and what it must be.
     """
-    guided = read(Guided, {name: body[name] for name in FIELDS if name in body})
+    asked = read(Guided, {name: body[name] for name in FIELDS if name in body})
     found: dict[str, Grammar] = {}
-    if guided.response_format is not None:
-        grammar = _formatted(guided.response_format, body["response_format"])
+    if asked.response_format is not None:
+        grammar = _formatted(asked.response_format, body["response_format"])
         if grammar is not None:
             found["response_format"] = grammar
-    if guided.guided_json is not None:
-        found["guided_json"] = _schema(body["guided_json"], "guided_json")
-    if guided.guided_regex is not None:
-        found["guided_regex"] = Grammar("regex", guided.guided_regex)
+    for name in ("guided_json", "json_schema"):
+        if getattr(asked, name) is not None:
+            found[name] = _schema(body[name], name)
+    if asked.guided_regex is not None:
+        found["guided_regex"] = Grammar("regex", asked.guided_regex)
     for name in ("guided_grammar", "grammar"):
-        text: str | None = getattr(guided, name)
+        text: str | None = getattr(asked, name)
         if text is not None:
             found[name] = Grammar("lark", _lark(text, name))
-    if guided.guided_infill is not None:
-        found["guided_infill"] = Grammar("regex", INFILLS[guided.guided_infill])
+    if asked.guided_infill is not None:
+        found["guided_infill"] = Grammar("regex", INFILLS[asked.guided_infill])
     if len(found) > 1:
         one, other, *_ = found
         raise InvalidRequest(f"'{other}' and '{one}' both say what the answer must be. Send one.")
     return next(iter(found.values()), None)
+
+
+def guided(ask: T, body: Json) -> T:
+    """A request that was understood (a dataclass with a ``question``), with what ``body`` says its
+    answer must be.
+
+    Raises:
+        InvalidRequest: as :func:`grammar_of` does, or only an infill could be bound.
+    """
+    grammar, holder = grammar_of(body), cast(Any, ask)
+    if grammar is None:
+        return ask
+    if not isinstance(holder.question, Infilling):
+        name = next(name for name in FIELDS if body.get(name) is not None)
+        raise InvalidRequest(f"'{name}' binds infills alone, and this prompt asks for an edit.")
+    request = dataclasses.replace(holder.question.request, grammar=grammar)
+    question = dataclasses.replace(holder.question, request=request)
+    return cast(T, dataclasses.replace(holder, question=question))
 
 
 def _formatted(wanted: ResponseFormat, raw: Json) -> Grammar | None:
