@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import aiohttp
 from aiohttp import web
-from redraft.model.errors import InvalidRequest
+from redraft.model.errors import InvalidRequest, ModelNotReady
 from redraft.model.records import (
     Candidate,
     CanvasState,
@@ -151,6 +152,28 @@ class ProcessPredictor(ScriptedPredictor):
 
 def process_engine(settings: Settings) -> ProcessPredictor:
     return ProcessPredictor()
+
+
+class LoadingPredictor(ProcessPredictor):
+    """Is ready some time after its start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ready_s = time.monotonic() + float(os.environ["FAKE_ENGINE_LOADS_S"])
+
+    async def predict(
+        self, request: EditRequest, on_step: StepCallback | None = None
+    ) -> Prediction:
+        if time.monotonic() < self.ready_s:
+            raise ModelNotReady("The model fake is loading. Try again in a moment.")
+        return await super().predict(request, on_step)
+
+    async def status(self) -> ModelStatus:
+        return READY if time.monotonic() >= self.ready_s else ModelStatus("loading", "fake-1m")
+
+
+def loading_engine(settings: Settings) -> LoadingPredictor:
+    return LoadingPredictor()
 
 
 def broken_engine(settings: Settings) -> ProcessPredictor:
