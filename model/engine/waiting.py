@@ -18,11 +18,11 @@ T = TypeVar("T")
 #: least so many computations.
 STRAINED_S, STRAINED_COMPUTATIONS = 0.5, 3.0
 #: Seconds after somebody was last sent away in which that still counts as being the case.
-RELIEVED_S = 1.0
+RELIEVED_S = 10.0
 #: Seconds that anybody waits at most: the language server gives up by then.
 PATIENCE_S = 10.0
 #: Seconds that a request may wait in any case; timers are no finer under load.
-LEAST_PATIENCE_S = 0.02
+LEAST_PATIENCE_S = 0.05
 
 
 class Waiting(Generic[T]):
