@@ -88,6 +88,7 @@ def onnx_loader(
                 notice=found.notice,
                 version=info(name).version,
                 prices=_prices(backend),
+                changed=backend.changed,
             )
         except BaseException:
             backend.close()
