@@ -72,6 +72,8 @@ def refuse_edit(
     refused = refuse_writing(edit.least().new, edit.text)
     if refused is not None:
         return refused
+    if _writes_again(edit.least()):
+        return Abstained("repeats_what_follows", "it would write lines again that stand there")
     if undoes(edit, just_done):
         return Abstained("reversal", "it would undo what was just typed")
     first, last = edit.lines
@@ -81,6 +83,21 @@ def refuse_edit(
     if away > FAR_IMPORTS and _only_imports(old.split("\n"), new.split("\n")):
         return Abstained("far_import", f"it changes only imports, {away} lines away")
     return None
+
+
+def _writes_again(least: Replacement) -> bool:
+    """Does it only put lines beside the same lines? A bracket may well be needed twice."""
+    lines = f"{least.text}\n".splitlines(keepends=True)
+    made = f"{least.result}\n".splitlines(keepends=True)
+    head, tail = common_ends(lines, made)
+    new = made[head : len(made) - tail]
+    if (
+        least.old
+        or head + tail < len(lines)
+        or sum(map(str.isalnum, "".join(new))) < _SHORTEST_BACK
+    ):
+        return False
+    return new in (made[head - len(new) : head], made[head + len(new) : head + 2 * len(new)])
 
 
 def _distance(line: int, first: int, last: int) -> int:
