@@ -73,7 +73,7 @@ def create_app(predictor: Predictor, settings: Settings) -> web.Application:
     settings.check_exposure()
     app = web.Application(
         client_max_size=settings.max_body_bytes,
-        middlewares=[_count, _translate_errors, _guard],
+        middlewares=[_count, _translate_errors, _guard, _hold_body],
     )
     metrics_ = Metrics()
     app[SERVICE] = Service(predictor, settings, metrics_)
@@ -187,6 +187,18 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             "This server demands its API key. Send it as 'Authorization: Bearer KEY'."
         )
     return await handler(request)
+
+
+@web.middleware
+async def _hold_body(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse a body before it is read, where there is no room for it."""
+    if not request.can_read_body:
+        return await handler(request)
+    service = request.app[SERVICE]
+    size = request.content_length
+    most = service.settings.max_body_bytes  # of one that does not tell its length
+    with service.body_held(most if size is None else min(size, most)):
+        return await handler(request)
 
 
 def _has_key(http: web.Request, key: str) -> bool:

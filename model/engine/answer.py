@@ -61,6 +61,8 @@ class Model:
     prices: PassPrices | None = None  # of causal passes on this machine; None: not measured
     odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
     template: ChatTemplate | None = None  # of conversations; None: these weights know none
+    #: Why its files are not what was loaded; "" while they are. Asked between two passes.
+    changed: Callable[[], str] = lambda: ""
 
     @property
     def label(self) -> str:

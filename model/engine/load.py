@@ -92,6 +92,7 @@ def onnx_loader(
                 version=info(name).version,
                 prices=_prices(backend),
                 template=_template(folder, tokenizer) if not info(name).chat else None,
+                changed=backend.changed,
             )
         except BaseException:
             backend.close()

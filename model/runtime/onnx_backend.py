@@ -28,6 +28,7 @@ from .backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequenc
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
 from .embedding import Embedding
 from .kv_memory import Buffer, Pool, memory_on, size_class
+from .mapped_files import MappedFiles
 
 __all__ = ["OnnxBackend", "check_onnxruntime", "pick_device", "size_class"]
 
@@ -79,6 +80,16 @@ def _described(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
     return ModelConfig.from_dict(config), about
 
 
+def _mapped(folder: Path) -> MappedFiles:
+    try:
+        return MappedFiles([folder / DATA_FILE])
+    except OSError as error:
+        raise WeightsError(
+            f"{folder / DATA_FILE} cannot be read: {error.strerror}. Run 'redraft model pull' "
+            "again."
+        ) from error
+
+
 def _provider(runtime: Any, wanted: str | None, variant: str) -> Provider:
     """The provider to run on, tried out where it is CUDA."""
     name = (wanted or ("CUDA" if variant == "fp16" else "CPU")).upper()
@@ -127,6 +138,7 @@ class OnnxBackend:
         self._runtime = import_onnxruntime()
         self._folder = folder
         self._config, about = _described(folder)
+        self._mapped = _mapped(folder)
         self._variant = str(about.get("variant"))
         self._forms = tuple(about.get("forms", ()))
         self._provider = _provider(self._runtime, provider, self._variant)
@@ -201,11 +213,17 @@ class OnnxBackend:
         assert isinstance(sequence, OnnxSequence)
         self._pool.give_back(sequence.detach())
 
+    def changed(self) -> str:
+        """Why the weights are not what was loaded: somebody wrote into their file; "" if not."""
+        file = self._mapped.changed()
+        return "" if file is None else f"{file.name} was written to while it was in use"
+
     def close(self) -> None:
         self._sessions.clear()
         self._tables.clear()
         self._suppressed.clear()
         self._pool.clear()
+        self._mapped.close()
 
     # --- for sequences
 

@@ -20,6 +20,7 @@ from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTE
 from .eval import app as eval_app
 from .import_model import import_weights
 from .record import app as record_app
+from .soak import soak
 from .train import app as train_app
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ app.add_typer(models, name="model")
 app.add_typer(train_app, name="train")
 app.add_typer(eval_app, name="eval")
 app.add_typer(record_app, name="record")
+app.command()(soak)
 
 Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
 Variant = Annotated[
