@@ -89,6 +89,7 @@ class Confidence:
     place: float | None = None  # log: next edit: of its range of lines, whatever is written there
     nothing: float | None = None  # log: next edit: of no edit at all, at the same moment
     repeat: float | None = None  # 0 … 1: that this repetition of a recent edit is next, by its text
+    logs: tuple[float, ...] = ()  # log: of each token, END included; (): not told
 
 
 @dataclass(frozen=True, slots=True)

@@ -372,7 +372,12 @@ def _read_confidence(data: object, where: str) -> Confidence:
     total = fields.number("total", LEAST_LOG, 0.01, 0.0)
     place, nothing = (fields.number(key, LEAST_LOG, 0.01, None) for key in ("place", "nothing"))
     repeat = fields.number("repeat", 0, 1, None)
-    return Confidence(mean, minimum, first, total, place, nothing, repeat)
+    logs = fields.array("logs", _read_log)
+    return Confidence(mean, minimum, first, total, place, nothing, repeat, logs)
+
+
+def _read_log(value: object, where: str) -> float:
+    return cast(float, Fields({where: value}).number(where, LEAST_LOG, 0.01))
 
 
 def _read_stats(data: object, where: str) -> Stats:
