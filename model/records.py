@@ -93,6 +93,23 @@ class Confidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """What can be told of a candidate without a model, see ``model/edits/facts.py``; for the gate."""
+
+    lines: int  # written, the one begun included
+    written: int  # characters, without those that stay
+    removed: int  # characters
+    away: int  # lines between the cursor and what it touches
+    after: int  # characters behind the cursor in its line, blank ends aside
+    errors: int | None  # syntax errors that it adds; negative: it mends some; None: cannot be told
+    names: int  # different names that it writes, without those of the language
+    unknown: int  # of those, how many stand nowhere in the file, the excerpts and the edits
+    quoted: bool  # is the cursor within a string or a comment?
+    again: bool  # does what it writes stand in the file already?
+    ahead: float | None  # log: how much likelier than the best other candidate; None: no other
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """One replacement of ``request.text[start:end]``."""
 
@@ -104,6 +121,7 @@ class Candidate:
     steps: int  # denoise steps (forward passes over the canvas)
     finish: Finish
     source: Source = "model"
+    facts: Facts | None = None  # None: nobody looked
 
 
 @dataclass(frozen=True, slots=True)

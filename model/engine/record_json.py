@@ -25,6 +25,7 @@ from ..records import (
     DraftCount,
     DraftSource,
     EditRequest,
+    Facts,
     Finish,
     ModelStatus,
     Prediction,
@@ -362,6 +363,21 @@ def _read_candidate(data: object, where: str) -> Candidate:
         steps=fields.integer("steps", 0),
         finish=fields.one_of("finish", get_args(Finish)),
         source=fields.one_of("source", get_args(Source), "model"),
+        facts=fields.object("facts", _read_facts) if "facts" in fields else None,
+    )
+
+
+def _read_facts(data: object, where: str) -> Facts:
+    fields = Fields(data, where)
+    counts = (fields.integer(key, 0) for key in ("lines", "written", "removed", "away", "after"))
+    return Facts(
+        *counts,
+        errors=fields.integer("errors", -MAX_INTEGER, default=None),
+        names=fields.integer("names", 0),
+        unknown=fields.integer("unknown", 0),
+        quoted=fields.flag("quoted", False),
+        again=fields.flag("again", False),
+        ahead=fields.number("ahead", LEAST_LOG, -LEAST_LOG, None),
     )
 
 
