@@ -94,7 +94,7 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What can be told of a candidate without a model, see ``model/edits/facts.py``; for the gate."""
+    """What can be told of a candidate without a model, for the gate; see ``edits/facts.py``."""
 
     lines: int  # written, the one begun included
     written: int  # characters, without those that stay

@@ -128,7 +128,7 @@ def test_it_shows_what_is_kept_more_often_than_the_ratio_asks(ratio: float) -> N
 
 
 def test_outcomes_that_agree_with_the_reference_leave_it_as_it_is() -> None:
-    """Where as many are kept as the threshold says, showing more is worth as much as showing less."""
+    """Where as many are kept as the threshold says, showing is worth as much as hiding."""
     want = Objective(3.0)
     reference = Prior(np.array([logit(0.25), 0.0]), np.full(2, 4.0))
     tuned = fit_kto(groups({-1.0: 0.25, 1.0: 0.25}), reference, want)

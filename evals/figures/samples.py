@@ -61,7 +61,7 @@ def read_changes(path: Path) -> Iterator[Change]:
 
 
 def changes_of(record: dict[str, Any]) -> Iterator[Change]:
-    """The changed files of one commit, ``{repo, commit, files: [{path, language, before, after}]}``."""
+    """The changed files of a line of :func:`read_changes`'s file."""
     commit = f"{record['repo']}@{record['commit'][:10]}"
     for file in record["files"]:
         before, after = (unix(file[side] or "") for side in ("before", "after"))

@@ -24,6 +24,7 @@ from redraft.model.records import (
     Facts,
     RecentEdit,
     RelatedFile,
+    Task,
 )
 
 from ..figures.runs import Episode
@@ -37,7 +38,7 @@ class Judged:
     group: str
     language: str
     kind: str
-    task: str
+    task: Task
     place: int  # 0: the best of its answer
     candidate: Candidate
     right: bool

@@ -1,8 +1,8 @@
 """Moments whose outcome is known: gaps and hunks of commits, and chains made up from files.
 
-A commit says what came next, and what came in the end: whatever a candidate writes or deletes can be
-held against that. Drawn by hashes, a small part of a large file, sources taking turns, so that what
-is there of a broken-off run is a fair part of the whole. Knows nothing of models.
+A commit says what came next, and what came in the end: whatever a candidate writes or deletes can
+be held against that. Drawn by hashes, a small part of a large file, sources taking turns, so that
+what is there of a broken-off run is a fair part of the whole. Knows nothing of models.
 """
 
 from __future__ import annotations
@@ -123,9 +123,7 @@ def _of_files(records: Iterable[dict[str, Any]], seed: int) -> Iterator[Known]:
         yield from _made_up(name, path, language, text, rng)
 
 
-def _made_up(
-    name: str, path: str, language: str, text: str, rng: random.Random
-) -> Iterator[Known]:
+def _made_up(name: str, path: str, language: str, text: str, rng: random.Random) -> Iterator[Known]:
     change = draw_chain(path, text, rng) or repeated_change(path, text.split("\n"), rng)
     if change is not None:
         step = _step(f"{name}:chain", name, path, language, draw_repeat(change, rng))
@@ -158,4 +156,3 @@ def _step(id_: str, group: str, path: str, language: str, moment: Moment) -> Ste
 def about(moments: Sequence[Known]) -> dict[str, int]:
     """How many there are of each kind."""
     return {kind: sum(each.kind == kind for each in moments) for kind in TURN}
-

@@ -1,9 +1,9 @@
 """What the model proposes at moments whose outcome is known: ``redraft gate outcomes``.
 
 Asked as the language server asks, with as many candidates as it asks for, but in any case, however
-sure the model is that nothing is to be done. An episode holds what was asked and all that came back,
-as it came: what is made of that (:mod:`redraft.model.edits.gate_features`) can change without asking
-again. Knows nothing of gates.
+sure the model is that nothing is to be done. An episode holds what was asked and all that came
+back, as it came: what is made of that (:mod:`redraft.model.edits.gate_features`) can change without
+asking again. Knows nothing of gates.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from collections import deque
 from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import sureness
 from redraft.model.edits.ghost_rules import NOTHING_TO_ADD, refuse_completion, tidied
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import first_shown, judge
@@ -101,7 +100,9 @@ class GhostText:
         found = first_shown(
             prediction.candidates,
             lambda each: judge(
-                Replacement(query.text, each.start, each.end, each.text), sureness(each), moment
+                Replacement(query.text, each.start, each.end, each.text),
+                self._shared.sure(each, "infill"),
+                moment,
             ),
             prediction.reason or NOTHING_TO_ADD,
         )
@@ -112,7 +113,7 @@ class GhostText:
 
     def _suggestion(self, query: Query, candidate: Candidate, prediction: Prediction) -> Suggestion:
         made = replace(
-            self._shared.suggestion(query, candidate, prediction),
+            self._shared.suggestion(query, "infill", candidate, prediction),
             start=query.cursor,
             end=query.cursor,
             replacement=tidied(candidate.text, query.text, query.cursor),

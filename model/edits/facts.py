@@ -1,7 +1,7 @@
 """What can be told of a candidate without a model: what the gate weighs besides the confidence.
 
-Computed once, where the answer is made, so that the language server, HTTP, replays and training have
-the same: of a text and of candidates, under 3 ms for an answer. Pure; knows nothing of weights.
+Computed once, where the answer is made, so that the language server, HTTP, replays and training
+have the same. Pure; knows nothing of weights.
 """
 
 from __future__ import annotations
@@ -22,20 +22,18 @@ _AROUND = 8_000
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 #: What is quoted or remarked, roughly: there, words are not names.
 _PROSE = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|//.*|#.*|/\*.*?\*/")
-_WORDS = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlist)) | frozenset(
-    (
-        *("abstract any async await bool boolean break byte case catch char class const").split(),
-        *("constructor continue default defer delete double dyn else enum export extends").split(),
-        *("false final finally float for func function get goto implements import impl").split(),
-        *("instanceof int interface let long loop match mod module move mut namespace new").split(),
-        *("nil null number object of override package private protected pub public range").split(),
-        *("readonly ref return select self set short static str string String struct super").split(),
-        *("switch then this throw throws trait true try type typeof undefined union unsafe").split(),
-        *("unsigned use usize var void volatile where while with yield console log len").split(),
-        *("make append panic print println printf format error Error Option Some None Result").split(),
-        *("Vec Box Promise Array Object Map Set Integer Boolean List cls args kwargs").split(),
-    )
-)
+#: Names of languages that need no definition.
+_OF_LANGUAGES = """
+abstract any async await bool boolean break byte case catch char class console const constructor
+continue default defer delete double dyn else enum export extends false final finally float for func
+function get goto impl implements import instanceof int interface let log long loop match mod module
+move mut namespace new nil null number object override package private protected pub public range
+readonly ref return select self set short static str string struct super switch then this throw
+throws trait true try type typeof undefined union unsafe unsigned use usize var void volatile where
+while with yield append args cls format kwargs len make panic print printf println
+Array Boolean Box Error Integer List Map None Object Option Promise Result Set Some String Vec
+"""
+_WORDS = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlist, *_OF_LANGUAGES.split()))
 
 
 def with_facts(request: EditRequest, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -1,4 +1,5 @@
-"""What the gate weighs of a candidate, as numbers: the one place, for serving, training and replays.
+"""What the gate weighs of a candidate, as numbers: the one place, for serving, training and
+replays.
 
 All follow from the candidate (its confidence and its facts) and from the situation at the moment.
 What nobody told is None, and counts as average. Pure.

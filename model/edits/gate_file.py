@@ -1,7 +1,7 @@
 """A gate on disk: one small JSON file, its card inside. ``model/shipped/gate.json`` is ours.
 
-Read with care: one's own may be torn, of another version, or somebody else's. Knows nothing of how a
-gate is fitted.
+Read with care: one's own may be torn, of another version, or somebody else's. Knows nothing of how
+a gate is fitted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Bayesian logistic regression: how probable it is that a candidate is kept.
 
 A normal prior on the weights, the mode by Newton steps (iteratively reweighted least squares), the
-variance from the curvature there. Weights that may not be negative are left out where they would be.
-Pure; needs numpy alone and knows nothing of candidates.
+variance from the curvature there. Weights that may not be negative are left out where they would
+be. Pure; needs numpy alone and knows nothing of candidates.
 """
 
 from __future__ import annotations

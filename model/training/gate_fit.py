@@ -1,6 +1,7 @@
 """A gate out of outcomes: the shipped one anew, or one's own from the shipped one.
 
-First the chance (:mod:`.chance`), then the policy from there (:mod:`.kto`). Pure; needs numpy alone.
+First the chance (:mod:`.chance`), then the policy from there (:mod:`.kto`). Pure; needs numpy
+alone.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 from ..edits.gate import Head
 from ..edits.gate_features import READINGS, UNKNOWN, WEIGHED, Situation, read
 from ..records import Candidate, Task
-from .chance import Bools, Chance, Floats, Outcomes, Prior, fit_chance, logit, sigmoid
-from .kto import Objective, fit_kto, shows
+from .chance import Bools, Chance, Floats, Outcomes, Prior, fit_chance
+from .kto import Objective, fit_kto
 
 FOLDS = 5
 #: What counts as average, and as much more, of what outcomes of commits do not tell.

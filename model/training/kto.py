@@ -7,10 +7,10 @@ r = log σ(u) - log σ(u_ref); what is kept should have more of it than usual, w
     loss = λ_D (1 - σ(β (r - z)))  of what is kept,   λ_U (1 - σ(β (z - r)))  of what is not.
 
 ``z``, what is usual, is the mean divergence KL(policy ‖ reference) over all moments: exact here, as
-there are but two things to do, and not differentiated, as in KTO. The loss is linear in σ(β(r - z)),
-so that it wants a candidate shown exactly where the chance that it is kept exceeds λ_U / (λ_U + λ_D):
-the ratio of the two is the threshold. Its optimum lies at infinity; what holds it is the prior around
-the reference and the most divergence allowed. Pure; needs numpy alone.
+there are but two things to do, and not differentiated, as in KTO. The loss is linear in σ(β(r -
+z)), so that it wants a candidate shown exactly where the chance that it is kept exceeds λ_U / (λ_U
++ λ_D): the ratio of the two is the threshold. Its optimum lies at infinity; what holds it is the
+prior around the reference and the most divergence allowed. Pure; needs numpy alone.
 """
 
 from __future__ import annotations

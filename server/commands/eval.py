@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from redraft.model.edits.gate import EDIT_THRESHOLDS
+from redraft.model.edits.gate import threshold as threshold_for
 from redraft.model.errors import SettingsError
 
 from . import eval_infill, eval_replay, eval_report
@@ -84,7 +84,7 @@ def edits(
     max_tokens: MaxTokens = 128,
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Sureness from which an edit is shown.")
-    ] = EDIT_THRESHOLDS["medium"],
+    ] = threshold_for("medium"),
     without: Annotated[
         list[str] | None,
         typer.Option(

@@ -68,6 +68,42 @@ def outcomes(
         "benchmark": "gate outcomes", "share": share, "seed": seed, "context": context,
         "source": " ".join(path.name for path in (commits, files) if path), **about(subject),
     }  # fmt: skip
-    with loaded(subject, threads, context) as judged, open_run_for(out, settings, resume) as run:
-        with progress_of("asking") as progress:
-            make_outcomes(judged, moments, plan_of("medium", None, None), context, run, progress)
+    plan = plan_of("medium", None, None)
+    with (
+        loaded(subject, threads, context) as judged,
+        open_run_for(out, settings, resume) as run,
+        progress_of("asking") as progress,
+    ):
+        make_outcomes(judged, moments, plan, context, run, progress)
+
+
+@app.command()
+def ship(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN.jsonl…", help="Of 'redraft gate outcomes'.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="GATE.json", help="Default: the one that is shipped.")
+    ] = None,
+    version: Annotated[str, typer.Option(help="Of the gate, for people.")] = "1",
+) -> None:
+    """Fit the gate that comes with Redraft on outcomes of training commits. Takes seconds."""
+    from redraft.evals.figures.runs import read_run
+    from redraft.evals.gate.fitting import card_of, fit_gate, judges_among, samples_of
+    from redraft.evals.gate.fitting import shown_to_gate
+    from redraft.model.edits.gate_file import SHIPPED, write_gate
+
+    from .console import out as console
+
+    read = [read_run(path) for path in runs]
+    if judges_among(read):
+        raise SettingsError(
+            f"{', '.join(judges_among(read))} judges gates and is never fitted on. Name runs over "
+            "training commits."
+        )
+    samples = samples_of(each for run in read for each in shown_to_gate(run))
+    gate = fit_gate(samples, f"shipped {version}")
+    write_gate(out or SHIPPED, gate, card_of(samples, read))
+    for task, each in samples.items():
+        right = sum(one.kept for one in each)
+        console.print(f"{task}: {len(each)} candidates, {right} right", markup=False)
