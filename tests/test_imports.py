@@ -38,7 +38,7 @@ LEVELS = {
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),
     "server": ("settings", "http", "wires.prompts", "wires", "app", "engine_process", "commands"),
-    "evals": ("figures recordings sandbox", "benchmarks latency", "replay", "report"),
+    "evals": ("figures recordings sandbox", "benchmarks latency", "replay", "gate", "report"),
 }  # fmt: skip
 
 

@@ -89,8 +89,13 @@ def ship(
 ) -> None:
     """Fit the gate that comes with Redraft on outcomes of training commits. Takes seconds."""
     from redraft.evals.figures.runs import read_run
-    from redraft.evals.gate.fitting import card_of, fit_gate, judges_among, samples_of
-    from redraft.evals.gate.fitting import shown_to_gate
+    from redraft.evals.gate.fitting import (
+        card_of,
+        fit_gate,
+        judges_among,
+        samples_of,
+        shown_to_gate,
+    )
     from redraft.model.edits.gate_file import SHIPPED, write_gate
 
     from .console import out as console
