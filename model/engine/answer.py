@@ -31,6 +31,7 @@ from ..decoding.denoise import (
 )
 from ..decoding.judged_edits import write_edits
 from ..decoding.prices import PassPrices
+from ..edits.facts import with_facts
 from ..edits.repeats import find_repeats
 from ..prompt.answers import InvalidAnswer, read_answer
 from ..prompt.constraints import ValidRange
@@ -236,7 +237,8 @@ def read_candidates(
         made = request.text[: change[0]] + change[2] + request.text[change[1] :]
         first = found.get(made)
         found[made] = _candidate(change, draft) if first is None else _joined(first, draft)
-    return tuple(found.values())[: request.candidates], "" if found else reason
+    candidates = with_facts(request, tuple(found.values())[: request.candidates])
+    return candidates, "" if candidates else reason
 
 
 def _joined(first: Candidate, draft: Draft) -> Candidate:
