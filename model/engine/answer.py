@@ -31,6 +31,7 @@ from ..decoding.denoise import (
 )
 from ..decoding.judged_edits import write_edits
 from ..decoding.prices import PassPrices
+from ..decoding.tree import WIDEST
 from ..edits.facts import with_facts
 from ..edits.repeats import find_repeats
 from ..prompt.answers import InvalidAnswer, read_answer
@@ -103,7 +104,8 @@ def answer(
     with model.cache.acquire(context, room_for(request, model.backend.config)) as lease:
         prefill(lease.sequence, context[lease.reused :], cancelled)
         prefilled = clock()
-        written = _write(model, lease.sequence, prompt, request, plan, cancelled, on_step)
+        writing = _Writing(clock, cancelled, on_step)
+        written = _write(model, lease.sequence, prompt, request, plan, writing)
     end = clock()
     candidates, reason = read_candidates(prompt, request, written.drafts)
     stats = Stats(
@@ -129,11 +131,14 @@ def room_for(request: EditRequest, config: ModelConfig) -> int:
     """Tokens needed behind the prompt: the answer, its last canvas while a causal pass judges it,
     and one more window; or the windows of all candidates side by side."""
     width, rows = config.canvas_width, request.candidates
+    branches = 0  # of next edits, where they are read side by side
     if request.task == "next_edit":
         effort = effort_for(request.quality, request.candidates)
         rows = effort.ranges + effort.drafts
+        if config.verifier == "ar":
+            branches = 2 * (request.max_tokens + WIDEST)
     judged = (width + 1) * (config.masks + 1)  # of one pass, with all masks there may be
-    return max(request.max_tokens + 2 * width, rows * width, request.max_tokens + judged)
+    return max(request.max_tokens + 2 * width, rows * width, request.max_tokens + judged, branches)
 
 
 def prefill(sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[], bool]) -> None:
@@ -144,15 +149,29 @@ def prefill(sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[],
         sequence.prefill(np.asarray(tokens[start : start + CHUNK], dtype=np.int64))
 
 
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """Who waits for what is written."""
+
+    clock: Clock
+    cancelled: Callable[[], bool]
+    on_step: StepCallback | None
+
+    def late_after(self, ms: float) -> Callable[[], bool]:
+        """Whether more than ``ms`` have passed since this was asked."""
+        until_s = self.clock() + ms / 1e3
+        return lambda: self.clock() >= until_s
+
+
 def _write(
     model: Model,
     sequence: Sequence,
     prompt: Prompt,
     request: EditRequest,
     plan: Plan | None,
-    cancelled: Callable[[], bool],
-    on_step: StepCallback | None,
+    writing: _Writing,
 ) -> Denoised:
+    cancelled, on_step = writing.cancelled, writing.on_step
     infill = request.task == "infill"
     plan = plan or plan_for(request.quality, request.temperature, request.top_p)
     brief = Brief(
@@ -179,7 +198,10 @@ def _write(
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
         write = write_edits if brief.judged else write_canvas_edits
-        return write(sequence, last, brief, field, effort, rng, on_step, cancelled)
+        late = writing.late_after(
+            effort.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
+        )
+        return write(sequence, last, brief, field, effort, rng, on_step, cancelled, late)
     if request.candidates == 1:
         return denoise(sequence, last, brief, rng, on_step, cancelled)
     return denoise_packed(sequence, last, brief, rng, request.candidates, on_step, cancelled)
