@@ -382,8 +382,8 @@ class NextEdits:
 
     def _promised(self, ask: Ask, prediction: Prediction) -> Suggestion:
         """What will most likely be shown of a prediction that promises something."""
-        least = self._shared.settings.edit_threshold
-        best = next(each for each in prediction.candidates if sureness(each) >= least)
+        shared, least = self._shared, self._shared.settings.threshold
+        best = next(e for e in prediction.candidates if shared.sure(e, "next_edit") >= least)
         return self._suggestion(ask, best, prediction)
 
     def _promises(self, prediction: Prediction) -> bool:

@@ -35,13 +35,16 @@ from ..decoding.tree import WIDEST
 from ..edits.facts import with_facts
 from ..edits.repeats import find_repeats
 from ..prompt.answers import InvalidAnswer, read_answer
-from ..prompt.constraints import ValidRange
+from ..prompt.chat import ChatTemplate
+from ..prompt.constraints import Constraint, ValidRange
+from ..prompt.grammars import WholeAnswer
 from ..prompt.render import Prompt, render
 from ..prompt.tokens import Tokenizer
 from ..records import Candidate, EditRequest, Prediction, Source, Stats, StepCallback
 from ..runtime.backend import Backend, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from .budget import CHUNK
+from .converse import chat_prompt, price_labels
 
 Clock = Callable[[], float]  # seconds, monotonic
 
@@ -59,6 +62,7 @@ class Model:
     version: str = ""  # of the weights
     prices: PassPrices | None = None  # of causal passes on this machine; None: not measured
     odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
+    template: ChatTemplate | None = None  # of conversations; None: these weights know none
     #: Why its files are not what was loaded; "" while they are. Asked between two passes.
     changed: Callable[[], str] = lambda: ""
 
@@ -98,14 +102,20 @@ def answer(
     """
     begin = clock()
     budget = request.context_tokens or model.context_tokens
-    prompt = render(request, model.tokenizer, model.backend.config, budget)
+    room = room_for(request, model.backend.config)
+    if request.conversation is not None:
+        prompt = chat_prompt(model.template, model.name, request.conversation, model.backend, room)
+    else:
+        prompt = render(request, model.tokenizer, model.backend.config, budget)
+    constraint = _constraint(model, prompt, request)
     rendered = clock()
     context = prompt.tokens[:-1]
-    with model.cache.acquire(context, room_for(request, model.backend.config)) as lease:
+    with model.cache.acquire(context, room) as lease:
+        lease.sequence.permit(prompt.permitted or (model.backend.config.end_token,))
         prefill(lease.sequence, context[lease.reused :], cancelled)
         prefilled = clock()
         writing = _Writing(clock, cancelled, on_step)
-        written = _write(model, lease.sequence, prompt, request, plan, writing)
+        written = _write(model, lease.sequence, prompt, constraint, request, plan, writing)
     end = clock()
     candidates, reason = read_candidates(prompt, request, written.drafts)
     stats = Stats(
@@ -163,10 +173,25 @@ class _Writing:
         return lambda: self.clock() >= until_s
 
 
+def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constraint | None:
+    """What the answer must be or begin with.
+
+    Raises:
+        InvalidRequest: the request's grammar cannot be enforced or fulfilled.
+    """
+    if request.grammar is None:
+        return prompt.constraint
+    end_token = prompt.permitted[0] if prompt.permitted else model.backend.config.end_token
+    whole = WholeAnswer(request.grammar, model.tokenizer, end_token, prompt.forced)
+    whole.check_room(request.max_tokens)
+    return whole
+
+
 def _write(
     model: Model,
     sequence: Sequence,
     prompt: Prompt,
+    constraint: Constraint | None,
     request: EditRequest,
     plan: Plan | None,
     writing: _Writing,
@@ -174,26 +199,33 @@ def _write(
     cancelled, on_step = writing.cancelled, writing.on_step
     infill = request.task == "infill"
     plan = plan or plan_for(request.quality, request.temperature, request.top_p)
+    config = model.backend.config
+    if prompt.permitted:
+        config = replace(config, end_token=prompt.permitted[0])
+    surest = infill and plan.temperature == 0 and request.grammar is None
     brief = Brief(
-        config=model.backend.config,
-        vocab_bytes=model.tokenizer.vocab_bytes,
+        config=config,
+        vocab_bytes=prompt.vocab_bytes or model.tokenizer.vocab_bytes,
         plan=plan,
         limits=Limits(
             max_tokens=request.max_tokens,
             min_tokens=request.min_tokens,
             max_lines=request.max_lines if infill else None,
             # Of what is drawn at random every line is unlikely.
-            line_above=plan.line_above if infill and plan.temperature == 0 else 0.0,
+            line_above=plan.line_above if surest else 0.0,
             whole_lines=prompt.above_a_line,
-            stop=request.stop if infill else (),
+            stop=() if request.task == "next_edit" else request.stop,
             forced=prompt.forced,
         ),
-        constraint=prompt.constraint,
+        constraint=constraint,
         source=_source(model, prompt, request),
         prices=model.prices,
         odds=model.odds,
     )
     last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
+    if request.conversation is not None and request.conversation.labels:
+        labels = [model.tokenizer.encode(label) for label in request.conversation.labels]
+        return price_labels(sequence, last, labels, request.conversation.labels, brief, cancelled)
     if _looks_around(request, brief.plan):
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
@@ -245,6 +277,8 @@ def read_candidates(
     prompt: Prompt, request: EditRequest, drafts: tuple[Draft, ...]
 ) -> tuple[tuple[Candidate, ...], str]:
     """The drafts that change the document, each change once, and why there are none if so."""
+    if request.conversation is not None:
+        return tuple(_candidate((0, 0, draft.text), draft) for draft in drafts), ""
     found: dict[str, Candidate] = {}  # by the document it makes
     reason = ""
     for draft in drafts:

@@ -77,6 +77,10 @@ class FakeSequence:
     capacity: int
     tokens: list[int] = field(default_factory=list)
     log: list[str] = field(default_factory=list)  # one entry a call, for tests to read
+    permitted: Sequence[int] = (END,)
+
+    def permit(self, marks: Sequence[int]) -> None:
+        self.permitted = marks
 
     def prefill(self, tokens: IntArray) -> None:
         assert tokens.dtype == np.int64 and tokens.ndim == 1
@@ -94,7 +98,7 @@ class FakeSequence:
         self.tokens = [*self.tokens, *tokens.tolist()]
         ends = range(start + 1, len(self.tokens) + 1)
         rows = np.stack([self.causal(self.tokens[:end]) for end in ends])  # [n, vocab]
-        out = _output(rows, True)
+        out = _output(rows, True, self.permitted)
         assert out.logits is not None
         scores = out.logits - np.log(np.exp(out.logits).sum(-1, keepdims=True))
         return CausalOutput(
@@ -124,7 +128,7 @@ class FakeSequence:
             place = positions[at] - int(sees[at, :judging].sum())  # in its group, from 0
             window = [seen[-1], *[MASK] * (int(sees[at, judging:].sum()))]
             rows.append(self.predict(seen[:-1], window)[place + 1])
-        out = _output(np.stack(rows), False)
+        out = _output(np.stack(rows), False, self.permitted)
         return JudgedOutput(causal, out.token, out.confidence)
 
     branches = True
@@ -151,17 +155,17 @@ class FakeSequence:
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
         assert len(self.tokens) + len(window) <= self.capacity, "over capacity"
         self.log.append("denoise")
-        return _output(self.predict(self.tokens, window.tolist()), logits)
+        return _output(self.predict(self.tokens, window.tolist()), logits, self.permitted)
 
     def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
         assert len(self.tokens) + windows.size <= self.capacity, "over capacity"
         self.log.append(f"packed {len(windows)}")
         rows = [self.predict(self.tokens, window) for window in windows.tolist()]
-        return _output(np.stack(rows), logits)
+        return _output(np.stack(rows), logits, self.permitted)
 
 
-def _output(logits: FloatArray, wanted: bool) -> CanvasOutput:
-    logits[..., [i for i in range(SPECIAL) if i != END]] = -1e9  # as every backend does
+def _output(logits: FloatArray, wanted: bool, permitted: Sequence[int]) -> CanvasOutput:
+    logits[..., [i for i in range(SPECIAL) if i not in permitted]] = -1e9  # as every backend does
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     p = weights / weights.sum(axis=-1, keepdims=True)  # [..., B, vocab]
     return CanvasOutput(
