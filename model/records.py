@@ -136,6 +136,24 @@ class Confidence:
     place: float | None = None  # log: next edit: of its range of lines, whatever is written there
     nothing: float | None = None  # log: next edit: of no edit at all, at the same moment
     repeat: float | None = None  # 0 … 1: that this repetition of a recent edit is next, by its text
+    logs: tuple[float, ...] = ()  # log: of each token, END included; (): not told
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What can be told of a candidate without a model, for the gate; see ``edits/facts.py``."""
+
+    lines: int  # written, the one begun included
+    written: int  # characters, without those that stay
+    removed: int  # characters
+    away: int  # lines between the cursor and what it touches
+    after: int  # characters behind the cursor in its line, blank ends aside
+    errors: int | None  # syntax errors that it adds; negative: it mends some; None: cannot be told
+    names: int  # different names that it writes, without those of the language
+    unknown: int  # of those, how many stand nowhere in the file, the excerpts and the edits
+    quoted: bool  # is the cursor within a string or a comment?
+    again: bool  # does what it writes stand in the file already?
+    ahead: float | None  # log: how much likelier than the best other candidate; None: no other
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +168,7 @@ class Candidate:
     steps: int  # denoise steps (forward passes over the canvas)
     finish: Finish
     source: Source = "model"
+    facts: Facts | None = None  # None: nobody looked
 
 
 @dataclass(frozen=True, slots=True)

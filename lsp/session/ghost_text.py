@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.fitting import Place, fit
-from redraft.model.edits.gate import sureness
 from redraft.model.edits.ghost_rules import NOTHING_TO_ADD, refuse_completion
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show as Shown
@@ -101,7 +100,7 @@ class GhostText:
         if query.invoked:  # whoever asks for it may have it back
             moment = replace(moment, just_done=())
         judged = (
-            (each, judge(_written(query, each), sureness(each), moment))
+            (each, judge(_written(query, each), self._shared.sure(each, "infill"), moment))
             for each in prediction.candidates
         )
         nothing = prediction.reason or NOTHING_TO_ADD
@@ -117,7 +116,7 @@ class GhostText:
         self, query: Query, candidate: Candidate, edit: Replacement, prediction: Prediction
     ) -> Suggestion:
         made = replace(
-            self._shared.suggestion(query, candidate, prediction),
+            self._shared.suggestion(query, "infill", candidate, prediction),
             start=edit.start,
             end=edit.end,
             replacement=edit.new,

@@ -17,6 +17,7 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..records import DraftCount, Quality, StepCallback
 from ..runtime.backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
@@ -283,6 +284,16 @@ class Run:
         self.passes += 1
         self.prefilled += len(tokens)
         return self.sequence.verify(np.asarray(tokens, dtype=np.int64), logits=logits)
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        """The causal pass over nodes of a tree; see :meth:`Sequence.branch`."""
+        if self.cancelled():
+            raise Cancelled
+        self.passes += 1
+        self.prefilled += len(tokens)
+        return self.sequence.branch(tokens, depths, sees, base)
 
     def judge_rows(
         self, brief: Brief, last_token: int, rng: np.random.Generator, count: int

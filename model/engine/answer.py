@@ -31,6 +31,8 @@ from ..decoding.denoise import (
 )
 from ..decoding.judged_edits import write_edits
 from ..decoding.prices import PassPrices
+from ..decoding.tree import WIDEST
+from ..edits.facts import with_facts
 from ..edits.repeats import find_repeats
 from ..prompt.answers import InvalidAnswer, read_answer
 from ..prompt.chat import ChatTemplate
@@ -112,9 +114,8 @@ def answer(
         lease.sequence.permit(prompt.permitted or (model.backend.config.end_token,))
         prefill(lease.sequence, context[lease.reused :], cancelled)
         prefilled = clock()
-        written = _write(
-            model, lease.sequence, prompt, constraint, request, plan, cancelled, on_step
-        )
+        writing = _Writing(clock, cancelled, on_step)
+        written = _write(model, lease.sequence, prompt, constraint, request, plan, writing)
     end = clock()
     candidates, reason = read_candidates(prompt, request, written.drafts)
     stats = Stats(
@@ -140,11 +141,14 @@ def room_for(request: EditRequest, config: ModelConfig) -> int:
     """Tokens needed behind the prompt: the answer, its last canvas while a causal pass judges it,
     and one more window; or the windows of all candidates side by side."""
     width, rows = config.canvas_width, request.candidates
+    branches = 0  # of next edits, where they are read side by side
     if request.task == "next_edit":
         effort = effort_for(request.quality, request.candidates)
         rows = effort.ranges + effort.drafts
+        if config.verifier == "ar":
+            branches = 2 * (request.max_tokens + WIDEST)
     judged = (width + 1) * (config.masks + 1)  # of one pass, with all masks there may be
-    return max(request.max_tokens + 2 * width, rows * width, request.max_tokens + judged)
+    return max(request.max_tokens + 2 * width, rows * width, request.max_tokens + judged, branches)
 
 
 def prefill(sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[], bool]) -> None:
@@ -153,6 +157,20 @@ def prefill(sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[],
         if cancelled():
             raise Cancelled
         sequence.prefill(np.asarray(tokens[start : start + CHUNK], dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """Who waits for what is written."""
+
+    clock: Clock
+    cancelled: Callable[[], bool]
+    on_step: StepCallback | None
+
+    def late_after(self, ms: float) -> Callable[[], bool]:
+        """Whether more than ``ms`` have passed since this was asked."""
+        until_s = self.clock() + ms / 1e3
+        return lambda: self.clock() >= until_s
 
 
 def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constraint | None:
@@ -176,9 +194,9 @@ def _write(
     constraint: Constraint | None,
     request: EditRequest,
     plan: Plan | None,
-    cancelled: Callable[[], bool],
-    on_step: StepCallback | None,
+    writing: _Writing,
 ) -> Denoised:
+    cancelled, on_step = writing.cancelled, writing.on_step
     infill = request.task == "infill"
     plan = plan or plan_for(request.quality, request.temperature, request.top_p)
     config = model.backend.config
@@ -212,7 +230,10 @@ def _write(
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
         write = write_edits if brief.judged else write_canvas_edits
-        return write(sequence, last, brief, field, effort, rng, on_step, cancelled)
+        late = writing.late_after(
+            effort.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
+        )
+        return write(sequence, last, brief, field, effort, rng, on_step, cancelled, late)
     if request.candidates == 1:
         return denoise(sequence, last, brief, rng, on_step, cancelled)
     return denoise_packed(sequence, last, brief, rng, request.candidates, on_step, cancelled)
@@ -272,7 +293,8 @@ def read_candidates(
         made = request.text[: change[0]] + change[2] + request.text[change[1] :]
         first = found.get(made)
         found[made] = _candidate(change, draft) if first is None else _joined(first, draft)
-    return tuple(found.values())[: request.candidates], "" if found else reason
+    candidates = with_facts(request, tuple(found.values())[: request.candidates])
+    return candidates, "" if candidates else reason
 
 
 def _joined(first: Candidate, draft: Draft) -> Candidate:

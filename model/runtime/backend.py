@@ -94,6 +94,23 @@ class Sequence(Protocol):
             logits: of the judged tokens, whole.
         """
 
+    @property
+    def branches(self) -> bool:
+        """Whether :meth:`branch` can be called."""
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        """Append ``tokens`` [n] as nodes of a tree behind the first ``base`` tokens, with logits.
+
+        The sequence is then of no use but for further branches, until it is truncated to ``base``.
+
+        Args:
+            depths: [n] of each node; 0 is the first position behind ``base``.
+            sees: [n, m + n] whether a node attends to another: the m that were appended before, in
+                order, and these. All see the first ``base`` tokens.
+        """
+
     def permit(self, marks: Seq[int]) -> None:
         """Which special tokens may be predicted from here on: ``config.end_token`` until this says
         otherwise. Conversations end what is said by another one than infills."""

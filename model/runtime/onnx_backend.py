@@ -432,6 +432,35 @@ class OnnxSequence:
         return JudgedOutput(causal, token[judging:], confidence[judging:])
 
     @property
+    def branches(self) -> bool:
+        """Whether the graph that takes any positions reads as the judge does."""
+        config = self._backend.config
+        return config.attention == "canvas" and config.adapter in ("none", "all")
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        n, held = len(tokens), len(self._tokens)
+        alone = int(n == 1)  # as in _append
+        self._check_room(n + alone)
+        rows = np.arange(n, dtype=np.int64)
+        outputs: dict[str, NDArray[Any]] = {
+            "token": np.empty((n, 1), np.int64),
+            "confidence": np.empty((n, 1), np.float32),
+            "logits": np.empty((n, self._backend.config.vocab), np.float32),
+        }
+        bias = np.zeros((1, 1, n + alone, held + n + alone), self._backend.dtype)
+        bias[0, 0, :n, base : held + n][~sees] = self._unseen
+        bias[0, 0, :n, held + n :] = self._unseen
+        one = self._pass("packed", len(outputs))
+        one.place(base + np.append(depths, depths[-1:] + 1)[: n + alone], bias)
+        read = np.append(tokens, tokens[-1:])[: n + alone]
+        one.run(read, held, rows, tokens, outputs)
+        self._tokens.extend(tokens.tolist())
+        token, confidence = outputs["token"][:, 0], outputs["confidence"][:, 0]
+        return CausalOutput(token, confidence, np.empty(0, np.float32), outputs["logits"])
+
+    @property
     def _unseen(self) -> float:
         """Attention bias of what is not to be seen."""
         return -1e9 if self._backend.dtype == np.float32 else -6e4

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..config import ModelConfig
+from ..errors import SettingsError
 from ..network.torch_network import KeyValues, Network
 from .backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
 
@@ -82,6 +83,15 @@ class TorchSequence:
             -1
         )
         return JudgedOutput(causal, token.cpu().numpy(), _numpy(confidence))
+
+    @property
+    def branches(self) -> bool:
+        return False
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        raise SettingsError("torch reads one branch after the other; ask it to verify each.")
 
     def permit(self, marks: Seq[int]) -> None:
         self._permitted = tuple(marks)

@@ -99,7 +99,7 @@ def read_threshold(fields: Fields, settings: Settings) -> float:
     """How sure an edit must be to be given: as the request's ``eagerness`` says, ours in addition
     to every format, or else the server's."""
     eagerness = fields.one_of("eagerness", EAGERNESS, settings.eagerness)
-    return threshold("next_edit", eagerness)
+    return threshold(eagerness)
 
 
 def read_stop(fields: Fields, most: int) -> tuple[str, ...]:

@@ -131,6 +131,23 @@ class FakeSequence:
         out = _output(np.stack(rows), False, self.permitted)
         return JudgedOutput(causal, out.token, out.confidence)
 
+    branches = True
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        """Each node is said what a causal pass over those that it sees would say."""
+        held = len(self.tokens) - base
+        assert sees.shape == (len(tokens), held + len(tokens))
+        assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
+        self.log.append(f"branch {len(tokens)}")
+        self.tokens = [*self.tokens, *tokens.tolist()]
+        nodes = np.asarray(self.tokens[base:])
+        assert (sees.sum(axis=1) == depths + 1).all(), "a path from the root has no gaps"
+        paths = [[*self.tokens[:base], *nodes[row].tolist()] for row in sees]
+        out = _output(np.stack([self.causal(path) for path in paths]), True)
+        return CausalOutput(out.token, out.confidence, np.empty(0, np.float32), out.logits)
+
     def truncate(self, length: int) -> None:
         assert 0 <= length <= len(self.tokens)
         self.tokens = self.tokens[:length]
