@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+from redraft.lsp.connection.client import Client
+from redraft.lsp.connection.documents_sync import HANDLERS
 from redraft.lsp.editor.documents import Change, Document
 from redraft.lsp.editor.history import PAUSE_S, History
 from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp.settings import LspSettings
 from redraft.model.edits.hunks import joined
 from redraft.model.records import RecentEdit
 from redraft.server.wires.prompts.diffs import unified_diffs
+from support.predictor import ScriptedPredictor
 
 URI = "file:///w/a.py"
 CODE = "".join(f"value_{i} = compute({i})\n" for i in range(60))
@@ -150,3 +157,51 @@ def test_edits_of_other_places_files_and_people_stay_apart() -> None:
         RecentEdit("a.py", 4, "-x\n+c\n"),
     ):
         assert joined([one, other]) == (one, other)
+
+
+# --- before the server was there -----------------------------------------------------------------
+
+
+def opened(
+    tmp_path: Path, saved: str, text: str, after_s: float = 0.0, name: str = "a.py"
+) -> Client:
+    """A client whose editor opens a file with edits in it, so long after it came."""
+    now = [1000.0]
+
+    async def unanswered(method: str, params: Any) -> None:
+        return None
+
+    client = Client(
+        ScriptedPredictor(), LspSettings(), lambda: now[0], lambda method, params: None, unanswered
+    )
+    now[0] += after_s
+    file = tmp_path / name
+    file.write_text(saved, encoding="utf-8")
+    item = {"uri": file.as_uri(), "languageId": "python", "version": 0, "text": text}
+    HANDLERS["textDocument/didOpen"](client, {"textDocument": item})
+    return client
+
+
+def test_an_edit_made_before_the_server_was_there_is_known(tmp_path: Path) -> None:
+    client = opened(tmp_path, CODE, CODE.replace("value_3 ", "total_3 "))
+    [edit] = client.session.history.edits()
+    assert FIRST in edit.diff
+    assert edit.line == 0
+    uri = (tmp_path / "a.py").as_uri()
+    assert client.session.history.last_edit(uri) == (1000.0, 3)
+    assert list(client.session.history.snapshot(uri)) == CODE.split("\n")
+
+
+def test_what_a_person_could_not_have_typed_meanwhile_is_none(tmp_path: Path) -> None:
+    client = opened(tmp_path, CODE, CODE.replace("value", "total"))
+    assert client.session.history.edits() == ()
+
+
+def test_unsaved_edits_of_a_file_opened_later_are_none(tmp_path: Path) -> None:
+    client = opened(tmp_path, CODE, CODE.replace("value_3 ", "total_3 "), after_s=60)
+    assert client.session.history.edits() == ()
+
+
+def test_a_secret_file_is_not_compared(tmp_path: Path) -> None:
+    client = opened(tmp_path, "TOKEN=a\nPORT=1\n", "TOKEN=b\nPORT=1\n", name=".env")
+    assert client.session.history.edits() == ()

@@ -131,7 +131,12 @@ def _opened(client: Client, params: Any) -> None:
 def _open(client: Client, item: messages.Opened) -> None:
     if client.documents.get(item.uri) is not None:
         client.close_document(item.uri)
+        saved = None  # it was followed already
+    else:
+        saved = client.saved_text(item.uri)
     _begin(client, client.documents.open(item.uri, item.text, item.version, item.language))
+    if saved is not None:
+        client.session.missed(item.uri, saved.split("\n"))
 
 
 def _begin(client: Client, document: Document) -> None:

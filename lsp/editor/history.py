@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Literal
 
-from redraft.model.edits.hunks import joined
+from redraft.model.edits.hunks import hunks_of, joined
 from redraft.model.edits.rules import JUST_DONE
 from redraft.model.edits.spans import NO_CHANGE, Span, key_of, on_top
 from redraft.model.records import RecentEdit
@@ -113,6 +113,22 @@ class History:
         if left is not None:
             self._return_to(lines, left.lines, left.snapshot)
         self._documents[uri] = _Document(path, list(lines), list(lines), next(self._snapshots))
+
+    def missed(self, uri: str, saved: Sequence[str]) -> None:
+        """A document was opened with edits that nobody saw being made: its file has the lines
+        ``saved``. Where there are as many as a person makes in a moment, they are an edit."""
+        document = self._documents.get(uri)
+        if document is None:
+            return
+        span = Span(0, tuple(saved), tuple(document.lines)).trimmed()
+        if not 0 < max(len(span.old), len(span.new)) <= _MAX_LINES:
+            return
+        made = hunks_of([*span.old], [*span.new])
+        if sum(max(hunk.last - hunk.first, len(hunk.new)) for hunk in made) >= BULK_LINES:
+            return
+        now = self._clock()
+        document.base, document.place = list(saved), (now, max(span.first, span.end - 1))
+        self._finish(uri, document, _Burst(span, now, now))
 
     def closed(self, uri: str) -> None:
         """A document is gone, or can no longer be trusted. What was done in it is not forgotten."""
