@@ -116,6 +116,7 @@ class Client:
         self.prefetches: dict[str, Prefetch] = {}  # by document
         self.pulls_settings = False  # does the client answer workspace/configuration?
         self.registers_settings = False  # and tell of changes only if asked to?
+        self.shows_disabled = False  # code actions that cannot be done, with the reason
         self.versions_edits = False  # does it check the version of a document it is to edit?
         self.waking: asyncio.TimerHandle | None = None  # the end of a pause the user asked for
         self._lanes: dict[tuple[str, Task], Lane] = {}

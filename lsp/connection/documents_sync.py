@@ -50,6 +50,8 @@ def _initialize(client: Client, params: Any) -> types.InitializeResult:
     client.pulls_settings = bool(at(workspace, "configuration"))
     client.registers_settings = bool(at(workspace, "didChangeConfiguration", "dynamicRegistration"))
     client.versions_edits = bool(at(workspace, "workspaceEdit", "documentChanges"))
+    actions = at(fields, "capabilities", "textDocument", "codeAction")
+    client.shows_disabled = bool(at(actions, "disabledSupport"))
     notebooks = at(fields, "capabilities", "notebookDocument") is not None
     return types.InitializeResult(
         capabilities=_capabilities(notebooks, client.session.settings.completion_items),
