@@ -149,7 +149,7 @@ def test_next_edits_can_be_switched_off_alone() -> None:
 
 def test_ghost_text_that_is_shown_comes_first() -> None:
     desk = edited()
-    desk.answer(", e")
+    desk.answer(" -> float")
     assert reason(desk.consider_edit()) == "ghost text is shown at the cursor"
     assert isinstance(desk.consider_edit(invoked=True), Ask)
 
