@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, Protocol
 
-from .reading import AnyText, AtLeastOne, Exactly, Flag, Number, Text, Whole
+from .reading import MAX_INTEGER, AnyText, AtLeastOne, Exactly, Flag, Number, Text, Whole
 
-Task = Literal["infill", "next_edit"]
+Task = Literal["infill", "next_edit", "chat"]
 Quality = Literal["low", "medium", "high"]
 #: Why an answer ends: the model ended it, a limit, a stop string, or the next line is too unlikely.
 Finish = Literal["end", "length", "stop", "unsure"]
@@ -22,8 +22,11 @@ Finish = Literal["end", "length", "stop", "unsure"]
 Source = Literal["model", "repeat", "both"]
 
 #: Where a draft that the causal pass judges came from: a copy of what followed the same tokens
-#: elsewhere, a canvas, or masks behind a judged token.
-DraftSource = Literal["copy", "canvas", "mask"]
+#: elsewhere, a canvas, masks behind a judged token, or the grammar that leaves no choice.
+DraftSource = Literal["copy", "canvas", "mask", "forced"]
+#: How a :class:`Grammar` is written.
+GrammarKind = Literal["json_schema", "regex", "lark"]
+Role = Literal["system", "user", "assistant", "tool"]
 
 # What a request may ask for, wherever it comes from.
 MIN_CONTEXT_TOKENS = 64  # below it the marks and the path crowd the text out
@@ -37,8 +40,8 @@ MAX_STOPS = 16
 LEAST_LOG = -1e4
 
 Temperature = Annotated[float, Exactly(0, MAX_TEMPERATURE)]
-ContextTokens = Annotated[int, Exactly(1, MAX_CONTEXT_TOKENS)]
 TopP = Annotated[float, Exactly(0, 1)]
+ContextTokens = Annotated[int, Exactly(1, MAX_CONTEXT_TOKENS)]
 # A hair above 1, or 0 of a logarithm, is float32 rounding of a softmax, not a fault.
 Share = Annotated[float, Exactly(0, 1.001)]
 Log = Annotated[float, Exactly(LEAST_LOG, 0.01)]
@@ -69,8 +72,50 @@ class RecentEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class Grammar:
+    """What an answer must be, from its first character to its last."""
+
+    kind: GrammarKind
+    text: Text  # a JSON schema as JSON, a regular expression, or a grammar in Lark's notation
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A function that an assistant wanted called."""
+
+    id: Text
+    name: Text
+    arguments: Text  # a JSON object
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    content: Text
+    name: Text = ""
+    tool_calls: tuple[ToolCall, ...] = ()  # of an assistant
+    tool_call_id: Text = ""  # of a tool: which call this answers
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What was said so far; the answer is what the assistant says next."""
+
+    messages: tuple[Message, ...]
+    tools: Text = ""  # a JSON array of functions, as templates take them; "" none
+    think: Flag = True  # whether a model that can reason before it answers shall
+    begins: Text = ""  # what the answer begins with: written into the prompt, marks included
+    labels: tuple[Text, ...] = ()  # answers that are priced, each as the whole one; none is written
+
+
+@dataclass(frozen=True, slots=True)
 class EditRequest:
-    """Everything the engine needs to predict; made by ``lsp`` or by an HTTP wire."""
+    """Everything the engine needs to predict; made by ``lsp`` or by an HTTP wire.
+
+    A conversation (``task`` "chat") has neither text nor cursor: its candidates begin and end at 0.
+    """
 
     task: Task
     path: Text  # as shown to the model; its suffix tells the language
@@ -90,6 +135,8 @@ class EditRequest:
     seed: Whole | None = None  # None: draws differ from call to call
     stop: tuple[Text, ...] = ()  # infill: cut before the first of these
     candidates: AtLeastOne = 1  # how many to return at most
+    grammar: Grammar | None = None  # infill and chat: what the answer must be
+    conversation: Conversation | None = None  # chat
     __pydantic_config__ = _REFUSE
 
 
@@ -104,7 +151,27 @@ class Confidence:
     total: Log = 0.0  # log: of the whole answer, END included
     place: Log | None = None  # log: next edit: of its range of lines, whatever is written there
     nothing: Log | None = None  # log: next edit: of no edit at all, at the same moment
-    repeat: Share | None = None  # 0 … 1: that this repetition of a recent edit is next, by its text
+    repeat: Share | None = None  # that this repetition of a recent edit is next, by its text
+    logs: tuple[Log, ...] = ()  # log: of each token, END included; (): not told
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What can be told of a candidate without a model, for the gate; see ``edits/facts.py``."""
+
+    lines: Whole  # written, the one begun included
+    written: Whole  # characters, without those that stay
+    removed: Whole  # characters
+    away: Whole  # lines between the cursor and what it touches
+    after: Whole  # characters behind the cursor in its line, blank ends aside
+    #: Syntax errors that it adds; negative: it mends some; None: cannot be told.
+    errors: Annotated[int, Exactly(-MAX_INTEGER, MAX_INTEGER)] | None = None
+    names: Whole = 0  # different names that it writes, without those of the language
+    unknown: Whole = 0  # of those, how many stand nowhere in the file, the excerpts and the edits
+    quoted: Flag = False  # is the cursor within a string or a comment?
+    again: Flag = False  # does what it writes stand in the file already?
+    #: Log: how much likelier than the best other candidate; None: no other.
+    ahead: Annotated[float, Exactly(LEAST_LOG, -LEAST_LOG)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +186,7 @@ class Candidate:
     steps: Whole  # denoise steps (forward passes over the canvas)
     finish: Finish
     source: Source = "model"
+    facts: Facts | None = None  # None: nobody looked
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +241,7 @@ class CanvasState:
 
     step: Whole  # 1-based, counted over all canvases of the answer
     pieces: tuple[AnyText | None, ...]  # text of each position so far, earlier canvases included
+    sure: Whole = 0  # the first so many pieces stay as they are
 
     def show(self, mask: str = "░") -> str:
         return "".join(mask if piece is None else piece for piece in self.pieces)
@@ -188,6 +257,8 @@ class ModelStatus:
     progress: Share | None = None  # 0 … 1 of the present state; None: unknown
     message: Text = ""  # for people; says what to do when failed
     context_tokens: Whole = 0  # the budget that "auto" picked; 0 until ready
+    longest_tokens: Whole = 0  # of a conversation and its answer; 0 until ready
+    chat_model: Text = ""  # name of the model that answers conversations; "" none
 
 
 StepCallback = Callable[[CanvasState], None]

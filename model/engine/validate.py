@@ -27,6 +27,10 @@ def check_request(request: EditRequest) -> None:
     """
     read(EditRequest, asdict(request))
     check_places(request)
+    if (request.task == "chat") != (request.conversation is not None):
+        raise InvalidRequest("'conversation' belongs to the task 'chat', and to no other.")
+    if request.grammar is not None and request.task == "next_edit":
+        raise InvalidRequest("'grammar' cannot bind a next edit. Ask for an infill.")
     between("max_tokens", request.max_tokens, 1, MAX_ANSWER_TOKENS)
     between("min_tokens", request.min_tokens, 0, request.max_tokens)
     between("candidates", request.candidates, 1, MAX_CANDIDATES)

@@ -139,7 +139,7 @@ def default_tokens(meant: Middle | Rewrite | Unknown) -> int:
 
 def edit_threshold(eagerness: Eagerness | None, settings: Settings) -> float:
     """How sure an edit must be to be given: as the request says, or else the server."""
-    return threshold("next_edit", eagerness or settings.eagerness)
+    return threshold(eagerness or settings.eagerness)
 
 
 def check_model(name: str, status: ModelStatus) -> None:
@@ -192,8 +192,8 @@ class Head:
     model: str
 
     @classmethod
-    def new(cls, model: str) -> Head:
-        return cls(f"cmpl-{uuid.uuid4().hex}", int(time.time()), model)
+    def new(cls, model: str, prefix: str = "cmpl-") -> Head:
+        return cls(f"{prefix}{uuid.uuid4().hex}", int(time.time()), model)
 
     def body(self, choices: list[Json], kind: str = "text_completion") -> Json:
         return {

@@ -26,8 +26,9 @@ from redraft.model.records import (
 
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
-from .answers import Question, question
+from .answers import Infilling, question
 from .completion import INFILL_TOKENS, Sampling, check_model, loaded
+from .guided import guided
 from .prompts.markers import Middle
 from .prompts.regions import MAX_RELATED, related_file
 
@@ -40,11 +41,12 @@ routes = web.RouteTableDef()
 @routes.post("/infill")
 async def infill(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    ask = await read_body(http, lambda body: _read(read(Body, body), service.settings.max_tokens))
+    ask = await read_body(
+        http, lambda body: guided(_read(read(Body, body), service.settings.max_tokens), body)
+    )
     status = await service.status()
     check_model(ask.body.model, status)
     request = ask.question.request
-    assert request is not None, "there is always a middle on this route"
     if ask.body.n_predict == 0:
         warmed = await service.predict(dataclasses.replace(request, max_tokens=1))
         body = _body("", "limit", warmed.stats)
@@ -84,7 +86,7 @@ class Body(Sampling):
 class Ask:
     """A request of this route, understood."""
 
-    question: Question
+    question: Infilling
     body: Body
 
 
@@ -93,7 +95,9 @@ def _read(body: Body, most_tokens: int) -> Ask:
     before, last = body.input_prefix + body.prompt, body.input_extra[-MAX_RELATED:]
     related = tuple(related_file(one.filename, one.text) for one in last)
     middle = Middle(before, body.input_suffix, related=related)
-    return Ask(question(middle, body.template(wanted, MAX_STOPS)), body)
+    asked = question(middle, body.template(wanted, MAX_STOPS))
+    assert isinstance(asked, Infilling), "it is a middle"
+    return Ask(asked, body)
 
 
 async def within(
@@ -125,7 +129,7 @@ def settled(state: CanvasState) -> str:
 def _answer(ask: Ask, end: Prediction | CanvasState) -> Json:
     if isinstance(end, CanvasState):
         whole = settled(end).rpartition("\n")[0]
-        text = ask.question.state(CanvasState(end.step, (whole,))) or ""
+        text = ask.question.settled(whole)
         return _body(keep_indented(text, ask.body.n_indent), "limit", Stats())
     text = ask.question.answers(end)[0].text
     kind = STOP_TYPES[end.candidates[0].finish] if end.candidates else "eos"

@@ -22,6 +22,7 @@ from ..http.service import Service
 from .answers import Answer
 from .completion import Ask, Completion, Head, answered, ask_for, check_model, loaded, usage, why
 from .feedback import LEDGER
+from .guided import guided
 from .prompts.markers import Middle, Rewrite, Unknown
 from .prompts.mercury import NO_EDIT, read_mercury
 from .prompts.zeta import Unreadable
@@ -58,7 +59,7 @@ async def complete(http: web.Request) -> web.StreamResponse:
 
     def ask(data: Json) -> Ask:
         body = read(Infill, data)
-        return ask_for(body, Middle(body.prompt, body.suffix), settings)
+        return guided(ask_for(body, Middle(body.prompt, body.suffix), settings), data)
 
     return await _respond(http, ask, Form("text_completion", "text_completion"))
 
@@ -69,9 +70,9 @@ async def edit(http: web.Request) -> web.StreamResponse:
 
     def ask(data: Json) -> Ask:
         body = read(Edit, data)
-        return ask_for(body, _region(body.messages), settings)
+        return guided(ask_for(body, _region(body.messages), settings), data)
 
-    return await _respond(http, ask, Form("chat.completion", "chat.completion.chunk"))
+    return await _respond(http, ask, Form("edit.completion", "chat.completion.chunk"))
 
 
 def _region(messages: Sequence[Message]) -> Rewrite | Unknown:
