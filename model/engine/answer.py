@@ -41,9 +41,8 @@ from ..prompt.grammars import WholeAnswer
 from ..prompt.render import Prompt, render
 from ..prompt.tokens import Tokenizer
 from ..records import Candidate, EditRequest, Prediction, Source, Stats, StepCallback
-from ..runtime.backend import Backend, Sequence
+from ..runtime.backend import CHUNK, Backend, Sequence
 from ..runtime.prefix_cache import PrefixCache
-from .budget import CHUNK
 from .converse import chat_prompt, price_labels
 
 Clock = Callable[[], float]  # seconds, monotonic
