@@ -142,6 +142,7 @@ def _candidate(text: str, candidate: Candidate) -> Data:
         "showProbability": _rounded(sureness(candidate)),
         "confidence": {key: _rounded(value) for key, value in confidence.items()},
         "source": candidate.source,
+        "family": candidate.family,
         "tokens": candidate.tokens,
         "steps": candidate.steps,
         "finish": candidate.finish,
