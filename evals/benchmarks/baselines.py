@@ -96,7 +96,7 @@ def _bounded(old: str) -> str:
 
 
 def repeat_edits(request: EditRequest) -> Prediction:
-    """The edits that follow from recent ones by rule, as sure as their odds, the likeliest first."""
+    """What follows from the recent edits by rule, as sure as its odds, the likeliest first."""
     lines = request.text.split("\n")
     first, last = request.region or (0, len(lines))
     cursor = request.text.count("\n", 0, request.cursor)

@@ -63,7 +63,8 @@ def _of_lines(added: Sequence[Added]) -> Iterator[_Sibling]:
             pairs = _differing(old, new)
             if pairs:
                 done = frozenset((each.lines[0].strip(), neighbour.strip()))
-                yield _Sibling(*pairs[0], each.age, len({*pairs}) == 1, done)
+                (name, like), alike = pairs[0], len({*pairs}) == 1
+                yield _Sibling(name, like, each.age, alike, done)
 
 
 def _differing(old: list[str], new: list[str]) -> list[tuple[str, str]]:
