@@ -33,13 +33,13 @@ from ..decoding.judged_edits import write_edits
 from ..decoding.prices import PassPrices
 from ..decoding.tree import WIDEST
 from ..edits.facts import with_facts
-from ..edits.repeats import find_repeats
 from ..prompt.answers import InvalidAnswer, read_answer
 from ..prompt.chat import ChatTemplate
 from ..prompt.constraints import Constraint, ValidRange
 from ..prompt.grammars import WholeAnswer
 from ..prompt.render import Prompt, render
 from ..prompt.tokens import Tokenizer
+from ..proposals.propose import propose
 from ..records import Candidate, EditRequest, Prediction, Source, Stats, StepCallback
 from ..runtime.backend import Backend, Sequence
 from ..runtime.prefix_cache import PrefixCache
@@ -247,7 +247,7 @@ def _looks_around(request: EditRequest, plan: Plan) -> bool:
 def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
     """The region's lines, and what recent edits did that could be done to them too."""
     (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
-    repeats = find_repeats(request.edits, lines, top, bottom, at)[: effort.drafts]
+    proposed = propose(request.edits, lines, top, bottom, at)[: effort.drafts]
     assert isinstance(prompt.constraint, ValidRange)
 
     def tokens_of(new: Iterable[str]) -> tuple[int, ...]:
@@ -259,8 +259,14 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
         chars=prompt.constraint.chars,
         lines=lambda first, last: tokens_of(lines[top + first - 1 : top + last]),
         proposals=tuple(
-            Proposal(each.first - top + 1, each.last - top, tokens_of(each.lines), each.chance)
-            for each in repeats
+            Proposal(
+                each.first - top + 1,
+                each.last - top,
+                tokens_of(each.lines),
+                each.chance,
+                each.family,
+            )
+            for each in proposed
         ),
     )
 
@@ -302,7 +308,8 @@ def _joined(first: Candidate, draft: Draft) -> Candidate:
     source: Source = first.source if first.source == draft.source else "both"
     sure = first.confidence
     repeat = draft.confidence.repeat if sure.repeat is None else sure.repeat
-    return replace(first, source=source, confidence=replace(sure, repeat=repeat))
+    family = first.family or draft.family
+    return replace(first, source=source, family=family, confidence=replace(sure, repeat=repeat))
 
 
 def _nothing(request: EditRequest, draft: Draft, written: str) -> str:
@@ -328,6 +335,7 @@ def _candidate(change: tuple[int, int, str], draft: Draft) -> Candidate:
         steps=draft.steps,
         finish=draft.finish,
         source=draft.source,
+        family=draft.family,
     )
 
 

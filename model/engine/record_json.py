@@ -406,6 +406,7 @@ def _read_candidate(data: object, where: str) -> Candidate:
         steps=fields.integer("steps", 0),
         finish=fields.one_of("finish", get_args(Finish)),
         source=fields.one_of("source", get_args(Source), "model"),
+        family=fields.text("family", ""),
         facts=fields.object("facts", _read_facts) if "facts" in fields else None,
     )
 
