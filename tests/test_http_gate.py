@@ -21,7 +21,7 @@ from fakes_edit import (
 )
 from fakes_http import served
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.gate import EAGERNESS, EDIT_THRESHOLDS, Eagerness
+from redraft.model.edits.gate import EAGERNESS, Eagerness, threshold
 from redraft.model.records import Candidate, EditRequest, Prediction
 from redraft.server.settings import Settings, load_settings
 
@@ -29,7 +29,7 @@ EDIT = "/v1/edit/completions"
 MERCURY = mercury_body(mercury_as_cursortab([], ["a<|cursor|>", "b"], []))
 
 
-def unsure(confidence: float = 0.31) -> EditPredictor:
+def unsure(confidence: float = 0.13) -> EditPredictor:
     return EditPredictor(edit=(1, 1, ["changed"]), confidence=confidence)
 
 
@@ -42,7 +42,7 @@ def test_an_unsure_edit_is_none_and_says_both_numbers() -> None:
     _, body = post(EDIT, MERCURY, unsure())
     assert content(body) == "None"
     assert body["redraft"] == {
-        "reason": "below threshold 0.31 < 0.88 (see 'eagerness')",
+        "reason": "below threshold 0.13 < 0.25 (see 'eagerness')",
         "abstained": "below_threshold",
     }
 
@@ -83,8 +83,8 @@ def test_zeta_formats_that_must_write_something_write_the_region_as_it_was() -> 
 
 @pytest.mark.parametrize("eagerness", EAGERNESS)
 def test_both_front_ends_have_the_same_thresholds(eagerness: Eagerness) -> None:
-    least = EDIT_THRESHOLDS[eagerness]
-    assert LspSettings(eagerness=eagerness).edit_threshold == least
+    least = threshold(eagerness)
+    assert LspSettings(eagerness=eagerness).threshold == least
     settings = Settings(eagerness=eagerness, shutdown_s=0.1)
     _, body = post(EDIT, MERCURY, unsure(least), settings)
     assert content(body) != "None"
@@ -99,9 +99,9 @@ def test_both_front_ends_have_the_same_default() -> None:
 
 def test_the_requests_eagerness_counts_more_than_the_servers() -> None:
     low = Settings(eagerness="low", shutdown_s=0.1)
-    _, body = post(EDIT, {**MERCURY, "eagerness": "medium"}, unsure(0.92), low)
+    _, body = post(EDIT, {**MERCURY, "eagerness": "medium"}, unsure(0.4), low)
     assert content(body) != "None"
-    _, body = post(EDIT, MERCURY, unsure(0.92), low)
+    _, body = post(EDIT, MERCURY, unsure(0.4), low)
     assert content(body) == "None"
 
 
@@ -120,7 +120,7 @@ class Two(EditPredictor):
 
     def _prediction(self, request: EditRequest) -> Prediction:
         candidates: list[Candidate] = []
-        for confidence, text in ((0.5, "first"), (0.97, "second")):
+        for confidence, text in ((0.2, "first"), (0.97, "second")):
             self.edit, self.confidence = (1, 1, [text]), confidence
             candidates += super()._prediction(request).candidates
         return Prediction("p-1", "fake-1m int8", tuple(candidates))
