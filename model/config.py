@@ -71,6 +71,8 @@ class ModelConfig:
     # judge's next token; read in the judge's own pass, with an adapter that acts on them alone
     mask_rank: int = 0  # of that adapter
     special_from: int = 0  # ids from here on are special too; 0: none
+    specials_end: bool = False  # any special token ends an answer: it is read as END. For weights
+    # that were trained to end in one of several
     attention: Literal["canvas", "bidirectional", "block"] = "canvas"  # who sees whom, see below
     block: int = 0  # tokens of a block, where attention is by blocks
     rope_llama3: tuple[float, ...] = ()  # Llama 3: factor, low and high frequency factor, positions
@@ -105,4 +107,7 @@ class ModelConfig:
 
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
-_RARE = ("draft_after", "masks", "mask_rank", "special_from", "attention", "block", "rope_llama3")
+_RARE = (
+    "draft_after", "masks", "mask_rank", "special_from", "specials_end", "attention", "block",
+    "rope_llama3",
+)  # fmt: skip

@@ -98,6 +98,7 @@ class Answer:
             steps=self.steps,
             repaired=self.repaired,
             finish=self.finish,
+            probabilities=tuple(probabilities[:used]),
         )
 
     @property

@@ -84,6 +84,7 @@ class Draft:
     repaired: int  # tokens placed and then replaced, by the canvas or by the causal pass
     finish: Finish
     source: Source = "model"
+    probabilities: tuple[float, ...] = ()  # of each of token_ids; () where nobody asks
 
     @property
     def ended(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
@@ -31,12 +32,15 @@ from ..decoding.denoise import (
 )
 from ..decoding.judged_edits import write_edits
 from ..decoding.prices import PassPrices
+from ..decoding.probabilities import confidence
 from ..edits.repeats import find_repeats
-from ..prompt.answers import InvalidAnswer, read_answer
+from ..prompt.answers import InvalidAnswer
 from ..prompt.constraints import ValidRange
-from ..prompt.render import Prompt, render
+from ..prompt.foreign import Declined, Read
+from ..prompt.formats import Format, format_of
+from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
-from ..records import Candidate, EditRequest, Prediction, Source, Stats, StepCallback
+from ..records import Candidate, Confidence, EditRequest, Prediction, Source, Stats, StepCallback
 from ..runtime.backend import Backend, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from .budget import CHUNK
@@ -94,15 +98,23 @@ def answer(
     """
     begin = clock()
     budget = request.context_tokens or model.context_tokens
-    prompt = render(request, model.tokenizer, model.backend.config, budget)
+    config = model.backend.config
+    written_in = format_of(config.prompt_format)
+    prompt = written_in.render(request, model.tokenizer, config, budget)
+    id_ = f"cmpl-{secrets.token_hex(12)}"
+    if isinstance(prompt, Declined):
+        nothing = Stats(queue_ms=queue_ms, total_ms=queue_ms + (clock() - begin) * 1e3)
+        return Prediction(id_, model.label, (), prompt.reason, nothing, model.version)
+    request = _with_room(request, prompt)
     rendered = clock()
     context = prompt.tokens[:-1]
-    with model.cache.acquire(context, room_for(request, model.backend.config)) as lease:
+    with model.cache.acquire(context, room_for(request, config)) as lease:
         prefill(lease.sequence, context[lease.reused :], cancelled)
         prefilled = clock()
         written = _write(model, lease.sequence, prompt, request, plan, cancelled, on_step)
     end = clock()
-    candidates, reason = read_candidates(prompt, request, written.drafts)
+    read = Reader(written_in, prompt, request, model.tokenizer.vocab_bytes)
+    candidates, reason = read.candidates(written.drafts)
     stats = Stats(
         prompt_tokens=len(prompt.tokens),
         reused_tokens=lease.reused,
@@ -118,8 +130,12 @@ def answer(
         cut=prompt.cut,
         drafts=written.drafted,
     )
-    id_ = f"cmpl-{secrets.token_hex(12)}"
     return Prediction(id_, model.label, candidates, reason, stats, model.version)
+
+
+def _with_room(request: EditRequest, prompt: Prompt) -> EditRequest:
+    """With as many tokens as the format's answers take, whatever the change is worth."""
+    return replace(request, max_tokens=prompt.room) if prompt.room else request
 
 
 def room_for(request: EditRequest, config: ModelConfig) -> int:
@@ -150,7 +166,7 @@ def _write(
     cancelled: Callable[[], bool],
     on_step: StepCallback | None,
 ) -> Denoised:
-    infill = request.task == "infill"
+    infill = request.task == "infill" and not prompt.room  # the answer is what stands at the cursor
     plan = plan or plan_for(request.quality, request.temperature, request.top_p)
     brief = Brief(
         config=model.backend.config,
@@ -163,7 +179,7 @@ def _write(
             # Of what is drawn at random every line is unlikely.
             line_above=plan.line_above if infill and plan.temperature == 0 else 0.0,
             whole_lines=prompt.above_a_line,
-            stop=request.stop if infill else (),
+            stop=request.stop if infill else prompt.stop,
             forced=prompt.forced,
         ),
         constraint=prompt.constraint,
@@ -172,7 +188,7 @@ def _write(
         odds=model.odds,
     )
     last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
-    if _looks_around(request, brief.plan):
+    if isinstance(prompt.constraint, ValidRange) and _looks_around(request, brief.plan):
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
         write = write_edits if brief.judged else write_canvas_edits
@@ -216,25 +232,75 @@ def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.in
     return np.asarray([*region, *prompt.tokens], dtype=np.int64)
 
 
-def read_candidates(
-    prompt: Prompt, request: EditRequest, drafts: tuple[Draft, ...]
-) -> tuple[tuple[Candidate, ...], str]:
-    """The drafts that change the document, each change once, and why there are none if so."""
-    found: dict[str, Candidate] = {}  # by the document it makes
-    reason = ""
-    for draft in drafts:
-        try:
-            change = read_answer(prompt, request, draft.text, draft.ended)
-        except InvalidAnswer as error:
-            reason = reason or str(error)
-            continue
-        if change is None or request.text[change[0] : change[1]] == change[2]:
-            reason = reason or _nothing(request, draft, draft.text[len(prompt.forced) :])
-            continue
-        made = request.text[: change[0]] + change[2] + request.text[change[1] :]
-        first = found.get(made)
-        found[made] = _candidate(change, draft) if first is None else _joined(first, draft)
-    return tuple(found.values())[: request.candidates], "" if found else reason
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the drafts of one request."""
+
+    written_in: Format
+    prompt: Prompt
+    request: EditRequest
+    vocab_bytes: Seq[bytes]
+
+    def candidates(self, drafts: tuple[Draft, ...]) -> tuple[tuple[Candidate, ...], str]:
+        """The drafts that change the document, each change once, and why there are none if so."""
+        found: dict[str, Candidate] = {}  # by the document it makes
+        request, reason = self.request, ""
+        for draft in drafts:
+            ended = draft.ended or draft.finish == "stop"
+            try:
+                change = self.written_in.read(self.prompt, request, draft.text, ended)
+            except InvalidAnswer as error:
+                reason = reason or str(error)
+                continue
+            if change is None or request.text[change.start : change.end] == change.text:
+                reason = reason or self._nothing(draft)
+                continue
+            made = request.text[: change.start] + change.text + request.text[change.end :]
+            first = found.get(made)
+            one = self._candidate(change, draft)
+            found[made] = one if first is None else _joined(first, draft)
+        return tuple(found.values())[: request.candidates], "" if found else reason
+
+    def _candidate(self, change: Read, draft: Draft) -> Candidate:
+        return Candidate(
+            start=change.start,
+            end=change.end,
+            text=change.text,
+            confidence=self._sureness(change, draft),
+            tokens=len(draft.token_ids),
+            steps=draft.steps,
+            finish=draft.finish,
+            source=draft.source,
+        )
+
+    def _sureness(self, change: Read, draft: Draft) -> Confidence:
+        """Of a rewritten region, how sure the model was of the tokens that change something, the
+        first token behind them included: repeating the rest is no merit."""
+        if change.written is None or not draft.probabilities:
+            return draft.confidence
+        first, last = (len(draft.text[:index].encode()) for index in change.written)
+        sure, at = list[float](), 0
+        for token, probability in zip(draft.token_ids, draft.probabilities, strict=True):
+            begins, at = at, at + len(self.vocab_bytes[token])
+            if at > first:
+                sure.append(probability)
+            if begins >= last:
+                break
+        return confidence(sure or [draft.probabilities[-1]])
+
+    def _nothing(self, draft: Draft) -> str:
+        if self.request.task == "next_edit":
+            return "The model would change nothing here."
+        if self.prompt.room:
+            return "The model would put nothing in at the cursor."
+        written = draft.text[len(self.prompt.forced) :]
+        if draft.finish == "stop":
+            return "The answer begins with a stop string."
+        if written.strip():
+            return "The model would only write what follows the cursor anyway."
+        if written or draft.finish == "length":
+            return "The model would only begin a new line here."
+        return "The model would write nothing here."
 
 
 def _joined(first: Candidate, draft: Draft) -> Candidate:
@@ -243,32 +309,6 @@ def _joined(first: Candidate, draft: Draft) -> Candidate:
     sure = first.confidence
     repeat = draft.confidence.repeat if sure.repeat is None else sure.repeat
     return replace(first, source=source, confidence=replace(sure, repeat=repeat))
-
-
-def _nothing(request: EditRequest, draft: Draft, written: str) -> str:
-    if request.task == "next_edit":
-        return "The model would change nothing here."
-    if draft.finish == "stop":
-        return "The answer begins with a stop string."
-    if written.strip():
-        return "The model would only write what follows the cursor anyway."
-    if written or draft.finish == "length":
-        return "The model would only begin a new line here."
-    return "The model would write nothing here."
-
-
-def _candidate(change: tuple[int, int, str], draft: Draft) -> Candidate:
-    start, end, text = change
-    return Candidate(
-        start=start,
-        end=end,
-        text=text,
-        confidence=draft.confidence,
-        tokens=len(draft.token_ids),
-        steps=draft.steps,
-        finish=draft.finish,
-        source=draft.source,
-    )
 
 
 def warm_up(backend: Backend) -> None:

@@ -272,9 +272,9 @@ class _Builder:
     # --- vocabulary: logits and what is taken from them
 
     def _logits(self, hidden: str) -> None:
-        """Adds ``logits`` float32, special tokens suppressed."""
+        """Adds ``logits`` float32, special tokens suppressed unless they end an answer."""
         c = self.config
-        bias = np.full(c.vocab, SUPPRESSED, np.float32)
+        bias = np.full(c.vocab, 0.0 if c.specials_end else SUPPRESSED, np.float32)
         bias[c.text_ids.start : c.text_ids.stop] = 0.0
         bias[c.end_token] = 0.0
         suppress = self._constant("suppress", bias)

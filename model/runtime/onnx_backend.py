@@ -27,6 +27,7 @@ from .backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequenc
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
 from .embedding import Embedding
 from .kv_memory import Buffer, Pool, memory_on, size_class
+from .special_ends import SpecialEnds
 
 __all__ = ["OnnxBackend", "check_onnxruntime", "pick_device", "size_class"]
 
@@ -498,6 +499,7 @@ class _Pass:
         causal = purpose in ("prefill", "judge")
         self.placed = form == "packed" or (form == "shared" and not causal)
         self._session = backend.session(form)
+        self._ends = SpecialEnds(backend.config) if backend.config.specials_end else None
         self._binding = self._session.io_binding()
         self._fed: dict[str, Any] = {}  # the binding does not keep the arrays alive
         for name, value in buffer.values():
@@ -553,6 +555,8 @@ class _Pass:
             self._fed[name] = self._value(array)
             self._binding.bind_ortvalue_output(name, self._fed[name])
         self._session.run_with_iobinding(self._binding)
+        if self._ends is not None:
+            self._ends.read(outputs)
 
     def _value(self, array: NDArray[Any]) -> Any:
         return self._runtime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))

@@ -37,7 +37,7 @@ class Family:
 
     @property
     def plain(self) -> bool:
-        """A language model that reads from left to right: to be adapted, not to be served."""
+        """A language model that reads and writes from left to right alone."""
         return self.attention == "canvas"
 
 
@@ -119,7 +119,7 @@ def architecture(hf: Mapping[str, Any], family: Family, block: int | None) -> di
     heads, kv_heads = fields["heads"], fields["kv_heads"]
     if heads % kv_heads or fields["head_dim"] % 2:
         raise _unsupported(f"{heads} heads of {fields['head_dim']}, {kv_heads} for keys")
-    return fields | _rope(hf, fields["max_positions"]) | _decoding(hf, family, block)
+    return fields | _rope(hf, fields["max_positions"]) | conventions(hf, family, block)
 
 
 def _llama_fields(hf: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,7 +193,12 @@ def _rope(hf: Mapping[str, Any], trained: int) -> dict[str, Any]:
     return fields
 
 
-def _decoding(hf: Mapping[str, Any], family: Family, block: int | None) -> dict[str, Any]:
+def conventions(hf: Mapping[str, Any], family: Family, block: int | None) -> dict[str, Any]:
+    """The fields of :class:`ModelConfig` that say how a family's weights write.
+
+    Raises:
+        SettingsError: the family does not read in blocks of ``block``.
+    """
     attention = family.attention
     if block is not None:
         if block < 2 or not family.in_blocks:

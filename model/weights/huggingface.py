@@ -70,6 +70,12 @@ def read_hf_checkpoint(
         SettingsError: the family does not read in blocks of ``block``.
     """
     hf = _configuration(folder)
+    if quantised := hf.get("quantization_config"):
+        how = quantised.get("quant_method") if isinstance(quantised, dict) else quantised
+        raise WeightsError(
+            f"The weights in {folder} are quantised ({how}). Download the original in bfloat16 or "
+            "float16, or a GGUF file of it."
+        )
     path = tokenizer_file(folder)
     tokenizer = Tokenizer.from_file(path)
     family = family_of(hf, {text: i for i, text in tokenizer.special.items()})
