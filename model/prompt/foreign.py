@@ -139,7 +139,8 @@ def read_region(
     """
     lines = request.text.split("\n")
     old, made = lines[region[0] : region[1]], new.split("\n")
-    if made[-1] == "" and old[-1] != "":
+    blank = [_blank_end(side) for side in (old, made)]
+    if blank[1] == blank[0] + 1:  # of the line end that closes an answer
         made.pop()
     if request.task == "infill":
         return _inserted(request, lines, region, "\n".join(made), starts)
@@ -152,6 +153,11 @@ def read_region(
     text = "".join(f"{line}\n" for line in body)
     change = replace_lines(request.text, region[0] + head, region[1] - tail, text)
     return Read(*change, written=(first, first + len(text)))
+
+
+def _blank_end(lines: list[str]) -> int:
+    """How many empty lines stand at the end."""
+    return next((i for i, line in enumerate(reversed(lines)) if line), len(lines))
 
 
 def _inserted(

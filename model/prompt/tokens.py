@@ -60,14 +60,11 @@ class Tokenizer:
         self._bpe = bpe
         self._special = dict(special)
         self._ids = find_marks(special, MARKS)
-        missing = [mark for mark in MARKS if mark not in self._ids]
-        if missing:
-            raise WeightsError(
-                f"The tokenizer has no tokens {missing}, which the prompt needs as marks. "
-                "It belongs to another model: run 'redraft model pull' to fetch the right one."
-            )
+        self.check_marks((END,))
         own = (i for i, name in special.items() if name in FAR_PREFIXES)
-        self._ids[FAR_PREFIX] = next(own, self._ids[PREFIX])
+        far = next(own, self._ids.get(PREFIX))
+        if far is not None:
+            self._ids[FAR_PREFIX] = far
 
     @classmethod
     def from_gguf(cls, data: dict[str, Any]) -> Tokenizer:
@@ -124,9 +121,26 @@ class Tokenizer:
         """Names of the special tokens by id."""
         return self._special
 
+    def check_marks(self, marks: Sequence[str] = MARKS) -> None:
+        """
+        Raises:
+            WeightsError: nothing in this vocabulary can stand for one of ``marks``.
+        """
+        missing = [mark for mark in marks if mark not in self._ids]
+        if missing:
+            raise WeightsError(
+                f"The tokenizer has no tokens {missing}, which the prompt needs as marks. "
+                "It belongs to another model: run 'redraft model pull' to fetch the right one."
+            )
+
     def mark(self, name: str) -> int:
         """Id of one of :data:`MARKS` or of FAR_PREFIX, or of what stands in for it here."""
+        if name not in self._ids:
+            self.check_marks((name,))
         return self._ids[name]
+
+    def has_mark(self, name: str) -> bool:
+        return name in self._ids
 
     def special_id(self, name: str) -> int | None:
         """Id of a special token by its own name; None where there is none."""
@@ -146,7 +160,7 @@ class Tokenizer:
     def prompt_format(self) -> str:
         """How prompts are written in this vocabulary: with its own fill-in-the-middle marks in the
         order that its model reads best ("redraft-2"), or with SmolLM2's ("redraft-1")."""
-        return "redraft-1" if self._ids[FAR_PREFIX] == self._ids[PREFIX] else "redraft-2"
+        return "redraft-1" if self._ids.get(FAR_PREFIX) == self._ids.get(PREFIX) else "redraft-2"
 
     def encode(self, text: str) -> list[int]:
         """Token ids of ``text``; lone surrogates (half a UTF-16 pair) become U+FFFD."""

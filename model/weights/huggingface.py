@@ -93,7 +93,7 @@ def read_hf_checkpoint(
         stored.pop("head.weight", None)
     _check_shapes(folder, found, stored)
     found |= _vocabulary(folder, hf, family, tokenizer, found["vocab"])
-    config = ModelConfig(name=name or _name(folder), **found)
+    config = ModelConfig(name=name or model_name(folder.resolve().name), **found)
     return config, Checkpoint(stored, config.vocab), path
 
 
@@ -240,7 +240,9 @@ def _vocabulary(
             f"The tokenizer in {folder} knows {size:,} tokens, the embedding has {rows:,} rows. "
             "They belong to different models: download them again."
         )
-    mask = tokenizer.mark(MASK)
+    if not family.plain:
+        tokenizer.check_marks()
+    mask = tokenizer.mark(MASK if tokenizer.has_mark(MASK) else END)
     if not family.plain and family.mask is not None:
         mask = hf.get("mask_token_id") or family.mask
     if mask not in tokenizer.special:
@@ -259,7 +261,7 @@ def _vocabulary(
     }
 
 
-def _name(folder: Path) -> str:
-    """A model name out of the folder's."""
-    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", folder.resolve().name).strip("-._+")[:64]
+def model_name(stem: str) -> str:
+    """A model name out of a folder's or file's."""
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", stem).strip("-._+")[:64]
     return name or "imported"

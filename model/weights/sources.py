@@ -22,7 +22,7 @@ from .adapter import FloatArray
 from .families import conventions, family_of
 from .files import explaining, sha256_of
 from .gguf import GGUFFile, chat_template, read_checkpoint, stores_tied, tokenizer_data
-from .huggingface import checkpoint_sha256, family_name, read_hf_checkpoint
+from .huggingface import checkpoint_sha256, family_name, model_name, read_hf_checkpoint
 
 #: Positions of one judged pass of weights that only write from left to right: where they repeat
 #: text, so many tokens come at once.
@@ -131,7 +131,9 @@ def _read_gguf(path: Path, name: str | None, block: int | None) -> Source:
     kind = file.text("general.architecture")
     hf = {"model_type": _GGUF_TYPES.get(kind, kind)}
     family = family_of(hf, {text: i for i, text in tokenizer.special.items()})
-    fields |= conventions({}, family, block) | _vocabulary(path, file, tokenizer, fields)
+    fields |= conventions({}, family, block) | _vocabulary(
+        path, file, tokenizer, fields, family.plain
+    )
     config = ModelConfig(name=name or model_name(path.stem), **fields)
     stated = file.value("general.license")
     return Source(
@@ -147,7 +149,7 @@ def _read_gguf(path: Path, name: str | None, block: int | None) -> Source:
 
 
 def _vocabulary(
-    path: Path, file: GGUFFile, tokenizer: Tokenizer, fields: Mapping[str, Any]
+    path: Path, file: GGUFFile, tokenizer: Tokenizer, fields: Mapping[str, Any], plain: bool
 ) -> dict[str, Any]:
     size = tokenizer.size
     if size != fields["vocab"]:
@@ -155,17 +157,14 @@ def _vocabulary(
             f"{path} has {fields['vocab']:,} rows for its {size:,} tokens. It is damaged: download "
             "it again."
         )
+    if not plain:
+        tokenizer.check_marks()
+    mask = tokenizer.mark(MASK if tokenizer.has_mark(MASK) else END)
     first, last = text_range(tokenizer.special, size)
     return {
-        "mask_token": file.integer("tokenizer.ggml.mask_token_id", tokenizer.mark(MASK)),
+        "mask_token": file.integer("tokenizer.ggml.mask_token_id", mask),
         "end_token": tokenizer.mark(END),
         "prompt_format": tokenizer.prompt_format,
         "special_tokens": first,
         "special_from": last if last < size else 0,
     }
-
-
-def model_name(stem: str) -> str:
-    """A model name out of a file's or folder's."""
-    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", stem).strip("-._+")[:64]
-    return name or "imported"
