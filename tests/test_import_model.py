@@ -319,7 +319,7 @@ def test_the_command_imports_and_says_how_to_go_on(cache: Path, tmp_path: Path) 
     write_hf(tmp_path / "base", LAYOUTS["Qwen2"])
     done = CliRunner().invoke(app, ["model", "import", str(tmp_path / "base"), "--name", "mine"])
     assert done.exit_code == 0
-    assert "mine: Qwen2 of " in done.output and "redraft train run --base" in done.output
+    assert "mine: Qwen2 of " in done.output and "in the prompt fim-qwen" in done.output
     assert provide.info("mine").prebuilt == ("q8",)
 
 

@@ -317,7 +317,8 @@ def warm_up(backend: Backend) -> None:
     width = config.canvas_width
     sequence = backend.new_sequence(CHUNK + 2 * width)
     try:
-        tokens = config.special_tokens + np.arange(CHUNK, dtype=np.int64) % 64
+        some = min(64, len(config.text_ids))
+        tokens = config.text_ids.start + np.arange(CHUNK, dtype=np.int64) % some
         sequence.prefill(tokens)
         sequence.truncate(CHUNK - 8)
         sequence.prefill(tokens[-8:-1])  # a keystroke's worth

@@ -74,7 +74,7 @@ class Tokenizer:
             WeightsError: text is cut into words by a rule Redraft does not know.
         """
         tokens: list[str] = data["tokens"]
-        merges = [tuple(merge.split(" ")) for merge in data["merges"]]
+        merges: list[tuple[str, ...]] = [tuple(merge.split(" ")) for merge in data["merges"]]
         vocab = {token: i for i, token in enumerate(tokens)}
         words = data["pre"]
         if words != "smollm" and words not in RULES:

@@ -45,6 +45,7 @@ def import_model(
     progress: ProgressCallback | None = None,
     prompt_format: str | None = None,
     license_: str = "",
+    called: tuple[str, ...] = (),
     memory: int | None = None,
 ) -> ModelInfo:
     """Convert the weights at ``path`` and register them as ``name``.
@@ -59,6 +60,7 @@ def import_model(
         adapter: trained for exactly these weights with 'redraft train run', to be merged.
         prompt_format: see :func:`served`.
         license_: where the weights themselves do not state it.
+        called: further names of the weights, which may tell what they were trained on.
         memory: bytes of this machine; None: asked for.
 
     Raises:
@@ -69,6 +71,7 @@ def import_model(
     for variant in variants:
         check_variant(variant)
     source = read_source(path, name, block)
+    source = replace(source, license=source.license or license_, names=(*source.names, *called))
     config, digest = source.config, source.digest
     check_name(config.name)
     context: Mapping[str, FloatArray] = source.tensors
@@ -84,7 +87,6 @@ def import_model(
     before = _existing(config.name, target)
     if progress is not None:
         progress(Progress("combine", 0, 0))
-    source = replace(source, license=source.license or license_)
     model = _describe(source, config, digest[:16], variants, before, target)
     if before is not None and before.version != model.version:
         (target / DESCRIPTION).unlink()  # never beside weights it does not describe
