@@ -89,6 +89,15 @@ class ModelConfig:
         return json.dumps(self.to_dict(), indent=1)
 
     @property
+    def ends(self) -> tuple[int, ...]:
+        """The tokens that end an answer, END first; all are read as END."""
+        if not self.specials_end:
+            return (self.end_token,)
+        text = self.text_ids
+        others = (*range(text.start), *range(text.stop, self.vocab))
+        return (self.end_token, *(i for i in others if i != self.end_token))
+
+    @property
     def text_ids(self) -> range:
         """The tokens that stand for text; all others are marks. END is not among them."""
         return range(self.special_tokens, self.special_from or self.vocab)

@@ -20,9 +20,9 @@ from redraft.model.weights import provide
 from redraft.model.weights.huggingface import read_hf_checkpoint
 from redraft.model.weights.import_model import import_model
 from redraft.server.commands.main import app
-from tiny import tiny_config
-from tiny_gguf import write_llama
-from tiny_hf import LAYOUTS, Layout, reference_logits, write_hf
+from support.tiny import tiny_config
+from support.tiny_gguf import write_llama
+from support.tiny_hf import LAYOUTS, Layout, reference_logits, write_hf
 from typer.testing import CliRunner
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")

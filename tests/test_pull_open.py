@@ -15,8 +15,8 @@ from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.weights import known, provide, pull_open
 from redraft.model.weights.known import KNOWN, Known
 from redraft.server.commands.main import app
-from tiny_gguf import write_llama
-from tiny_hf import LAYOUTS, write_hf
+from support.tiny_gguf import write_llama
+from support.tiny_hf import LAYOUTS, write_hf
 from typer.testing import CliRunner
 
 COMMIT = "c" * 40

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable
-from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
@@ -23,7 +22,6 @@ from ..decoding.denoise import (
     Brief,
     Cancelled,
     Denoised,
-    Draft,
     Limits,
     Plan,
     denoise,
@@ -32,18 +30,22 @@ from ..decoding.denoise import (
 )
 from ..decoding.judged_edits import write_edits
 from ..decoding.prices import PassPrices
-from ..decoding.probabilities import confidence
+from ..decoding.tree import WIDEST
 from ..edits.repeats import find_repeats
-from ..prompt.answers import InvalidAnswer
-from ..prompt.constraints import ValidRange
-from ..prompt.foreign import Declined, Read
-from ..prompt.formats import Format, format_of
+from ..errors import InvalidRequest
+from ..prompt.chat import ChatTemplate
+from ..prompt.constraints import Constraint, ValidRange
+from ..prompt.foreign import Declined
+from ..prompt.formats import format_of
+from ..prompt.grammars import WholeAnswer
 from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
-from ..records import Candidate, Confidence, EditRequest, Prediction, Source, Stats, StepCallback
+from ..records import EditRequest, Prediction, Stats, StepCallback
 from ..runtime.backend import Backend, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from .budget import CHUNK
+from .converse import chat_prompt, price_labels
+from .read import Reader
 
 Clock = Callable[[], float]  # seconds, monotonic
 
@@ -61,6 +63,9 @@ class Model:
     version: str = ""  # of the weights
     prices: PassPrices | None = None  # of causal passes on this machine; None: not measured
     odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
+    template: ChatTemplate | None = None  # of conversations; None: these weights know none
+    #: Why its files are not what was loaded; "" while they are. Asked between two passes.
+    changed: Callable[[], str] = lambda: ""
 
     @property
     def label(self) -> str:
@@ -97,24 +102,33 @@ def answer(
         Cancelled: ``cancelled`` said so, between two chunks of prefill or two denoise steps.
     """
     begin = clock()
-    budget = request.context_tokens or model.context_tokens
-    config = model.backend.config
+    budget, config = request.context_tokens or model.context_tokens, model.backend.config
     written_in = format_of(config.prompt_format)
-    prompt = written_in.render(request, model.tokenizer, config, budget)
+    room = room_for(request, config)
+    prompt: Prompt | Declined
+    if request.conversation is not None:
+        prompt = chat_prompt(model.template, model.name, request.conversation, model.backend, room)
+    else:
+        prompt = written_in.render(request, model.tokenizer, config, budget)
     id_ = f"cmpl-{secrets.token_hex(12)}"
     if isinstance(prompt, Declined):
-        nothing = Stats(queue_ms=queue_ms, total_ms=queue_ms + (clock() - begin) * 1e3)
-        return Prediction(id_, model.label, (), prompt.reason, nothing, model.version)
-    request = _with_room(request, prompt)
+        spent = Stats(queue_ms=queue_ms, total_ms=queue_ms + (clock() - begin) * 1e3)
+        return Prediction(id_, model.label, (), prompt.reason, spent, model.version)
+    if prompt.room:  # as many tokens as the format's answers take, whatever the change is worth
+        request = replace(request, max_tokens=prompt.room)
+        room = room_for(request, config)
+    constraint = _constraint(model, prompt, request)
     rendered = clock()
     context = prompt.tokens[:-1]
-    with model.cache.acquire(context, room_for(request, config)) as lease:
+    with model.cache.acquire(context, room) as lease:
+        lease.sequence.permit(prompt.permitted or config.ends)
         prefill(lease.sequence, context[lease.reused :], cancelled)
         prefilled = clock()
-        written = _write(model, lease.sequence, prompt, request, plan, cancelled, on_step)
+        writing = _Writing(clock, cancelled, on_step)
+        written = _write(model, lease.sequence, prompt, constraint, request, plan, writing)
     end = clock()
-    read = Reader(written_in, prompt, request, model.tokenizer.vocab_bytes)
-    candidates, reason = read.candidates(written.drafts)
+    vocab_bytes = prompt.vocab_bytes or model.tokenizer.vocab_bytes
+    candidates, reason = Reader(written_in, prompt, request, vocab_bytes).read(written.drafts)
     stats = Stats(
         prompt_tokens=len(prompt.tokens),
         reused_tokens=lease.reused,
@@ -133,20 +147,18 @@ def answer(
     return Prediction(id_, model.label, candidates, reason, stats, model.version)
 
 
-def _with_room(request: EditRequest, prompt: Prompt) -> EditRequest:
-    """With as many tokens as the format's answers take, whatever the change is worth."""
-    return replace(request, max_tokens=prompt.room) if prompt.room else request
-
-
 def room_for(request: EditRequest, config: ModelConfig) -> int:
     """Tokens needed behind the prompt: the answer, its last canvas while a causal pass judges it,
     and one more window; or the windows of all candidates side by side."""
     width, rows = config.canvas_width, request.candidates
+    branches = 0  # of next edits, where they are read side by side
     if request.task == "next_edit":
         effort = effort_for(request.quality, request.candidates)
         rows = effort.ranges + effort.drafts
+        if config.verifier == "ar":
+            branches = 2 * (request.max_tokens + WIDEST)
     judged = (width + 1) * (config.masks + 1)  # of one pass, with all masks there may be
-    return max(request.max_tokens + 2 * width, rows * width, request.max_tokens + judged)
+    return max(request.max_tokens + 2 * width, rows * width, request.max_tokens + judged, branches)
 
 
 def prefill(sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[], bool]) -> None:
@@ -157,42 +169,86 @@ def prefill(sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[],
         sequence.prefill(np.asarray(tokens[start : start + CHUNK], dtype=np.int64))
 
 
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """Who waits for what is written."""
+
+    clock: Clock
+    cancelled: Callable[[], bool]
+    on_step: StepCallback | None
+
+    def late_after(self, ms: float) -> Callable[[], bool]:
+        """Whether more than ``ms`` have passed since this was asked."""
+        until_s = self.clock() + ms / 1e3
+        return lambda: self.clock() >= until_s
+
+
+def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constraint | None:
+    """What the answer must be or begin with.
+
+    Raises:
+        InvalidRequest: the request's grammar cannot be enforced or fulfilled.
+    """
+    if request.grammar is None:
+        return prompt.constraint
+    if prompt.room:
+        raise InvalidRequest(
+            f"{model.name} writes the text around the cursor anew, so that no grammar can be held "
+            "against what it puts in. Leave the grammar out, or choose a model that fills in."
+        )
+    end_token = prompt.permitted[0] if prompt.permitted else model.backend.config.end_token
+    whole = WholeAnswer(request.grammar, model.tokenizer, end_token, prompt.forced)
+    whole.check_room(request.max_tokens)
+    return whole
+
+
 def _write(
     model: Model,
     sequence: Sequence,
     prompt: Prompt,
+    constraint: Constraint | None,
     request: EditRequest,
     plan: Plan | None,
-    cancelled: Callable[[], bool],
-    on_step: StepCallback | None,
+    writing: _Writing,
 ) -> Denoised:
+    cancelled, on_step = writing.cancelled, writing.on_step
     infill = request.task == "infill" and not prompt.room  # the answer is what stands at the cursor
     plan = plan or plan_for(request.quality, request.temperature, request.top_p)
+    config = model.backend.config
+    if prompt.permitted:
+        config = replace(config, end_token=prompt.permitted[0])
+    surest = infill and plan.temperature == 0 and request.grammar is None
     brief = Brief(
-        config=model.backend.config,
-        vocab_bytes=model.tokenizer.vocab_bytes,
+        config=config,
+        vocab_bytes=prompt.vocab_bytes or model.tokenizer.vocab_bytes,
         plan=plan,
         limits=Limits(
             max_tokens=request.max_tokens,
             min_tokens=request.min_tokens,
             max_lines=request.max_lines if infill else None,
             # Of what is drawn at random every line is unlikely.
-            line_above=plan.line_above if infill and plan.temperature == 0 else 0.0,
+            line_above=plan.line_above if surest else 0.0,
             whole_lines=prompt.above_a_line,
-            stop=request.stop if infill else prompt.stop,
+            stop=prompt.stop if prompt.room or request.task == "next_edit" else request.stop,
             forced=prompt.forced,
         ),
-        constraint=prompt.constraint,
+        constraint=constraint,
         source=_source(model, prompt, request),
         prices=model.prices,
         odds=model.odds,
     )
     last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
+    if request.conversation is not None and request.conversation.labels:
+        labels = [model.tokenizer.encode(label) for label in request.conversation.labels]
+        return price_labels(sequence, last, labels, request.conversation.labels, brief, cancelled)
     if isinstance(prompt.constraint, ValidRange) and _looks_around(request, brief.plan):
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
         write = write_edits if brief.judged else write_canvas_edits
-        return write(sequence, last, brief, field, effort, rng, on_step, cancelled)
+        late = writing.late_after(
+            effort.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
+        )
+        return write(sequence, last, brief, field, effort, rng, on_step, cancelled, late)
     if request.candidates == 1:
         return denoise(sequence, last, brief, rng, on_step, cancelled)
     return denoise_packed(sequence, last, brief, rng, request.candidates, on_step, cancelled)
@@ -230,85 +286,6 @@ def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.in
     lines = prompt.lines[first:last] if request.task == "next_edit" else []
     region = model.tokenizer.encode("\n".join(lines)) if lines else []
     return np.asarray([*region, *prompt.tokens], dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """Reads the drafts of one request."""
-
-    written_in: Format
-    prompt: Prompt
-    request: EditRequest
-    vocab_bytes: Seq[bytes]
-
-    def candidates(self, drafts: tuple[Draft, ...]) -> tuple[tuple[Candidate, ...], str]:
-        """The drafts that change the document, each change once, and why there are none if so."""
-        found: dict[str, Candidate] = {}  # by the document it makes
-        request, reason = self.request, ""
-        for draft in drafts:
-            ended = draft.ended or draft.finish == "stop"
-            try:
-                change = self.written_in.read(self.prompt, request, draft.text, ended)
-            except InvalidAnswer as error:
-                reason = reason or str(error)
-                continue
-            if change is None or request.text[change.start : change.end] == change.text:
-                reason = reason or self._nothing(draft)
-                continue
-            made = request.text[: change.start] + change.text + request.text[change.end :]
-            first = found.get(made)
-            one = self._candidate(change, draft)
-            found[made] = one if first is None else _joined(first, draft)
-        return tuple(found.values())[: request.candidates], "" if found else reason
-
-    def _candidate(self, change: Read, draft: Draft) -> Candidate:
-        return Candidate(
-            start=change.start,
-            end=change.end,
-            text=change.text,
-            confidence=self._sureness(change, draft),
-            tokens=len(draft.token_ids),
-            steps=draft.steps,
-            finish=draft.finish,
-            source=draft.source,
-        )
-
-    def _sureness(self, change: Read, draft: Draft) -> Confidence:
-        """Of a rewritten region, how sure the model was of the tokens that change something, the
-        first token behind them included: repeating the rest is no merit."""
-        if change.written is None or not draft.probabilities:
-            return draft.confidence
-        first, last = (len(draft.text[:index].encode()) for index in change.written)
-        sure, at = list[float](), 0
-        for token, probability in zip(draft.token_ids, draft.probabilities, strict=True):
-            begins, at = at, at + len(self.vocab_bytes[token])
-            if at > first:
-                sure.append(probability)
-            if begins >= last:
-                break
-        return confidence(sure or [draft.probabilities[-1]])
-
-    def _nothing(self, draft: Draft) -> str:
-        if self.request.task == "next_edit":
-            return "The model would change nothing here."
-        if self.prompt.room:
-            return "The model would put nothing in at the cursor."
-        written = draft.text[len(self.prompt.forced) :]
-        if draft.finish == "stop":
-            return "The answer begins with a stop string."
-        if written.strip():
-            return "The model would only write what follows the cursor anyway."
-        if written or draft.finish == "length":
-            return "The model would only begin a new line here."
-        return "The model would write nothing here."
-
-
-def _joined(first: Candidate, draft: Draft) -> Candidate:
-    """A candidate that was written another way too."""
-    source: Source = first.source if first.source == draft.source else "both"
-    sure = first.confidence
-    repeat = draft.confidence.repeat if sure.repeat is None else sure.repeat
-    return replace(first, source=source, confidence=replace(sure, repeat=repeat))
 
 
 def warm_up(backend: Backend) -> None:
