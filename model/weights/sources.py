@@ -19,6 +19,7 @@ from ..prompt.marks import text_range
 from ..prompt.tokens import END, MASK, Tokenizer
 from ..records import MAX_ANSWER_TOKENS
 from .adapter import FloatArray
+from .combine import CHAT_TEMPLATE, read_json
 from .families import conventions, family_of
 from .files import explaining, sha256_of
 from .gguf import GGUFFile, chat_template, read_checkpoint, stores_tied, tokenizer_data
@@ -104,7 +105,22 @@ def _read_folder(folder: Path, name: str | None, block: int | None) -> Source:
         family=family_name(folder),
         license=_license(folder),
         names=(folder.resolve().name,),
+        template=_template(folder),
     )
+
+
+def _template(folder: Path) -> str:
+    """How conversations are written: in a file of its own, or named in tokenizer_config.json,
+    alone or as the one called "default"; "" where nothing is said."""
+    own = folder / CHAT_TEMPLATE
+    if own.is_file():
+        with explaining("read", own):
+            return own.read_text(encoding="utf-8", errors="replace")
+    found = read_json(folder / "tokenizer_config.json").get("chat_template")
+    if isinstance(found, list):
+        named = {each.get("name"): each.get("template") for each in found if isinstance(each, dict)}
+        found = named.get("default")
+    return found if isinstance(found, str) else ""
 
 
 def _license(folder: Path) -> str:

@@ -94,7 +94,8 @@ def _list_known(as_json: bool) -> None:
         out.print_json(data=rows)
         return
     table = Table(box=None, padding=(0, 3, 0, 0))
-    for heading in ("model", "runs here", "trained for", "weights", "memory", "license", "from"):
+    table.add_column("model", no_wrap=True)
+    for heading in ("runs here", "trained for", "weights", "memory", "license", "from"):
         table.add_column(heading, overflow="fold")
     for row in rows:
         size, memory_needed = f"{row['weights'] / 1e9:.1f}B", f"{row['memory_bytes'] / 1e9:.1f} GB"
