@@ -73,6 +73,8 @@ class ModelConfig:
     special_from: int = 0  # ids from here on are special too; 0: none
     specials_end: bool = False  # any special token ends an answer: it is read as END. For weights
     # that were trained to end in one of several
+    expand_token: int = 0  # becomes two masks while denoising, and END takes its position out; 0:
+    # canvases do not grow
     attention: Literal["canvas", "bidirectional", "block"] = "canvas"  # who sees whom, see below
     block: int = 0  # tokens of a block, where attention is by blocks
     rope_llama3: tuple[float, ...] = ()  # Llama 3: factor, low and high frequency factor, positions
@@ -90,9 +92,10 @@ class ModelConfig:
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The tokens that end an answer, END first; all are read as END."""
+        """The marks that may be written, END first. Where any special token ends an answer, all
+        are read as END."""
         if not self.specials_end:
-            return (self.end_token,)
+            return (self.end_token, self.expand_token) if self.expand_token else (self.end_token,)
         text = self.text_ids
         others = (*range(text.start), *range(text.stop, self.vocab))
         return (self.end_token, *(i for i in others if i != self.end_token))
@@ -117,6 +120,6 @@ class ModelConfig:
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
 _RARE = (
-    "draft_after", "masks", "mask_rank", "special_from", "specials_end", "attention", "block",
-    "rope_llama3",
+    "draft_after", "masks", "mask_rank", "special_from", "specials_end", "expand_token",
+    "attention", "block", "rope_llama3",
 )  # fmt: skip

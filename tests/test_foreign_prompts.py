@@ -12,9 +12,15 @@ from redraft.model.config import ModelConfig
 from redraft.model.errors import SettingsError
 from redraft.model.prompt.answers import InvalidAnswer
 from redraft.model.prompt.foreign import Declined, Read, as_it_was
-from redraft.model.prompt.formats import FORMATS, check_format, format_of, native_format
+from redraft.model.prompt.formats import (
+    FORMATS,
+    IN_PLACE,
+    check_format,
+    format_of,
+    native_format,
+)
 from redraft.model.prompt.render import Prompt
-from redraft.model.prompt.tokens import Tokenizer, _byte_of_char, build_bpe
+from redraft.model.prompt.tokens import END, Tokenizer, _byte_of_char, build_bpe
 from redraft.model.prompt.zeta import marker_offsets
 from redraft.model.records import EditRequest, RecentEdit, RelatedFile, Task
 from redraft.server.wires.prompts.sweep import read_sweep
@@ -28,10 +34,11 @@ QWEN = (
 SEED = ("<[end▁of▁sentence]>", "<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", "<filename>")
 MELLUM = ("<|endoftext|>", "<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<filename>")
 DEEPSEEK = ("<｜end▁of▁sentence｜>", "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>")
+DREAM = ("<|endoftext|>", "<|beginoftext|>", "<|mask|>", "<|expand|>")
 BARE = ("</s>",)
 VOCABULARIES = {
     "fim-qwen": QWEN, "fim-seed": SEED, "fim-mellum": MELLUM, "fim-deepseek": DEEPSEEK,
-    "prefix": BARE, "sweep": QWEN, "zeta-2": SEED, "zeta-2.1": SEED,
+    "prefix": BARE, "in-place": DREAM, "sweep": QWEN, "zeta-2": SEED, "zeta-2.1": SEED,
 }  # fmt: skip
 
 
@@ -69,17 +76,18 @@ REQUEST = EditRequest(
 
 
 def rendered(name: str, request: EditRequest, budget: int = 20_000) -> Prompt:
-    config = ModelConfig(prompt_format=name)
+    config = ModelConfig(prompt_format=name, end_token=TOKENIZERS[name].mark(END))
     prompt = format_of(name).render(request, TOKENIZERS[name], config, budget)
     assert isinstance(prompt, Prompt)
     return prompt
 
 
 def spelled(name: str, prompt: Prompt) -> str:
-    """The prompt as text, its special tokens by their names."""
+    """The prompt as text, its special tokens by their names, and ░ for an answer within it."""
     tokenizer = TOKENIZERS[name]
     data = b""
-    for token in prompt.tokens:
+    gap = tokenizer.encode("░") if prompt.in_place else []
+    for token in (*prompt.tokens, *gap, *prompt.behind):
         mark = tokenizer.special.get(token)
         data += tokenizer.vocab_bytes[token] if mark is None else mark.encode()
     return data.decode()
@@ -101,7 +109,7 @@ def test_a_prompt_is_its_golden_file_byte_for_byte(name: str) -> None:
     assert spelled(name, rendered(name, request)) == expected
 
 
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != IN_PLACE])
 def test_every_format_has_a_vocabulary_that_is_told_apart(name: str) -> None:
     check_format(name, VOCABULARIES[name])
     called = {"sweep": "sweep-next-edit-1.5b.q8_0.v2", "zeta-2": "zeta-2", "zeta-2.1": "Zeta_2.1"}
@@ -146,7 +154,7 @@ def test_a_small_budget_leaves_far_parts_out_and_says_so(name: str) -> None:
         REQUEST, task=task_of(name), related=(RelatedFile("far.py", "x = 1\n" * 500),)
     )
     small = rendered(name, request, 1_400)
-    assert len(small.tokens) <= 1_400
+    assert len(small.tokens) + len(small.behind) <= 1_400
     assert "far.py" not in spelled(name, small)
     if task_of(name) == "next_edit":
         assert "left out 1 related files" in small.cut

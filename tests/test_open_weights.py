@@ -12,9 +12,12 @@ import pytest
 from redraft.model.engine import load
 from redraft.model.engine.answer import Model, answer
 from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.network.onnx_files import materialise
 from redraft.model.prompt.formats import format_of
 from redraft.model.prompt.render import Prompt
 from redraft.model.records import EditRequest
+from redraft.model.runtime import block_backend
+from redraft.model.runtime.backend import SeesBehind
 from redraft.model.runtime.special_ends import SpecialEnds
 from redraft.model.weights import provide
 from redraft.model.weights.huggingface import read_hf_checkpoint
@@ -139,6 +142,42 @@ def test_any_special_token_ends_an_answer() -> None:
     assert token[:, 0].tolist() == [config.end_token, 40]
     assert logits.argmax(axis=1).tolist() == [config.end_token, 40]
     assert logits[0, config.end_token] == 3.0 and logits[0, 5] < -1e8
+
+
+# ------------------------------------------------------------------------------ a growing canvas
+
+
+def test_a_canvas_in_place_sees_what_stands_behind_as_the_reference_does(tmp_path: Path) -> None:
+    layout = LAYOUTS["DreamOn"]
+    reference = write_hf(tmp_path / "hf", layout)
+    config, tensors, _ = read_hf_checkpoint(tmp_path / "hf")
+    materialise(config, tensors, tensors, "fp32", tmp_path / "fp32")
+    sequence = block_backend.open_backend(tmp_path / "fp32", threads=1).new_sequence(256)
+    tokens = np.random.default_rng(0).choice(np.array(config.text_ids), 40)
+    tokens[17:22] = config.mask_token
+    sequence.prefill(tokens[:17])
+    assert isinstance(sequence, SeesBehind)
+    found = sequence.denoise_between(tokens[17:22], tokens[22:])
+    assert found.logits is not None
+    expected = reference_logits(reference, layout, tokens)[16:21]  # position i predicts i + 1
+    ids = np.array(config.text_ids)
+    assert np.abs(found.logits[:, ids] - expected[:, ids]).max() < 2e-4
+
+
+def test_dreamon_answers_in_place(cache: Path, tmp_path: Path) -> None:
+    write_hf(tmp_path / "mine", LAYOUTS["DreamOn"])
+    config = import_model(tmp_path / "mine", variants=("fp32",)).config
+    assert config.prompt_format == "in-place" and config.expand_token
+    model = loaded("mine")
+    try:
+        found = answer(model, infill(), time.monotonic)
+        again = answer(model, infill(), time.monotonic)
+        other = answer(model, EditRequest("next_edit", "a.py", TEXT, CURSOR), time.monotonic)
+    finally:
+        model.backend.close()
+    assert found.candidates == again.candidates
+    assert found.stats.denoise_steps > 0 and found.stats.canvas_tokens <= 24
+    assert "fill in text" in other.reason
 
 
 # ------------------------------------------------------------------------------ GGUF

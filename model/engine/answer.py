@@ -28,6 +28,7 @@ from ..decoding.denoise import (
     denoise_packed,
     plan_for,
 )
+from ..decoding.growing import grow
 from ..decoding.judged_edits import write_edits
 from ..decoding.prices import PassPrices
 from ..decoding.tree import WIDEST
@@ -41,7 +42,7 @@ from ..prompt.grammars import WholeAnswer
 from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
 from ..records import EditRequest, Prediction, Stats, StepCallback
-from ..runtime.backend import Backend, Sequence
+from ..runtime.backend import Backend, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from .budget import CHUNK
 from .converse import chat_prompt, price_labels
@@ -119,7 +120,8 @@ def answer(
         room = room_for(request, config)
     constraint = _constraint(model, prompt, request)
     rendered = clock()
-    context = prompt.tokens[:-1]
+    context = prompt.tokens if prompt.in_place else prompt.tokens[:-1]
+    room += len(prompt.behind)
     with model.cache.acquire(context, room) as lease:
         lease.sequence.permit(prompt.permitted or config.ends)
         prefill(lease.sequence, context[lease.reused :], cancelled)
@@ -241,6 +243,9 @@ def _write(
     if request.conversation is not None and request.conversation.labels:
         labels = [model.tokenizer.encode(label) for label in request.conversation.labels]
         return price_labels(sequence, last, labels, request.conversation.labels, brief, cancelled)
+    if prompt.in_place:
+        assert isinstance(sequence, SeesBehind), "only such weights are given this format"
+        return grow(sequence, prompt.behind, brief, rng, on_step, cancelled)
     if isinstance(prompt.constraint, ValidRange) and _looks_around(request, brief.plan):
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)

@@ -16,6 +16,7 @@ from ..records import EditRequest
 from .answers import read_answer
 from .fim import STYLES, Fim
 from .foreign import Declined, Read
+from .in_place import InPlace
 from .render import Prompt, render
 from .sweep import FILE, Sweep
 from .tokens import Tokenizer
@@ -58,11 +59,14 @@ class Own:
 
 
 _OWN = Own()
+#: Of diffusion weights that see what stands behind a canvas.
+IN_PLACE = "in-place"
 #: Those of others, by name.
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         **{name: Fim(style) for name, style in STYLES.items()},
         "prefix": Fim(None),
+        IN_PLACE: InPlace(),
         "sweep": Sweep(),
         "zeta-2": Zeta(markers=False),
         "zeta-2.1": Zeta(markers=True),
@@ -73,6 +77,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **{name: (style.prefix, style.suffix, style.middle) for name, style in STYLES.items()},
         "prefix": (),
+        IN_PLACE: (),
         "sweep": (FILE.name,),
         "zeta-2": (SUFFIX.name, PREFIX.name, MIDDLE.name),
         "zeta-2.1": (SUFFIX.name, PREFIX.name, MIDDLE.name),
@@ -93,12 +98,14 @@ def format_of(name: str) -> Format:
 
 
 def check_format(name: str, special: Iterable[str]) -> None:
-    """
+    """Whether autoregressive weights can be asked in a format.
+
     Raises:
         SettingsError: there is no such format, or the vocabulary cannot write it.
     """
-    if name not in FORMATS:
-        raise SettingsError(f"Unknown format {name!r}: choose one of {', '.join(FORMATS)}.")
+    chosen = [each for each in FORMATS if each != IN_PLACE]  # which no causal weights can read
+    if name not in chosen:
+        raise SettingsError(f"Unknown format {name!r}: choose one of {', '.join(chosen)}.")
     missing = sorted(set(_NEEDS[name]) - set(special))
     if missing:
         raise SettingsError(

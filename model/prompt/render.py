@@ -72,6 +72,8 @@ class Prompt:
     cut: str = ""  # what was left out for length, for people
     room: int = 0  # tokens of an answer that writes a region anew; 0: as many as are asked for
     stop: tuple[str, ...] = ()  # such an answer ends before the first of these
+    in_place: bool = False  # the answer stands between ``tokens`` and ``behind``
+    behind: tuple[int, ...] = field(default=(), repr=False)
     permitted: tuple[int, ...] = ()  # conversation: marks that may be written; the first ends it
     vocab_bytes: Seq[bytes] = field(default=(), repr=False)  # conversation: as the vocabulary's,
     # where marks that may be written are text; (): as the vocabulary's

@@ -64,6 +64,8 @@ _PLAIN = {
     "qwen2": Family("Qwen2", "canvas", True),
     "qwen3": Family("Qwen3", "canvas", True),
 }
+#: DreamOn calls itself Dream; this mark in its vocabulary lets canvases grow.
+EXPAND = "<|expand|>"
 #: Open-dCoder calls itself plain Qwen2; only the mask in its vocabulary gives it away.
 _OPEN_DCODER_MASK = "<M>"
 

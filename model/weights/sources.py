@@ -14,13 +14,13 @@ from typing import Any
 
 from ..config import ModelConfig
 from ..errors import SettingsError, WeightsError
-from ..prompt.formats import check_format, native_format
+from ..prompt.formats import IN_PLACE, check_format, native_format
 from ..prompt.marks import text_range
 from ..prompt.tokens import END, MASK, Tokenizer
 from ..records import MAX_ANSWER_TOKENS
 from .adapter import FloatArray
 from .combine import CHAT_TEMPLATE, read_json
-from .families import conventions, family_of
+from .families import EXPAND, conventions, family_of
 from .files import explaining, sha256_of
 from .gguf import GGUFFile, chat_template, read_checkpoint, stores_tied, tokenizer_data
 from .huggingface import checkpoint_sha256, family_name, model_name, read_hf_checkpoint
@@ -79,7 +79,7 @@ def served(source: Source, prompt_format: str | None) -> ModelConfig:
                 f"{source.config.name} is a diffusion model and reads Redraft's own prompt. Leave "
                 "--format out."
             )
-        return source.config
+        return _growing(source)
     chosen = prompt_format or native_format(special, (source.config.name, *source.names))
     check_format(chosen, special)
     return replace(
@@ -90,6 +90,14 @@ def served(source: Source, prompt_format: str | None) -> ModelConfig:
         specials_end=True,
         prompt_format=chosen,
     )
+
+
+def _growing(source: Source) -> ModelConfig:
+    """DreamOn's canvases grow and shrink, between the text before and behind them."""
+    expand = source.tokenizer.special_id(EXPAND)
+    if expand is None or source.config.attention != "bidirectional":
+        return source.config
+    return replace(source.config, expand_token=expand, prompt_format=IN_PLACE)
 
 
 # ------------------------------------------------------------------------------ a folder

@@ -66,6 +66,7 @@ class Layout:
     block: int = 0
     shift: bool = False
     rope_base: float = 1e6
+    more: list[str] = field(default_factory=list)  # further special tokens
 
 
 def _custom(architecture: str, model_type: str, **more: Any) -> dict[str, Any]:
@@ -74,6 +75,9 @@ def _custom(architecture: str, model_type: str, **more: Any) -> dict[str, Any]:
 
 LAYOUTS: dict[str, Layout] = {
     "Dream": Layout("qwen2", _custom("DreamModel", "Dream"), fixed_mask=True, shift=True),
+    "DreamOn": Layout(
+        "qwen2", _custom("DreamModel", "Dream"), fixed_mask=True, shift=True, more=["<|expand|>"]
+    ),
     "Open-dCoder": Layout(
         "qwen2", _custom("Qwen2ForCausalLM", "qwen2"), mask="<M>", tied=True, shift=True
     ),
@@ -162,7 +166,7 @@ def write_tokenizer(folder: Path, layout: Layout) -> dict[str, int]:
     alphabet = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     letters = [chr(b) for b in alphabet] + [chr(0x100 + i) for i in range(256 - len(alphabet))]
     tokens = [*letters, *(merge.replace(" ", "") for merge in _MERGES)]
-    names = MARKS + ([layout.mask] if layout.mask else [])
+    names = MARKS + ([layout.mask] if layout.mask else []) + layout.more
     special = {len(tokens) + i: name for i, name in enumerate(names)}
     vocab = {token: i for i, token in enumerate(tokens)}
     merges = [tuple(merge.split(" ")) for merge in _MERGES]
