@@ -77,6 +77,8 @@ class ModelConfig:
     # canvases do not grow
     attention: Literal["canvas", "bidirectional", "block"] = "canvas"  # who sees whom, see below
     block: int = 0  # tokens of a block, where attention is by blocks
+    rope_yarn: tuple[float, ...] = ()  # YaRN from the first position on: factor, fast and slow
+    # turns, positions, factor of the magnitude
     rope_llama3: tuple[float, ...] = ()  # Llama 3: factor, low and high frequency factor, positions
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,12 +116,15 @@ class ModelConfig:
                 f"config.json has unknown fields {unknown}: these weights were made by a newer "
                 "Redraft. Upgrade with 'pip install -U redraft'."
             )
-        data = {**data, "rope_llama3": tuple(data.get("rope_llama3", ()))}
+        data = {
+            **data,
+            **{name: tuple(data.get(name, ())) for name in ("rope_llama3", "rope_yarn")},
+        }
         return cls(**data)
 
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
 _RARE = (
     "draft_after", "masks", "mask_rank", "special_from", "specials_end", "expand_token",
-    "attention", "block", "rope_llama3",
+    "attention", "block", "rope_yarn", "rope_llama3",
 )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from redraft.model.decoding.denoise import AUTOREGRESSIVE
 from redraft.model.engine import load
 from redraft.model.engine.answer import Model, answer
 from redraft.model.errors import SettingsError, WeightsError
@@ -23,9 +24,10 @@ from redraft.model.weights import provide
 from redraft.model.weights.huggingface import read_hf_checkpoint
 from redraft.model.weights.import_model import import_model
 from redraft.server.commands.main import app
+from safetensors.numpy import save_file
 from support.tiny import tiny_config
 from support.tiny_gguf import write_llama
-from support.tiny_hf import LAYOUTS, Layout, reference_logits, write_hf
+from support.tiny_hf import LAYOUTS, Layout, reference_logits, torch, write_hf
 from typer.testing import CliRunner
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
@@ -142,6 +144,84 @@ def test_any_special_token_ends_an_answer() -> None:
     assert token[:, 0].tolist() == [config.end_token, 40]
     assert logits.argmax(axis=1).tolist() == [config.end_token, 40]
     assert logits[0, config.end_token] == 3.0 and logits[0, 5] < -1e8
+
+
+# ------------------------------------------------------------------------------ canvas and judge
+
+
+def nemotron(folder: Path, adapter: bool) -> Any:
+    """The reference of tiny weights, with what drafts merged in, and that adapter beside them."""
+    reference = write_hf(folder, LAYOUTS["Nemotron-Labs-Diffusion"])
+    if adapter:
+        rng, lora = np.random.default_rng(3), {}
+        (folder / "linear_spec_lora").mkdir()
+        for i, layer in enumerate(reference.model.layers):
+            low, high = rng.normal(size=(4, 64)) * 0.3, rng.normal(size=(64, 4)) * 0.3
+            name = f"base_model.model.encoder.layers.{i}.self_attn.o_proj.lora"
+            lora[f"{name}_A.weight"] = low.astype(np.float32)
+            lora[f"{name}_B.weight"] = high.astype(np.float32)
+            change = torch.from_numpy((high @ low * 2).astype(np.float32))
+            layer.self_attn.o_proj.weight.data += change
+        save_file(lora, folder / "linear_spec_lora" / "adapter_model.safetensors")
+        about = json.dumps({"r": 4, "lora_alpha": 8, "target_modules": ["o_proj"]})
+        (folder / "linear_spec_lora" / "adapter_config.json").write_text(about)
+    return reference
+
+
+def test_masks_are_predicted_in_their_own_places_behind_a_causal_context(
+    cache: Path, tmp_path: Path
+) -> None:
+    layout = LAYOUTS["Nemotron-Labs-Diffusion"]
+    reference = nemotron(tmp_path / "mine", adapter=False)
+    config = import_model(tmp_path / "mine", variants=("fp32",)).config
+    assert (config.verifier, config.logit_shift, config.canvas_width) == ("ar", False, 31)
+    assert config.rope_yarn == (16.0, 32.0, 1.0, 128.0, 1.0)
+    ids = np.array(config.text_ids)
+    tokens = np.random.default_rng(1).choice(ids, 90)
+    tokens[59:] = config.mask_token
+    sequence = block_backend.open_backend(provide.ensure("mine"), threads=1).new_sequence(256)
+    sequence.prefill(tokens[:58])
+    found = sequence.denoise(tokens[58:89], logits=True).logits  # one mask more is read
+    assert found is not None
+    expected = reference_logits(reference, layout, tokens, canvas=58)[59:]
+    assert np.abs(found[:, ids] - expected[:, ids]).max() < 2e-4
+    packed = sequence.denoise_packed(np.stack([tokens[58:89]] * 2), logits=True).logits
+    assert packed is not None
+    assert np.abs(packed[:, :, ids] - expected[:, ids]).max() < 2e-4
+
+
+def test_the_adapter_that_drafts_leaves_the_judge_alone(cache: Path, tmp_path: Path) -> None:
+    layout = LAYOUTS["Nemotron-Labs-Diffusion"]
+    changed = nemotron(tmp_path / "mine", adapter=True)
+    plain = write_hf(tmp_path / "plain", layout)
+    config = import_model(tmp_path / "mine", variants=("fp32",)).config
+    assert config.adapter == "canvas"
+    ids = np.array(config.text_ids)
+    tokens = np.random.default_rng(1).choice(ids, 60)
+    sequence = block_backend.open_backend(provide.ensure("mine"), threads=1).new_sequence(256)
+    judged = sequence.verify(tokens, logits=True).logits
+    expected = reference_logits(plain, layout, tokens)
+    assert judged is not None and np.abs(judged[:, ids] - expected[:, ids]).max() < 2e-4
+    sequence.truncate(0)
+    window = np.full(31, config.mask_token)
+    window[0] = tokens[0]
+    drafted = sequence.denoise(window, logits=True).logits
+    read = np.append(window, config.mask_token)
+    expected = reference_logits(changed, layout, read, canvas=0)[1:]
+    assert drafted is not None and np.abs(drafted[:, ids] - expected[:, ids]).max() < 2e-4
+
+
+def test_canvases_draft_and_the_judge_decides(cache: Path, tmp_path: Path) -> None:
+    nemotron(tmp_path / "mine", adapter=True)
+    import_model(tmp_path / "mine", variants=("fp32",))
+    model = loaded("mine")
+    try:
+        found = answer(model, infill(min_tokens=8), time.monotonic)
+        alone = answer(model, infill(min_tokens=8), time.monotonic, plan=AUTOREGRESSIVE)
+    finally:
+        model.backend.close()
+    assert [c.text for c in found.candidates] == [c.text for c in alone.candidates]
+    assert {count.source for count in found.stats.drafts} <= {"copy", "canvas"}
 
 
 # ------------------------------------------------------------------------------ a growing canvas

@@ -152,7 +152,7 @@ def answer(
 def room_for(request: EditRequest, config: ModelConfig) -> int:
     """Tokens needed behind the prompt: the answer, its last canvas while a causal pass judges it,
     and one more window; or the windows of all candidates side by side."""
-    width, rows = config.canvas_width, request.candidates
+    width, rows = config.canvas_width + (not config.logit_shift), request.candidates
     branches = 0  # of next edits, where they are read side by side
     if request.task == "next_edit":
         effort = effort_for(request.quality, request.candidates)

@@ -70,11 +70,6 @@ def onnx_loader(
         report("loading", None, "")
         backend = open_backend(folder, device.provider, threads, KV_BYTES)
         try:
-            if backend.config.attention == "canvas" and not backend.config.logit_shift:
-                raise WeightsError(
-                    f"The model {name} predicts without the shift by one position, which this "
-                    "Redraft does not run. Convert it with logit_shift, or choose another model."
-                )
             warm_up(backend)
             budget = _budget(backend, name, threads)
             kept = kept_bytes(backend, budget)

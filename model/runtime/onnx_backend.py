@@ -488,37 +488,51 @@ class OnnxSequence:
         self._tokens.extend(chunk.tolist())
 
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
-        self._check_room(len(window))
+        read = self._with_ahead(window[None])
+        self._check_room(read.size)
         one = self._pass("denoise", 3 if logits else 2)
         if one.placed:
-            one.place(self._cached_and(len(window)), self._separation(1, len(window)))
-        return self._canvas(one, window, window.shape, logits)
+            one.place(self._cached_and(read.size), self._separation(*read.shape))
+        return self._canvas(one, read, window.shape, logits)
 
     def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
-        count, width = windows.shape
-        self._check_room(count * width)
+        read = self._with_ahead(windows)
+        count, width = read.shape
+        self._check_room(read.size)
         if count == 1 or not self._tokens:
             # Without a cache GroupQueryAttention takes only the first position and counts on.
             return stack([self.denoise(window, logits) for window in windows])
         one = self._pass("packed", 3 if logits else 2)
         one.place(np.tile(self._cached_and(width), count), self._separation(count, width))
-        return self._canvas(one, windows.reshape(-1), windows.shape, logits)
+        return self._canvas(one, read, windows.shape, logits)
+
+    def _with_ahead(self, windows: IntArray) -> IntArray:
+        """What is read of ``windows`` [K, B]. Weights without the shift predict a masked position
+        in its own place: they read one mask more, and are asked one place further on."""
+        config = self._backend.config
+        if config.logit_shift:
+            return windows
+        return np.pad(windows, ((0, 0), (0, 1)), constant_values=config.mask_token)
 
     def _cached_and(self, width: int) -> IntArray:
         """Positions of a window behind what is cached. [width]"""
         return len(self._tokens) + np.arange(width, dtype=np.int64)
 
     def _canvas(
-        self, one: _Pass, tokens: IntArray, shape: tuple[int, ...], logits: bool
+        self, one: _Pass, read: IntArray, shape: tuple[int, ...], logits: bool
     ) -> CanvasOutput:
-        n = len(tokens)
+        """The predictions of windows of ``shape`` out of what is read of them, [K, B] or more."""
+        spoken = np.arange(read.size, dtype=np.int64).reshape(read.shape)
+        rows = spoken[:, read.shape[1] - shape[-1] :].reshape(-1)
+        n = len(rows)
         outputs: dict[str, NDArray[Any]] = {
             "token": np.empty((n, 1), np.int64),
             "confidence": np.empty((n, 1), np.float32),
         }
         if logits:
             outputs["logits"] = np.empty((n, self._backend.config.vocab), np.float32)
-        one.run(tokens, len(self._tokens), np.arange(n, dtype=np.int64), tokens, outputs)
+        tokens = read.reshape(-1)
+        one.run(tokens, len(self._tokens), rows, tokens[rows], outputs)
         return CanvasOutput(
             outputs["token"].reshape(shape),
             outputs["confidence"].reshape(shape),

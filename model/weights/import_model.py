@@ -26,7 +26,7 @@ from .fetch import Progress, ProgressCallback
 from .files import make_folder, sha256_of, write_atomically
 from .gguf import tensor_shapes
 from .registry import DESCRIPTION, ModelInfo, cache_dir, check_name, list_models, read_description
-from .sources import Source, read_source, served
+from .sources import DRAFTING_FILE, Source, drafting_adapter, read_source, served
 
 #: The accurate one of those that run on a CPU: nobody has measured how these weights take int8.
 DEFAULT_VARIANT = "q8"
@@ -78,6 +78,10 @@ def import_model(
     canvas = context
     if adapter is None:
         config = served(source, prompt_format)
+        if (drafting := drafting_adapter(path)) is not None and config.verifier == "ar":
+            config = replace(config, adapter="canvas")
+            context, canvas = merge(config, source.tensors, drafting)
+            digest = f"{sha256_of(path / DRAFTING_FILE)[:8]}{digest}"
     else:
         config, trained = _adapted(config, adapter, digest)
         context, canvas = merge(config, source.tensors, trained)

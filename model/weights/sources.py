@@ -18,12 +18,13 @@ from ..prompt.formats import IN_PLACE, check_format, native_format
 from ..prompt.marks import text_range
 from ..prompt.tokens import END, MASK, Tokenizer
 from ..records import MAX_ANSWER_TOKENS
-from .adapter import FloatArray
+from .adapter import Adapter, FloatArray
 from .combine import CHAT_TEMPLATE, read_json
 from .families import EXPAND, conventions, family_of
 from .files import explaining, sha256_of
 from .gguf import GGUFFile, chat_template, read_checkpoint, stores_tied, tokenizer_data
 from .huggingface import checkpoint_sha256, family_name, model_name, read_hf_checkpoint
+from .safetensors_file import tensors_in
 
 #: Positions of one judged pass of weights that only write from left to right: where they repeat
 #: text, so many tokens come at once.
@@ -82,14 +83,40 @@ def served(source: Source, prompt_format: str | None) -> ModelConfig:
         return _growing(source)
     chosen = prompt_format or native_format(special, (source.config.name, *source.names))
     check_format(chosen, special)
-    return replace(
-        source.config,
-        verifier="ar",
-        draft_after=MAX_ANSWER_TOKENS,
-        canvas_width=_JUDGED_WIDTH,
-        specials_end=True,
-        prompt_format=chosen,
-    )
+    config = replace(source.config, specials_end=True, prompt_format=chosen)
+    if config.verifier == "ar":  # trained to draft on canvases for its own judge
+        return config
+    return replace(config, verifier="ar", draft_after=MAX_ANSWER_TOKENS, canvas_width=_JUDGED_WIDTH)
+
+
+#: The adapter beside Nemotron-Labs-Diffusion's weights that acts while a canvas drafts.
+DRAFTING_FILE = "linear_spec_lora/adapter_model.safetensors"
+_DRAFTED = re.compile(
+    r"base_model\.model\.encoder\.layers\.(\d+)\.self_attn\.o_proj\.lora_([AB])\.weight"
+)
+
+
+def drafting_adapter(folder: Path) -> Adapter | None:
+    """An adapter for canvases alone that lies beside the weights; None: there is none.
+
+    Raises:
+        WeightsError: it changes other matrices than those of the attention's output.
+    """
+    path = folder / DRAFTING_FILE
+    if not path.is_file():
+        return None
+    about = read_json(path.with_name("adapter_config.json"))
+    rank, alpha = about.get("r"), about.get("lora_alpha")
+    lora: dict[str, FloatArray] = {}
+    for name, tensor in tensors_in(path).items():
+        found = _DRAFTED.fullmatch(name)
+        if found is None or not isinstance(rank, int) or rank < 1:
+            raise WeightsError(
+                f"{path} holds {name!r} under rank {rank!r}, which this Redraft does not know. "
+                f"Remove {path.parent} to draft without it."
+            )
+        lora[f"blocks.{found[1]}.attn.o.lora_{found[2].lower()}"] = tensor.read()
+    return Adapter({"scale": str((alpha or rank) / rank)}, lora, None)
 
 
 def _growing(source: Source) -> ModelConfig:
