@@ -152,7 +152,7 @@ def reference_predictions(
 # ------------------------------------------------------------------------------ storing
 
 
-@pytest.mark.parametrize("variant", ["q8", "int8", "fp16"])
+@pytest.mark.parametrize("variant", ["q8", "int8", "fp16", "q4"])
 def test_quantised_variants_stay_near_the_reference(
     published: Published, variant: str, tmp_path: Path
 ) -> None:
@@ -169,7 +169,7 @@ def test_quantised_variants_stay_near_the_reference(
         expected = reference_predictions(published, config, tokens)[33:]
     ids = predictable(config)
     wrong = np.abs(found[:, ids] - expected[:, ids]).max() / np.abs(expected[:, ids]).max()
-    assert wrong < {"q8": 0.06, "int8": 0.08, "fp16": 0.01}[variant]
+    assert wrong < {"q8": 0.06, "int8": 0.08, "fp16": 0.01, "q4": 0.45}[variant]
 
 
 @pytest.mark.parametrize("name", ["SDAR", "Fast-dLLM v2", "Dream"])

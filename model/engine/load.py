@@ -176,7 +176,9 @@ def _choose(model: str, variant: str | None, provider: str | None) -> tuple[Devi
         return device, variant
     found = info(model)
     wanted = found.default_variant
-    chosen = wanted if device.provider == "CPU" and wanted in ("q8", "fp32") else device.variant
+    chosen = (
+        wanted if device.provider == "CPU" and wanted in ("q8", "fp32", "q4") else device.variant
+    )
     if found.origin is not None or chosen in found.prebuilt:
         return device, chosen
     fitting = [v for v in found.prebuilt if (v == "fp16") == (device.provider == "CUDA")]

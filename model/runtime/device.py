@@ -125,7 +125,7 @@ def _default_variant(runtime: ModuleType, provider: Provider) -> str:
 def _check_runs(variant: str, provider: Provider) -> None:
     check_variant(variant)
     if (variant == "fp16") != (provider == "CUDA"):
-        fitting = "fp16" if provider == "CUDA" else "int8, q8 or fp32"
+        fitting = "fp16" if provider == "CUDA" else "int8, q8, q4 or fp32"
         raise SettingsError(f"The variant {variant} does not run on {provider}: choose {fitting}.")
 
 
