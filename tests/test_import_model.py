@@ -94,7 +94,8 @@ def test_conventions_come_from_the_family(published: Published) -> None:
     assert config.vocab == tokenizer.size == len(tensors["embed.weight"])
     assert tokenizer.special[config.end_token] == "<|endoftext|>"
     assert tokenizer.special[config.mask_token] == (layout.mask or "<|fim_pad|>")
-    assert config.mask_token == tokenizer.mark(MASK)
+    if not layout.encoder:  # which names it by its number alone
+        assert config.mask_token == tokenizer.mark(MASK)
     assert config.end_token == tokenizer.mark(END)
     assert set(config.text_ids) == set(range(tokenizer.size)) - set(tokenizer.special)
     assert ("head.weight" in tensors) is not layout.tied
@@ -238,7 +239,8 @@ def test_an_imported_model_is_listed_checked_and_answers(
     model = load.onnx_loader("Open-weights", None, "CPU", 1)(lambda *report: None)
     try:
         assert model.label == "Open-weights fp32"
-        for task in ("infill", "next_edit"):
+        tasks = ("infill",) if name == "Qwen3" else ("infill", "next_edit")  # it only fills in
+        for task in tasks:
             request = EditRequest(task, "a.py", TEXT, TEXT.index("= ") + 2, max_tokens=24)
             first = answer(model, request, time.monotonic)
             assert first.stats.denoise_steps > 0
