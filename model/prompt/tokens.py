@@ -83,7 +83,7 @@ class Tokenizer:
                 f"{', '.join(RULES)}. Choose other weights, or import the original's folder, whose "
                 "tokenizer.json says how."
             )
-        pairs = [m for m in merges if len(m) == 2]
+        pairs: list[tuple[str, ...]] = [m for m in merges if len(m) == 2]
         if words == "smollm":
             bpe = build_bpe(vocab, pairs, data["special"])
         else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,6 +16,8 @@ import typer
 from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTEXT_TOKENS
 
+from .asking import ask_once, remote
+from .chat import chat
 from .eval import app as eval_app
 from .gate import app as gate_app
 from .models import Model, Variant, cell, load
@@ -28,7 +29,6 @@ from .train import app as train_app
 if TYPE_CHECKING:
     from redraft.model.records import Predictor
 
-    from ..settings import Settings
 
 app = typer.Typer(
     name="redraft",
@@ -43,6 +43,7 @@ app.add_typer(eval_app, name="eval")
 app.add_typer(record_app, name="record")
 app.add_typer(gate_app, name="gate")
 app.command()(soak)
+app.command()(chat)
 
 Provider = Annotated[
     Literal["CPU", "CUDA"] | None,
@@ -157,7 +158,7 @@ def complete(
     async def ask(predictor: Predictor) -> None:
         await completing.complete(predictor, request, watch, quiet)
 
-    asyncio.run(_ask_once(settings, server, ask))
+    asyncio.run(ask_once(settings, server, ask))
 
 
 @app.command("context")
@@ -183,35 +184,6 @@ def show_context(
         raise typer.BadParameter(str(error), param_hint="FILE:LINE:COL") from None
     task: Literal["infill", "next_edit"] = "infill" if infill else "next_edit"
     context.show(load(model=model), parsed, task, budget, prompt)
-
-
-async def _ask_once(
-    settings: Settings, server: str | None, ask: Callable[[Predictor], Awaitable[None]]
-) -> None:
-    """Of the named server; else of the engine process if one runs; else of an engine right here.
-
-    A command that ends at once starts no process that stays.
-    """
-    from redraft.model.errors import EngineGone
-
-    from ..engine_process.client import join_running
-    from ..engine_process.open import open_engine
-
-    if server is not None:
-        return await ask(_remote(settings, server))
-    joined = await join_running(settings)
-    if joined is not None:
-        try:
-            return await ask(joined)
-        except EngineGone:  # it died over this, or was just leaving
-            pass
-    await ask(open_engine(settings))
-
-
-def _remote(settings: Settings, server: str) -> Predictor:
-    from redraft.model.engine.remote import RemotePredictor
-
-    return RemotePredictor(server, settings.key())
 
 
 @eval_app.command("latency")
@@ -349,7 +321,7 @@ def lsp(
     given = given_token(os.environ, token_file) if address is not None else None
     _log_to_stderr()
     settings = load(model=model, variant=variant, provider=provider, threads=threads)
-    predictor = _remote(settings, server) if server is not None else EngineClient(settings)
+    predictor = remote(settings, server) if server is not None else EngineClient(settings)
     if address is None:
         raise typer.Exit(run_stdio(predictor))
     token = given or new_token()
