@@ -11,7 +11,7 @@ from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
-from test_context import CART, MAIN
+from support.shop import CART, MAIN
 
 
 class Desk:

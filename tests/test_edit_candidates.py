@@ -11,18 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_answers import Mixture
-from fake_backend import (
-    SPECIAL,
-    VOCAB,
-    FakeBackend,
-    FakeSequence,
-    Noise,
-    fake_tokenizer,
-    ids,
-    small_config,
-)
-from onnx_models import store
 from redraft.model.config import ModelConfig
 from redraft.model.decoding.candidates import EFFORTS, Field, Proposal, effort_for
 from redraft.model.decoding.canvas_edits import write_canvas_edits
@@ -53,7 +41,19 @@ from redraft.model.records import (
 from redraft.model.runtime.backend import Backend, CanvasOutput, FloatArray, IntArray
 from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence, stack
 from redraft.model.runtime.prefix_cache import PrefixCache
-from tiny import tiny_config, tiny_tokenizer
+from support.fake_answers import Mixture
+from support.fake_backend import (
+    SPECIAL,
+    VOCAB,
+    FakeBackend,
+    FakeSequence,
+    Noise,
+    fake_tokenizer,
+    ids,
+    small_config,
+)
+from support.onnx_models import store
+from support.tiny import tiny_config, tiny_tokenizer
 
 PLAIN = plan_for("medium")
 TOKENIZER = fake_tokenizer()

@@ -11,18 +11,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pytest
-from fake_backend import (
-    MASK,
-    FakeBackend,
-    FakeSequence,
-    Noise,
-    Predict,
-    Script,
-    always,
-    fake_tokenizer,
-    ids,
-    small_config,
-)
 from redraft.model.decoding.denoise import Cancelled
 from redraft.model.engine.answer import LoadProgress, Model, answer, warm_up
 from redraft.model.engine.engine import RETRY_AFTER_S, Engine
@@ -38,6 +26,18 @@ from redraft.model.errors import (
 from redraft.model.records import CanvasState, EditRequest, ModelStatus, Prediction
 from redraft.model.runtime.backend import CanvasOutput, FloatArray, IntArray
 from redraft.model.runtime.prefix_cache import PrefixCache
+from support.fake_backend import (
+    MASK,
+    FakeBackend,
+    FakeSequence,
+    Noise,
+    Predict,
+    Script,
+    always,
+    fake_tokenizer,
+    ids,
+    small_config,
+)
 
 T = TypeVar("T")
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fakes_http import eventually
 from redraft.model.errors import EngineGone, InvalidRequest, ModelNotReady, SettingsError
 from redraft.model.records import EditRequest
 from redraft.server.engine_process.client import EngineClient
 from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous
 from redraft.server.settings import Settings
+from support.served import eventually
 
-ENGINE = "fakes_http:process_engine"
+ENGINE = "support.engines:process_engine"
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files or signals")
 
@@ -234,7 +234,7 @@ def test_an_engine_that_cannot_start_says_why_and_is_not_tried_without_end(
 ) -> None:
     async def run() -> None:
         slow = settings.with_options(backoff_s=30)
-        async with client(slow, engine="fakes_http:broken_engine") as joined:
+        async with client(slow, engine="support.engines:broken_engine") as joined:
             with pytest.raises(EngineGone, match="the fake engine cannot start"):
                 await joined.status()
             with pytest.raises(EngineGone, match="next try"):
@@ -246,7 +246,7 @@ def test_an_engine_that_cannot_start_says_why_and_is_not_tried_without_end(
 def test_an_engine_that_hangs_at_its_start_is_ended(settings: Settings) -> None:
     async def run() -> None:
         hasty = settings.with_options(start_timeout_s=4)
-        async with client(hasty, engine="fakes_http:hanging_engine") as joined:
+        async with client(hasty, engine="support.engines:hanging_engine") as joined:
             with pytest.raises(EngineGone, match="within 4 s"):
                 await joined.status()
             await eventually(lambda: not Rendezvous.of(hasty).is_taken())
@@ -256,8 +256,8 @@ def test_an_engine_that_hangs_at_its_start_is_ended(settings: Settings) -> None:
 
 def test_a_missing_engine_is_named(settings: Settings) -> None:
     async def run() -> None:
-        async with client(settings, engine="fakes_http:nothing") as joined:
-            with pytest.raises(EngineGone, match="fakes_http:nothing"):
+        async with client(settings, engine="support.engines:nothing") as joined:
+            with pytest.raises(EngineGone, match=r"support\.engines:nothing"):
                 await joined.status()
 
     asyncio.run(run())
@@ -383,7 +383,7 @@ def test_a_request_lost_with_its_engine_is_answered_once_the_next_one_is_ready(
     monkeypatch.setenv("FAKE_ENGINE_LOADS_S", "0.7")
 
     async def run() -> tuple[int, int]:
-        async with client(settings, engine="fakes_http:loading_engine") as joined:
+        async with client(settings, engine="support.engines:loading_engine") as joined:
             with pytest.raises(ModelNotReady):  # nothing ever answered: the status says it loads
                 await pid_of(joined)
             await asyncio.sleep(0.8)

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
-from fakes_http import ScriptedPredictor, eventually, served
 from redraft.server.app import create_app
 from redraft.server.http.connections import Connections, Limits
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
+from support.predictor import ScriptedPredictor
+from support.served import eventually, served
 
 BODY = {"prompt": "a", "suffix": "b"}
 

@@ -16,13 +16,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from fakes_http import ScriptedPredictor, eventually, served
 from redraft.model.engine.remote import SESSION_HEADER, RemotePredictor
 from redraft.model.errors import ModelNotReady, Overloaded
 from redraft.model.records import EditRequest, ModelStatus
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
+from support.predictor import ScriptedPredictor
+from support.served import eventually, served
 
 ROOT = Path(__file__).parent.parent
 SCALING = ROOT / "server" / "scaling"
@@ -60,7 +61,7 @@ class Servers:
         [which] = [
             number
             for number, one in enumerate(self.predictors)
-            if len(one.requests) > before[number] and one.error is None
+            if len(one.requests) > before[number] and not one.answers
         ]
         return which
 
@@ -153,8 +154,8 @@ def test_without_one_server_its_sessions_move_and_no_others(
             if how == "stopped":
                 await servers.stacks[1].aclose()
             else:
-                servers.predictors[1].error = ModelNotReady("The model fake-1m is loading.")
-                servers.predictors[1].state = ModelStatus("loading", "fake-1m")
+                servers.predictors[1].answers = [ModelNotReady("The model fake-1m is loading.")]
+                servers.predictors[1].statuses = [ModelStatus("loading", "fake-1m")]
             after = {one: await servers.ask(one) for one in SESSIONS}
             moved = {one for one in SESSIONS if first[one] != after[one]}
             assert moved == {one for one in SESSIONS if first[one] == 1}
@@ -171,7 +172,7 @@ def test_a_client_that_goes_away_frees_its_server(name: str, tmp_path: Path) -> 
             asking = asyncio.create_task(servers.ask("editor-1"))
             await eventually(lambda: sum(one.running for one in servers.predictors) == 1)
             asking.cancel()
-            await eventually(lambda: sum(one.cancelled for one in servers.predictors) == 1)
+            await eventually(lambda: sum(len(one.cancelled) for one in servers.predictors) == 1)
 
     asyncio.run(run())
 
@@ -181,7 +182,7 @@ def test_a_full_server_is_the_clients_to_wait_for(name: str, tmp_path: Path) -> 
     async def run() -> None:
         async with three_servers(name, tmp_path) as servers:
             for one in servers.predictors:
-                one.error = Overloaded("3 requests wait already.", retry_after_s=7)
+                one.answers = [Overloaded("3 requests wait already.", retry_after_s=7)]
             body = {"prompt": "a", "suffix": "b"}
             async with (
                 aiohttp.ClientSession() as client,

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from lsp_process import SERVER
-from neovim import Neovim, neovim, server_command
-from neovim_script import needs_neovim, run_script
+from support.lsp_process import SERVER
+from support.neovim import Neovim, neovim, server_command
+from support.neovim_script import needs_neovim, run_script
 
 pytestmark = needs_neovim
 

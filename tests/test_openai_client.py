@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from fakes_http import ScriptedPredictor, served
 from pydantic import SecretStr
 from redraft.server.settings import Settings
+from support.predictor import ScriptedPredictor
+from support.served import served
 
 openai = pytest.importorskip("openai", reason="the dev extra installs the openai client")
 

@@ -32,7 +32,7 @@ from redraft.model.prompt.tokens import (
 )
 from redraft.model.records import EditRequest, RecentEdit, RelatedFile
 from redraft.model.text.common import common_head
-from tiny import tiny_config, tiny_tokenizer
+from support.tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 CONFIG = tiny_config()

@@ -12,7 +12,6 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_models import BASE, predictable, some_tokens, some_window, store, weights_for
 from redraft.model.errors import InstallError, InvalidRequest, SettingsError, WeightsError
 from redraft.model.network.rope import rope_tables, stretch
 from redraft.model.runtime import device
@@ -20,6 +19,7 @@ from redraft.model.runtime import kv_memory as memory_module
 from redraft.model.runtime.backend import CanvasOutput
 from redraft.model.runtime.device import check_onnxruntime, int8_is_exact, pick_device
 from redraft.model.runtime.kv_memory import RESERVE, SIZE_CLASSES, DeviceMemory, Pool, size_class
+from support.onnx_models import BASE, predictable, some_tokens, some_window, store, weights_for
 
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")

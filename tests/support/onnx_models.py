@@ -15,7 +15,8 @@ from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.weights.combine import make_ready
 from redraft.model.weights.gguf import tensor_shapes
 from redraft.model.weights.registry import DESCRIPTION, ModelInfo
-from reference import Reference, Weights, adapted, random_weights
+
+from support.reference import Reference, Weights, adapted, random_weights
 
 BASE = ModelConfig(
     name="tiny",

@@ -1,16 +1,9 @@
-"""A language server over stdio with a scripted model: the process and a raw client for it.
-
-Run as a script, this is the server: ``python lsp_process.py '{"answers": ["text"]}'``. What the
-model is asked and what becomes of it goes to the file named by ``log``, one JSON object a line.
-Imported, it gives the client.
-"""
+"""A language server over stdio with a scripted model (``scripted_server.py``), and a raw client."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import logging
-import os
 import queue
 import subprocess
 import sys
@@ -20,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-SERVER = Path(__file__)
+SERVER = Path(__file__).with_name("scripted_server.py")
 URI = "file:///w/project/a.py"
 
 
@@ -30,7 +23,7 @@ class LspProcess:
     Args:
         folder: of the log of the scripted model, and of what the server says on standard error.
         start: ``subprocess.Popen``, or what starts a process under a guard.
-        command: None: the server of this file, with the script.
+        command: None: the scripted server.
     """
 
     def __init__(
@@ -226,78 +219,3 @@ def lsp_process(folder: Path, *answers: Any, **script: Any) -> Iterator[LspProce
 
 def insert_texts(response: dict[str, Any]) -> list[str]:
     return [item["insertText"] for item in response["result"]["items"]]
-
-
-def main() -> int:
-    """The server side."""
-    sys.path.insert(0, str(SERVER.parent))
-    from fakes import FakePredictor, infill, rewrite
-    from redraft.lsp.connection.server import run_stdio
-    from redraft.lsp.settings import LspSettings
-    from redraft.model import errors
-    from redraft.model.records import ModelStatus
-
-    script = json.loads(sys.argv[1])
-    log = Path(script["log"])
-    if "outcomes" in script:
-        logging.basicConfig(filename=script["outcomes"], format="%(message)s")
-        logging.getLogger("redraft.lsp.connection.client").setLevel(logging.DEBUG)
-
-    def answer(entry: Any) -> Any:
-        if isinstance(entry, str):
-            return entry
-        if "text" in entry:
-            return lambda request: infill(request, entry["text"], confidence=entry["confidence"])
-        if "edit" in entry:  # next edits change text, questions for ghost text get nothing
-            return lambda request: (
-                infill(request)
-                if request.task == "infill"
-                else rewrite(request, *entry["edit"], confidence=entry.get("confidence", 0.9))
-            )
-        if "ghost" in entry:  # whatever is asked, in any order
-            return lambda request: by_rules(request, **entry)
-        return getattr(errors, entry["error"], RuntimeError)(entry["message"])
-
-    def by_rules(request: Any, ghost: str, edits: list[list[str]], confidence: float = 0.99) -> Any:
-        """``ghost`` at the cursor; the first of ``edits`` that can be made."""
-        if request.task == "infill":
-            return infill(request, ghost, confidence=confidence)
-        made = (rewrite(request, *edit, confidence=confidence) for edit in edits)
-        return next((each for each in made if each.candidates), rewrite(request, "", ""))
-
-    def note(event: str, cursor: int, **more: Any) -> None:
-        with log.open("a") as file:
-            file.write(json.dumps({"event": event, "cursor": cursor, **more}) + "\n")
-
-    class LoggedPredictor(FakePredictor):
-        async def predict(self, request: Any, on_step: Any = None) -> Any:
-            more: dict[str, Any] = {}
-            if request.task != "infill":
-                more |= {"task": request.task, "region": request.region}
-            if request.related:
-                more["related"] = [[each.path, each.text] for each in request.related]
-            if request.edits:
-                more["edits"] = [[edit.path, edit.diff] for edit in request.edits]
-            note("asked", request.cursor, **more)
-            os.write(1, b"a stray line, as native libraries write them\n")
-            known = len(self.cancelled)
-            if delays := script.get("delays_s"):  # before each answer, the last one ever after
-                self.delay_s = delays[min(len(self.requests), len(delays) - 1)]
-            try:
-                return await super().predict(request, on_step)
-            finally:
-                if len(self.cancelled) > known:
-                    note("cancelled", request.cursor)
-
-    predictor = LoggedPredictor(
-        answers=[answer(entry) for entry in script["answers"]],
-        delay_s=script.get("delay_s", 0.0),
-        statuses=[ModelStatus(**s) for s in script.get("statuses", [])],
-    )
-    code = run_stdio(predictor, LspSettings(**script.get("settings", {})))
-    note("closed" if predictor.closed else "left open", 0)
-    return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -20,16 +20,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fakes import FakePredictor, infill, rewrite
-from lsp_process import SERVER
-from neovim_screen import Screen
-from neovim_script import NVIM, QUICKLY
 from redraft.lsp.connection.door import new_token
 from redraft.lsp.connection.server import serve_tcp
 from redraft.lsp.settings import LspSettings
 from redraft.model.records import EditRequest, Prediction
 
-CLIENT = Path(__file__).parent.parent / "editor-clients" / "neovim"
+from support.lsp_process import SERVER
+from support.neovim_screen import Screen
+from support.neovim_script import NVIM, QUICKLY
+from support.predictor import ScriptedPredictor, infill, rewrite
+
+CLIENT = Path(__file__).parents[2] / "editor-clients" / "neovim"
 _WAIT_S = 60.0
 
 #: What a person would see as well: colours, and the status line.
@@ -76,7 +77,7 @@ def ghost(text: str) -> Callable[[EditRequest], Prediction]:
 class Server:
     """Language servers for any number of editors, in a thread of this process."""
 
-    def __init__(self, predictor: FakePredictor, settings: LspSettings | None = None) -> None:
+    def __init__(self, predictor: ScriptedPredictor, settings: LspSettings | None = None) -> None:
         self._ready: queue.Queue[int] = queue.Queue()
         self._loop = asyncio.new_event_loop()
         self._token = new_token()
@@ -274,7 +275,7 @@ class Desk:
 
     def __init__(self, folder: Path, pictures: Path) -> None:
         self.folder = folder
-        self.predictor = FakePredictor()
+        self.predictor = ScriptedPredictor()
         # No delay and no threshold in the way: those have tests of their own.
         self.server = Server(self.predictor, LspSettings(delay_ms=0, eagerness="high"))
         self._projects = 0
@@ -290,7 +291,7 @@ class Desk:
         return file
 
     def open(self, text: str, *answers: Any, name: str = "a.py") -> Neovim:
-        """A file with ``text``; the model answers as :class:`FakePredictor` says."""
+        """A file with ``text``; the model answers as :class:`ScriptedPredictor` says."""
         file = self._file(text, name)
         self.editor.keys("<C-\\><C-n>")
         self.editor.lua(

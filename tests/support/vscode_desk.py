@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from lsp_process import SERVER
-from vscode_studio import PATIENCE_S, Studio
+from support.lsp_process import SERVER
+from support.vscode_studio import PATIENCE_S, Studio
 
 #: The text in the status item of the extension, as screen readers get it.
 STATUS = "document.querySelector('[id=\"redraft.redraft.redraft\"] a')?.getAttribute('aria-label')"

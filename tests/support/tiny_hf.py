@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from redraft.model.prompt.tokens import build_bpe
-from tiny import _MERGES
+
+from support.tiny import _MERGES
 
 torch = pytest.importorskip("torch", reason="needs torch (pip install 'redraft[train]')")
 transformers = pytest.importorskip(

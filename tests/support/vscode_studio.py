@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-CLIENT = Path(__file__).parents[1] / "editor-clients" / "vscode"
+CLIENT = Path(__file__).parents[2] / "editor-clients" / "vscode"
 CODE_SERVER = Path("node_modules/code-server/out/node/entry.js")
 _NODE = shutil.which("node")
 _CHROMIUM = os.environ.get("CHROMIUM") or next(

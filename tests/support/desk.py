@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from fakes import infill, rewrite
 from redraft.lsp.editor.documents import Change, Document
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.door import Session
@@ -14,6 +13,8 @@ from redraft.lsp.session.outcomes import Settled
 from redraft.lsp.session.questions import PlainContext, Query
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.abstained import Abstained
+
+from support.predictor import infill, rewrite
 
 URI = "file:///w/a.py"
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_process import SERVER
+
+from support.lsp_process import SERVER
 
 NVIM = shutil.which("nvim") or shutil.which("nvim", path=str(Path(sys.executable).parent))
 
@@ -56,7 +57,7 @@ def run_script(
     """What ``script`` left in its table ``log``, with the buffer's ``lines`` at the end.
 
     Args:
-        server: the scripted model's answers and files; see ``lsp_process.py``.
+        server: the scripted model's answers and files; see ``scripted_server.py``.
         name: of the language client.
         arguments: ``arg[5]`` and on of the script.
     """

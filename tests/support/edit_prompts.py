@@ -1,4 +1,4 @@
-"""A scripted predictor that edits lines, and prompts of edit clients as those clients write them.
+"""Prompts of edit clients as those clients write them.
 
 The builders follow the documented formats: what is done to the text before it is sent (which line
 ends are added, where markers go) is what makes an answer right or wrong to the byte.
@@ -6,75 +6,8 @@ ends are added, where markers go) is what makes an answer right or wrong to the 
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
-
-from fakes_http import ScriptedPredictor, served
-from redraft.model.prompt.answers import replace_lines
-from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, Stats
-from redraft.server.settings import Settings
-
-#: 1-based first and last line within the region (``last`` = ``first`` - 1 inserts), and new lines.
-LineEdit = tuple[int, int, list[str]]
-
-
-@dataclass
-class EditPredictor(ScriptedPredictor):
-    """Answers next-edit requests with ``edit``; ``None``: with nothing."""
-
-    edit: LineEdit | None = None
-    finish: str = "end"
-    confidence: float = 0.9  # mean over the tokens
-
-    def _prediction(self, request: EditRequest) -> Prediction:
-        if request.task == "infill":
-            return super()._prediction(request)
-        stats = Stats(prompt_tokens=40, reused_tokens=30, canvas_tokens=5, total_ms=33.0)
-        if self.edit is None:
-            return Prediction("p-1", "fake-1m int8", (), "nothing to change", stats)
-        assert request.region is not None
-        first, last, lines = self.edit
-        top = request.region[0]
-        body = "".join(f"{line}\n" for line in lines)
-        span = replace_lines(request.text, top + first - 1, top + last, body)
-        candidate = Candidate(*span, Confidence(self.confidence, 0.5, 0.8), 5, 3, self.finish)  # type: ignore[arg-type]
-        return Prediction("p-1", "fake-1m int8", (candidate,), "", stats)
-
-
-def change(old: str, new: str) -> Callable[[EditRequest], LineEdit]:
-    """The line of the region that holds ``old``, with ``new`` in its place."""
-
-    def edit(request: EditRequest) -> LineEdit:
-        assert request.region is not None
-        first, last = request.region
-        lines = request.text.split("\n")[first:last]
-        at = next(i for i, line in enumerate(lines) if old in line)
-        return at + 1, at + 1, [lines[at].replace(old, new)]
-
-    return edit
-
-
-def post(
-    path: str,
-    body: dict[str, Any] | bytes,
-    predictor: ScriptedPredictor | None = None,
-    settings: Settings | None = None,
-) -> tuple[int, Any]:
-    """(status, JSON) of one request to a fresh server."""
-
-    async def run() -> tuple[int, Any]:
-        sent = {"data": body} if isinstance(body, bytes) else {"json": body}
-        async with (
-            served(predictor or EditPredictor(), settings) as (_, client),
-            client.post(path, **sent) as answer,
-        ):
-            return answer.status, await answer.json(content_type=None)
-
-    return asyncio.run(run())
-
 
 # --- Mercury ---------------------------------------------------------------------------------
 
@@ -214,3 +147,42 @@ def sweep_as_cursortab(file: list[str], first: int, last: int, row: int, column:
         f"<|file_sep|>current/{span}\n" + "\n".join(marked) + "\n"
         f"<|file_sep|>updated/{span}\n{written}"
     )
+
+
+# --- llama.cpp -------------------------------------------------------------------------------
+
+#: As llama.vim writes it.
+VIM: dict[str, Any] = {
+    "id_slot": 0,
+    "input_prefix": "import os\n",
+    "input_suffix": ")\nprint(x)\n",
+    "input_extra": [
+        {"text": "def a():\n    pass\n", "time": [1, 2], "filename": "old.py"},
+        {"text": "def b():\n    pass\n", "time": [3, 4], "filename": "new.py"},
+    ],
+    "prompt": "x = f(",
+    "n_predict": 128,
+    "stop": ["\n\n"],
+    "n_indent": 0,
+    "top_k": 40,
+    "top_p": 0.99,
+    "stream": False,
+    "samplers": ["top_k", "top_p", "infill"],
+    "cache_prompt": True,
+    "t_max_prompt_ms": 500,
+    "t_max_predict_ms": 1000,
+    "response_fields": [
+        "content",
+        "timings/prompt_n",
+        "timings/prompt_ms",
+        "timings/prompt_per_token_ms",
+        "timings/prompt_per_second",
+        "timings/predicted_n",
+        "timings/predicted_ms",
+        "timings/predicted_per_token_ms",
+        "timings/predicted_per_second",
+        "truncated",
+        "tokens_cached",
+        "no_such_field",
+    ],
+}

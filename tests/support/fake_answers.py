@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from fake_backend import END, MASK, VOCAB, ids
 from redraft.model.runtime.backend import FloatArray
+
+from support.fake_backend import END, MASK, VOCAB, ids
 
 #: Of every token, beside what the answers give it: anything may be written, if need be.
 FLOOR = 1e-6
