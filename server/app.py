@@ -24,11 +24,38 @@ from .http.bodies import SERVICE, as_json, error_response, json_response
 from .http.prometheus import CONTENT_TYPE, Metrics
 from .http.service import Service
 from .settings import Settings, is_loopback
-from .wires import feedback, llamacpp, mercury, ollama, openai, redraft
+from .wires import (
+    chat,
+    decisions,
+    feedback,
+    llamacpp,
+    mercury,
+    models,
+    ollama,
+    ollama_chat,
+    openai,
+    openapi,
+    redraft,
+)
 
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+#: Every wire format.
+WIRES = (
+    openai,
+    models,
+    mercury,
+    chat,
+    decisions,
+    feedback,
+    llamacpp,
+    ollama,
+    ollama_chat,
+    redraft,
+    openapi,
+)
 
 #: Answered without a key, for load balancers and start scripts: tells those nothing but the state.
 OPEN_ROUTES = frozenset({"/health"})
@@ -53,7 +80,7 @@ def create_app(predictor: Predictor, settings: Settings) -> web.Application:
     app[feedback.LEDGER] = feedback.Ledger(metrics_.registry)
     app.router.add_get("/health", health)
     app.router.add_get("/metrics", metrics)
-    for wire in (openai, mercury, feedback, llamacpp, ollama, redraft):
+    for wire in WIRES:
         app.router.add_routes(wire.routes)
     return app
 

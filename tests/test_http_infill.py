@@ -63,7 +63,7 @@ def test_mercury_infill_has_text_and_message_and_a_finish_reason() -> None:
 
 
 def test_openai_infill_counts_cached_tokens() -> None:
-    status, body = post("/v1/completions", {"model": "fake-1m", "prompt": "a", "suffix": "b"})
+    status, body = post("/v1/completions", {"model": "fake-1m", "prompt": "a", "suffix": ";"})
     assert status == 200
     assert body["choices"] == [
         {"index": 0, "text": "return a + b", "logprobs": None, "finish_reason": "stop"}
@@ -161,7 +161,7 @@ def test_windows_line_ends_come_back_as_they_were_sent() -> None:
 def test_stream_ends_with_the_whole_text_and_its_usage() -> None:
     chunks = events(
         "/v1/completions",
-        {"prompt": "a", "suffix": "b", "stream_options": {"include_usage": True}},
+        {"prompt": "a", "suffix": ";", "stream_options": {"include_usage": True}},
         ScriptedPredictor(),
     )
     assert "".join(c["text"] for chunk in chunks for c in chunk["choices"]) == "return a + b"
@@ -172,13 +172,13 @@ def test_stream_ends_with_the_whole_text_and_its_usage() -> None:
 
 
 def test_stream_without_diffusing_has_no_canvas_states() -> None:
-    chunks = events("/v1/fim/completions", {"prompt": "a", "suffix": "b"}, ScriptedPredictor())
+    chunks = events("/v1/fim/completions", {"prompt": "a", "suffix": ";"}, ScriptedPredictor())
     assert [chunk["choices"][0]["text"] for chunk in chunks] == ["return a + b"]
 
 
 @pytest.mark.parametrize("path", ["/v1/fim/completions", "/v1/completions"])
 def test_diffusing_streams_each_state_of_the_whole_answer(path: str) -> None:
-    chunks = events(path, {"prompt": "a", "suffix": "b", "diffusing": True}, ScriptedPredictor())
+    chunks = events(path, {"prompt": "a", "suffix": ";", "diffusing": True}, ScriptedPredictor())
     texts = [chunk["choices"][0]["text"] for chunk in chunks]
     assert texts == ["░░░ b", "░░ + b", "░ a + b", "return a + b"]
     reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks]

@@ -87,7 +87,7 @@ def test_nothing_to_suggest_is_empty_content() -> None:
 
 def test_a_stream_is_one_event_that_stops() -> None:
     async def run() -> str:
-        body = {"input_prefix": "a", "input_suffix": "b", "stream": True}
+        body = {"input_prefix": "a", "input_suffix": ";", "stream": True}
         async with (
             served(ScriptedPredictor()) as (_, client),
             client.post("/infill", json=body) as answer,

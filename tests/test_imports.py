@@ -40,7 +40,7 @@ LEVELS = {
         "settings", "http", "wires.prompts", "wires", "app", "engine_process", "scaling",
         "commands",
     ),
-    "evals": ("figures recordings sandbox", "benchmarks latency soak", "replay", "report"),
+    "evals": ("figures recordings sandbox", "benchmarks latency soak", "replay", "gate", "report"),
 }  # fmt: skip
 
 

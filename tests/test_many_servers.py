@@ -61,9 +61,13 @@ class Servers:
         [which] = [
             number
             for number, one in enumerate(self.predictors)
-            if len(one.requests) > before[number] and not one.answers
+            if len(one.requests) > before[number] and not _refuses(one)
         ]
         return which
+
+
+def _refuses(predictor: ScriptedPredictor) -> bool:
+    return any(isinstance(answer, Exception) for answer in predictor.answers)
 
 
 def free_port() -> int:

@@ -176,6 +176,7 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         ),
         "what it would add already follows the cursor",
     ),
+    "does_not_fit": (lambda: ghost("elif r:"), "it would add 1 syntax error"),
     "special_token": (
         lambda: edit("return r", "return <|endoftext|>"),
         "the answer held the special token <|endoftext|>",

@@ -21,6 +21,7 @@ from ..decoding.denoise import Cancelled
 from ..errors import EngineGone, ModelNotReady, Overloaded, PredictionTimeout, RedraftError
 from ..records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
 from .answer import Clock, Loader, LoadState, Model, answer
+from .converse import longest_tokens
 from .validate import check_request
 from .waiting import Waiting
 
@@ -212,6 +213,8 @@ class Engine:
                     provider=model.backend.provider,
                     message=model.notice,
                     context_tokens=model.context_tokens,
+                    longest_tokens=longest_tokens(model.backend),
+                    chat_model=model.name if model.template is not None else "",
                 )
             return model
 

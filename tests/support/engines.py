@@ -29,10 +29,6 @@ async def its_process(request: EditRequest) -> str:
     return str(os.getpid())
 
 
-def process_engine(settings: Settings) -> ScriptedPredictor:
-    return ScriptedPredictor([its_process])
-
-
 class LoadingPredictor(ScriptedPredictor):
     """Is ready some time after its start."""
 
@@ -51,7 +47,11 @@ class LoadingPredictor(ScriptedPredictor):
         return READY if time.monotonic() >= self.ready_s else ModelStatus("loading", "fake-1m")
 
 
-def loading_engine(settings: Settings) -> ScriptedPredictor:
+def process_engine(settings: Settings) -> ScriptedPredictor:
+    return ScriptedPredictor([its_process])
+
+
+def loading_engine(settings: Settings) -> LoadingPredictor:
     return LoadingPredictor()
 
 
