@@ -29,6 +29,8 @@ ROUTER = "ray.serve.experimental.consistent_hash_router.ConsistentHashRouter"
 TARGET = 2.0
 #: Seconds: between two looks at a replica's health, and how long it may take to say so.
 HEALTH_S, HEALTH_PATIENCE_S = 5.0, 10.0
+#: Of a cluster that is started here: requests and answers are small.
+OBJECT_BYTES = 100 * 2**20
 #: Seconds after which a client comes again that was told 503.
 RETRY_AFTER_S = 1.0
 
@@ -91,6 +93,7 @@ def deployed(settings: Settings, fleet: Fleet) -> Iterator[str]:
             include_dashboard=False,
             log_to_driver=False,
             ignore_reinit_error=True,
+            object_store_memory=OBJECT_BYTES if local else None,
         )
     except Exception as error:  # of no class of its own
         raise SettingsError(
