@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
+from redraft.model.errors import EngineGone, InvalidRequest, ModelNotReady, SettingsError
 from redraft.model.records import EditRequest
 from redraft.server.engine_process.client import EngineClient
 from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous
@@ -342,3 +342,54 @@ def test_the_log_has_no_text_of_the_user(settings: Settings) -> None:
     log = Rendezvous.of(settings).log_file.read_text()
     assert "engine process" in log
     assert "secret" not in log
+
+
+# --- hung engines, and models that are loaded again --------------------------------------------
+
+
+@posix
+def test_an_engine_that_hangs_is_ended_and_the_request_answered_by_another(
+    settings: Settings, tmp_path: Path
+) -> None:
+    async def run() -> tuple[int, int]:
+        async with client(settings) as joined:
+            first = await pid_of(joined)
+            psutil.Process(first).suspend()
+            async with asyncio.timeout(20):
+                second = await pid_of(joined)
+            await eventually(lambda: gone(first))
+            return first, second
+
+    first, second = asyncio.run(run())
+    assert first != second
+
+
+@posix
+def test_an_engine_that_hangs_is_no_obstacle_to_the_next_editor(settings: Settings) -> None:
+    async def run() -> tuple[int, int]:
+        async with client(settings) as early, client(settings) as late:
+            first = await pid_of(early)
+            psutil.Process(first).suspend()
+            async with asyncio.timeout(20):
+                return first, await pid_of(late)
+
+    first, second = asyncio.run(run())
+    assert first != second
+
+
+def test_a_request_lost_with_its_engine_is_answered_once_the_next_one_is_ready(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_ENGINE_LOADS_S", "0.7")
+
+    async def run() -> tuple[int, int]:
+        async with client(settings, engine="support.engines:loading_engine") as joined:
+            with pytest.raises(ModelNotReady):  # nothing ever answered: the status says it loads
+                await pid_of(joined)
+            await asyncio.sleep(0.8)
+            first = await pid_of(joined)
+            kill(first)
+            return first, await pid_of(joined)
+
+    first, second = asyncio.run(run())
+    assert first != second

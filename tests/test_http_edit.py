@@ -45,7 +45,7 @@ def test_the_answer_has_every_field_a_strict_client_requires() -> None:
     content = mercury_as_cursortab(["import os"], ["def f():", "    retur<|cursor|>"], ["x = 1"])
     body = ask(content, editing(change("retur", "return 1")))
     assert body["id"].startswith("cmpl-")
-    assert body["object"] == "chat.completion"
+    assert body["object"] == "edit.completion"
     assert isinstance(body["created"], int)
     assert body["model"] == "fake-1m"
     assert body["choices"] == [

@@ -37,7 +37,7 @@ LEVELS = {
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),
     "server": ("settings", "http", "wires.prompts", "wires", "app", "engine_process", "commands"),
-    "evals": ("figures recordings sandbox", "benchmarks latency", "replay", "report"),
+    "evals": ("figures recordings sandbox", "benchmarks latency soak", "replay", "gate", "report"),
 }  # fmt: skip
 
 

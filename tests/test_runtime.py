@@ -441,6 +441,29 @@ def test_a_truncated_data_file_without_manifest_is_refused(tmp_path: Path) -> No
         runtime.OnnxBackend(tmp_path)
 
 
+@pytest.mark.parametrize("way", ["overwritten", "truncated"])
+def test_weights_that_are_written_to_while_they_are_in_use_are_noticed(
+    tmp_path: Path, way: str
+) -> None:
+    store(BASE, "fp32", tmp_path)
+    file = tmp_path / "weights.bin"
+    backend = runtime.OnnxBackend(tmp_path, threads=1)
+    assert backend.changed() == ""
+    with file.open("r+b") as opened:
+        opened.write(b"\1" * 64) if way == "overwritten" else opened.truncate(4_096)
+    assert "weights.bin was written to" in backend.changed()
+    backend.close()
+
+
+def test_weights_that_others_were_put_in_the_place_of_stay_as_they_were(tmp_path: Path) -> None:
+    store(BASE, "fp32", tmp_path)
+    backend = runtime.OnnxBackend(tmp_path, threads=1)
+    (tmp_path / "new").write_bytes(b"other weights")
+    (tmp_path / "new").replace(tmp_path / "weights.bin")
+    assert backend.changed() == ""
+    backend.close()
+
+
 @pytest.mark.parametrize("content", ["", "{}", '{"layout": 99, "variant": "fp32"}', "[1]"])
 def test_a_folder_of_another_layout_is_refused(tmp_path: Path, content: str) -> None:
     store(BASE, "fp32", tmp_path)

@@ -159,7 +159,7 @@ def episode(
         "parse_ok": _parses(true, found, problem.language) if first is not None else None,
         "shown": first is not None,
         "scene": scene_of(problem.path, problem.filled(""), found, true),
-        **said_of(said),
+        **said_of(said, "infill"),
         **fields_of(said.stats),
     }
 

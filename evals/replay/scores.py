@@ -13,7 +13,7 @@ from typing import Any
 
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.fitting import Place, fit
-from redraft.model.edits.gate import sureness
+from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.ghost_rules import tidied
 from redraft.model.edits.replacement import Replacement
 from redraft.model.records import Candidate, EditRequest, Stats
@@ -85,8 +85,7 @@ class Scorer:
         return asking, offer
 
     def _least(self, asking: Asking) -> float:
-        infill = asking.task == "infill"
-        return self._settings.threshold if infill else self._settings.edit_threshold
+        return self._settings.threshold
 
     def _is_too_unsure(self, asking: Asking, offer: Offer) -> bool:
         """Is the threshold all that is known to speak against an offer?"""
@@ -191,9 +190,8 @@ def _offer(moment: Moment, request: EditRequest, candidate: Candidate) -> Offer:
         fitted = fit(tidied(new, text, request.cursor), place)
         if isinstance(fitted, Replacement):
             end, new = fitted.end, fitted.new
-    made = Offer(
-        request.task, moment.document, text, moment.done, start, end, new, sureness(candidate)
-    )
+    sure = shipped().sure(candidate, request.task)
+    made = Offer(request.task, moment.document, text, moment.done, start, end, new, sure)
     return made.least()
 
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.fitting import Place, fit
-from redraft.model.edits.gate import sureness
 from redraft.model.edits.ghost_rules import NOTHING_TO_ADD, refuse_completion
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show as Shown
@@ -102,7 +101,7 @@ class GhostText:
         if query.invoked:  # whoever asks for it may have it back, and what is less sure
             moment = replace(moment, just_done=(), threshold=0.0)
         judged = (
-            (each, judge(_written(query, each), sureness(each), moment))
+            (each, judge(_written(query, each), self._shared.sure(each, "infill"), moment))
             for each in prediction.candidates
         )
         nothing = prediction.reason or NOTHING_TO_ADD
@@ -111,8 +110,8 @@ class GhostText:
             return found
         candidate, verdict = found
         assert isinstance(verdict, Shown), "the first that is shown"
-        doubt = too_unsure(sureness(candidate), least)
         suggestion = self._suggestion(query, candidate, verdict.edit, prediction)
+        doubt = too_unsure(suggestion.confidence, least)
         suggestion = replace(suggestion, unsure=doubt.reason if doubt else "")
         return Show(suggestion, suggestion.replacement, reason)
 
@@ -120,7 +119,7 @@ class GhostText:
         self, query: Query, candidate: Candidate, edit: Replacement, prediction: Prediction
     ) -> Suggestion:
         made = replace(
-            self._shared.suggestion(query, candidate, prediction),
+            self._shared.suggestion(query, "infill", candidate, prediction),
             start=edit.start,
             end=edit.end,
             replacement=edit.new,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import sureness
 from redraft.model.edits.verdict import first_shown, judge, too_unsure
 from redraft.model.records import Candidate, Prediction
 
@@ -30,6 +29,8 @@ from .typing_rhythm import rests_at_s
 AFTER_EDIT_S = 10.0
 #: Seconds for which a shown edit is offered again while the user edits elsewhere.
 LIFETIME_S = 10.0
+#: Edits computed ahead while one is shown, each for the text that those before it make.
+AHEAD = 2
 
 
 class NextEdits:
@@ -169,14 +170,14 @@ class NextEdits:
         until_s = rests_at_s(shared.history, rhythm, query, now_s)
         if until_s is None:
             return None
-        ask = replace(ask, unfinished=True)
-        known, reason = self._known(ask)
+        typed = replace(ask, unfinished=True, request=questions.near_typed(ask.request, query.line))
+        known, reason = self._known(typed)
         if known is None:
-            return ask
-        decision = self._judge(ask, known, reason)
+            return typed
+        decision = self._judge(typed, known, reason)
         if isinstance(decision, Show):
             return self._show(decision, query)
-        return replace(ask, unfinished=False, not_before_s=until_s)
+        return replace(ask, not_before_s=until_s)
 
     def _look_elsewhere(
         self, situation: Situation, near: tuple[int, int], nearly: Abstained
@@ -266,7 +267,7 @@ class NextEdits:
             old = shared.outcomes.shown_for_s(uri, shared.clock()) > LIFETIME_S
             if old and not shared.outcomes.is_in_view(uri):
                 shared.outcomes.dismiss(uri)
-            elif showing.unsure or showing.confidence >= shared.settings.edit_threshold:
+            elif showing.unsure or showing.confidence >= shared.settings.threshold:
                 return Show(showing, showing.replacement, "still holds")
         state = self._states.get(uri)
         overtaken = state.overtaken if state else None
@@ -287,7 +288,7 @@ class NextEdits:
         showing = self._shared.outcomes.showing(away.uri) if away is not None else None
         if away is None or showing is None or showing.id != away.id or not query.other_documents:
             return None
-        sure = showing.confidence >= self._shared.settings.edit_threshold
+        sure = showing.confidence >= self._shared.settings.threshold
         return Show(showing, showing.replacement, "still holds") if sure else None
 
     def _judge(
@@ -325,8 +326,7 @@ class NextEdits:
         query, origin = ask.query, ask.asked_from
         here = query.uri == origin.uri
         made = replace(
-            self._shared.suggestion(query, candidate, prediction),
-            task="next_edit",
+            self._shared.suggestion(query, "next_edit", candidate, prediction),
             cursor=origin.cursor if here else query.cursor,
             origin=None if here else (origin.uri, origin.line),
         )
@@ -354,46 +354,58 @@ class NextEdits:
     # --- prefetch --------------------------------------------------------------------------
 
     def follow_up(self, query: Query, shown: Suggestion) -> Ask | None:
-        """The next question that acceptance of what is ``shown`` will raise; None: not wanted, or
-        all of them are answered already."""
+        """The next question that acceptance of what is ``shown`` will raise, or acceptance of what
+        is then known to follow; None: not wanted, or all of them are answered already."""
         shared = self._shared
         showing = shared.outcomes.showing(shown.uri)
         if not shared.settings.prefetch or showing is None or showing.id != shown.id:
             return None
         state = self._state(shown.uri)
-        if state.prefetched_for != shown.id:
-            state.prefetched, state.prefetched_for = {}, shown.id
+        if state.prefetched_chain != shown.chain:
+            state.prefetched, state.prefetched_chain = {}, shown.chain
+        state.prefetched_for = shown.id
         situation = other_places.after(shared, query, shown)
-        ask = self._next_unknown(situation) if situation is not None else None
-        if situation is None or ask is None:
-            return None
-        related = shared.context.related(_query_of_related(ask), "next_edit")
-        request = replace(ask.request, edits=situation.edits, related=related)
-        return replace(ask, request=request, delay_ms=0.0, reason="in case the edit is accepted")
+        for _ in range(AHEAD):
+            if situation is None or situation.query.uri != shown.uri:
+                return None
+            found = self._following(situation)
+            if found is None:
+                return None
+            if isinstance(found, Ask):
+                related = shared.context.related(_query_of_related(found), "next_edit")
+                request = replace(found.request, edits=situation.edits, related=related)
+                why = "in case the edit is accepted"
+                return replace(found, request=request, delay_ms=0.0, reason=why)
+            situation = other_places.after(shared, situation.query, found, situation)
+        return None
 
-    def _next_unknown(self, situation: Situation) -> Ask | None:
-        """The question to be asked next in a situation; None where the answer is known."""
+    def _following(self, situation: Situation) -> Ask | Suggestion | None:
+        """What is known to follow in a situation, or the question to be asked next; None where
+        nothing follows."""
         shared, query = self._shared, situation.query
         region = shared.context.region(query)
         others = other_places.others(shared, query.uri, situation.accepted)
         request = questions.next_edit(query, shared.settings, region)
         prefetched = self._state(query.uri).prefetched
+        here = Ask(query, request, 0.0, "", others=others)
         known = prefetched.get(which_text(query.text))
-        if known is None:
-            return Ask(query, request, 0.0, "", others=others)
-        if self._promises(known):
-            return None
+        if known is None or self._promises(known):
+            return here if known is None else self._promised(here, known)
         for ask in other_places.questions(shared, situation, region):
             known = prefetched.get(key_of(ask.request, ask.others))
-            if known is None:
-                return ask
-            if self._promises(known):
-                return None
+            if known is None or self._promises(known):
+                return ask if known is None else self._promised(ask, known)
         return None
 
+    def _promised(self, ask: Ask, prediction: Prediction) -> Suggestion:
+        """What will most likely be shown of a prediction that promises something."""
+        shared, least = self._shared, self._shared.settings.threshold
+        best = next(e for e in prediction.candidates if shared.sure(e, "next_edit") >= least)
+        return self._suggestion(ask, best, prediction)
+
     def _promises(self, prediction: Prediction) -> bool:
-        least = self._shared.settings.edit_threshold
-        return any(sureness(candidate) >= least for candidate in prediction.candidates)
+        shared, least = self._shared, self._shared.settings.threshold
+        return any(shared.sure(each, "next_edit") >= least for each in prediction.candidates)
 
     def prefetched(self, ask: Ask, prediction: Prediction) -> None:
         """The answer to a follow-up."""

@@ -33,7 +33,7 @@ class Suggestion:
     start: int  # index into text
     end: int  # index into text, behind what is replaced
     replacement: str
-    confidence: float  # 0 … 1
+    confidence: float = field(compare=False)  # 0 … 1; the gate's, which the moment moves
     model: str
     chain: str = ""  # next edits that follow each other when accepted have it in common
     #: Why it would not be shown had nobody asked by hand; "" where it is sure enough.

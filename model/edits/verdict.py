@@ -65,7 +65,7 @@ def judge(edit: Replacement, sure: float, moment: Moment) -> Show | Abstained:
     """Is ``edit`` shown at a moment?
 
     Args:
-        sure: its sureness, see :func:`.gate.sureness`.
+        sure: its sureness, see :meth:`.gate.Gate.sure`.
     """
     judged = _judge_ghost_text if moment.task == "infill" else _judge_edit
     return judged(edit, sure, moment)

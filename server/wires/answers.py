@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.fitting import Place, fit
-from redraft.model.edits.gate import sureness
+from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Moment, Show, judge, moment_of
 from redraft.model.prompt.answers import InvalidAnswer, read_answer
@@ -194,7 +194,7 @@ class Rewriting:
 
 def _verdict(candidate: Candidate, moment: Moment) -> Show | Abstained:
     edit = Replacement(moment.text, candidate.start, candidate.end, candidate.text)
-    return judge(edit, sureness(candidate), moment)
+    return judge(edit, shipped().sure(candidate, "next_edit"), moment)
 
 
 def _shown(change: tuple[int, int, str]) -> Candidate:

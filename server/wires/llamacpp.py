@@ -28,6 +28,7 @@ from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_bod
 from ..http.service import Service
 from .answers import Infilling, question
 from .completion import INFILL_TOKENS, check_model, loaded, read_sampling, read_stop
+from .guided import guided
 from .prompts.markers import Middle
 from .prompts.regions import MAX_RELATED, related_file
 
@@ -40,7 +41,9 @@ routes = web.RouteTableDef()
 @routes.post("/infill")
 async def infill(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    ask = await read_body(http, lambda body: _read(Fields(body), service.settings.max_tokens))
+    ask = await read_body(
+        http, lambda body: guided(_read(Fields(body), service.settings.max_tokens), body)
+    )
     status = await service.status()
     check_model(ask.model, status)
     request = ask.question.request

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from pathlib import Path
 
-from redraft.model.errors import InvalidRequest
-from redraft.model.records import EditRequest
+from redraft.model.errors import InvalidRequest, ModelNotReady
+from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
 from redraft.server.settings import Settings
 
-from support.predictor import ScriptedPredictor
+from support.predictor import READY, ScriptedPredictor
 
 
 async def its_process(request: EditRequest) -> str:
@@ -28,8 +29,30 @@ async def its_process(request: EditRequest) -> str:
     return str(os.getpid())
 
 
+class LoadingPredictor(ScriptedPredictor):
+    """Is ready some time after its start."""
+
+    def __init__(self) -> None:
+        super().__init__([its_process])
+        self.ready_s = time.monotonic() + float(os.environ["FAKE_ENGINE_LOADS_S"])
+
+    async def predict(
+        self, request: EditRequest, on_step: StepCallback | None = None
+    ) -> Prediction:
+        if time.monotonic() < self.ready_s:
+            raise ModelNotReady("The model fake is loading. Try again in a moment.")
+        return await super().predict(request, on_step)
+
+    async def status(self) -> ModelStatus:
+        return READY if time.monotonic() >= self.ready_s else ModelStatus("loading", "fake-1m")
+
+
 def process_engine(settings: Settings) -> ScriptedPredictor:
     return ScriptedPredictor([its_process])
+
+
+def loading_engine(settings: Settings) -> LoadingPredictor:
+    return LoadingPredictor()
 
 
 def broken_engine(settings: Settings) -> ScriptedPredictor:

@@ -77,6 +77,10 @@ class FakeSequence:
     capacity: int
     tokens: list[int] = field(default_factory=list)
     log: list[str] = field(default_factory=list)  # one entry a call, for tests to read
+    permitted: Sequence[int] = (END,)
+
+    def permit(self, marks: Sequence[int]) -> None:
+        self.permitted = marks
 
     def prefill(self, tokens: IntArray) -> None:
         assert tokens.dtype == np.int64 and tokens.ndim == 1
@@ -94,7 +98,7 @@ class FakeSequence:
         self.tokens = [*self.tokens, *tokens.tolist()]
         ends = range(start + 1, len(self.tokens) + 1)
         rows = np.stack([self.causal(self.tokens[:end]) for end in ends])  # [n, vocab]
-        out = _output(rows, True)
+        out = _output(rows, True, self.permitted)
         assert out.logits is not None
         scores = out.logits - np.log(np.exp(out.logits).sum(-1, keepdims=True))
         return CausalOutput(
@@ -124,8 +128,25 @@ class FakeSequence:
             place = positions[at] - int(sees[at, :judging].sum())  # in its group, from 0
             window = [seen[-1], *[MASK] * (int(sees[at, judging:].sum()))]
             rows.append(self.predict(seen[:-1], window)[place + 1])
-        out = _output(np.stack(rows), False)
+        out = _output(np.stack(rows), False, self.permitted)
         return JudgedOutput(causal, out.token, out.confidence)
+
+    branches = True
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        """Each node is said what a causal pass over those that it sees would say."""
+        held = len(self.tokens) - base
+        assert sees.shape == (len(tokens), held + len(tokens))
+        assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
+        self.log.append(f"branch {len(tokens)}")
+        self.tokens = [*self.tokens, *tokens.tolist()]
+        nodes = np.asarray(self.tokens[base:])
+        assert (sees.sum(axis=1) == depths + 1).all(), "a path from the root has no gaps"
+        paths = [[*self.tokens[:base], *nodes[row].tolist()] for row in sees]
+        out = _output(np.stack([self.causal(path) for path in paths]), True)
+        return CausalOutput(out.token, out.confidence, np.empty(0, np.float32), out.logits)
 
     def truncate(self, length: int) -> None:
         assert 0 <= length <= len(self.tokens)
@@ -134,17 +155,17 @@ class FakeSequence:
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
         assert len(self.tokens) + len(window) <= self.capacity, "over capacity"
         self.log.append("denoise")
-        return _output(self.predict(self.tokens, window.tolist()), logits)
+        return _output(self.predict(self.tokens, window.tolist()), logits, self.permitted)
 
     def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
         assert len(self.tokens) + windows.size <= self.capacity, "over capacity"
         self.log.append(f"packed {len(windows)}")
         rows = [self.predict(self.tokens, window) for window in windows.tolist()]
-        return _output(np.stack(rows), logits)
+        return _output(np.stack(rows), logits, self.permitted)
 
 
-def _output(logits: FloatArray, wanted: bool) -> CanvasOutput:
-    logits[..., [i for i in range(SPECIAL) if i != END]] = -1e9  # as every backend does
+def _output(logits: FloatArray, wanted: bool, permitted: Sequence[int]) -> CanvasOutput:
+    logits[..., [i for i in range(SPECIAL) if i not in permitted]] = -1e9  # as every backend does
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     p = weights / weights.sum(axis=-1, keepdims=True)  # [..., B, vocab]
     return CanvasOutput(

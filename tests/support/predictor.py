@@ -36,7 +36,7 @@ STATS = Stats(
 WRITTEN = ("return", " a", " +", " b")
 
 Item = TypeVar("Item")
-State = tuple[str | None, ...]
+State = tuple[str | None, ...] | CanvasState
 Answer = (
     str
     | tuple[str, ...]
@@ -160,11 +160,42 @@ def editing(
     return ScriptedPredictor([answer])
 
 
+#: A model that holds conversations.
+CHATTY = replace(READY, chat_model="fake-1m", longest_tokens=8192)
+
+
+def chatting(*texts: str, finish: Finish = "end") -> ScriptedPredictor:
+    """A model that says ``texts`` one after the other, word by word, each word for good; and prices
+    labels by their lengths, the shortest first."""
+
+    def answer(text: str) -> Callable[[EditRequest], Prediction]:
+        def say(request: EditRequest) -> Prediction:
+            assert request.conversation is not None, "somebody asked for an edit"
+            if labels := request.conversation.labels:
+                return predicted(*(said(label, -float(len(label))) for label in labels))
+            return predicted(*[said(text, 0.0, finish)] * request.candidates)
+
+        return say
+
+    words = [f"{word} " for word in texts[0].split(" ")]
+    words[-1] = words[-1][:-1]
+    states = [
+        CanvasState(count, (*words[:count], None), count) for count in range(1, len(words) + 1)
+    ]
+    return ScriptedPredictor([*map(answer, texts)], states=states, statuses=[CHATTY])
+
+
+def said(text: str, total: float, finish: Finish = "end") -> Candidate:
+    sure = Confidence(mean=0.9, minimum=0.9, first=0.9, total=total)
+    return Candidate(0, 0, text, sure, tokens=len(text.split()) + 1, steps=2, finish=finish)
+
+
 async def _see(states: Sequence[State], on_step: StepCallback | None) -> None:
     def tell() -> None:
         for step, texts in enumerate(states, 1):
             if on_step is not None:
-                on_step(CanvasState(step, texts))
+                seen = texts if isinstance(texts, CanvasState) else CanvasState(step, texts)
+                on_step(seen)
 
     await asyncio.to_thread(tell)  # from a thread of its own, as the engine does it
 
