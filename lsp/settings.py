@@ -102,11 +102,8 @@ class LspSettings(BaseModel):
 
     @property
     def threshold(self) -> float:
-        return threshold("infill", self.eagerness)
-
-    @property
-    def edit_threshold(self) -> float:
-        return threshold("next_edit", self.eagerness)
+        """The sureness from which a suggestion is shown, 0 … 1."""
+        return threshold(self.eagerness)
 
 
 def updated(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, ...]]:

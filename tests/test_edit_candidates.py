@@ -13,18 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_answers import Mixture
-from fake_backend import (
-    SPECIAL,
-    VOCAB,
-    FakeBackend,
-    FakeSequence,
-    Noise,
-    fake_tokenizer,
-    ids,
-    small_config,
-)
-from onnx_models import store
 from redraft.model.config import ModelConfig
 from redraft.model.decoding.candidates import EFFORTS, Field, Proposal, effort_for
 from redraft.model.decoding.canvas_edits import write_canvas_edits
@@ -40,7 +28,6 @@ from redraft.model.decoding.denoise import (
 )
 from redraft.model.decoding.judged_edits import write_edits
 from redraft.model.decoding.tree import Tree
-from redraft.model.edits.gate import sureness, threshold
 from redraft.model.edits.hunks import recent_edit
 from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.record_json import prediction_from_json, prediction_to_json
@@ -57,7 +44,19 @@ from redraft.model.records import (
 from redraft.model.runtime.backend import Backend, CanvasOutput, FloatArray, IntArray
 from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence, stack
 from redraft.model.runtime.prefix_cache import PrefixCache
-from tiny import tiny_config, tiny_tokenizer
+from support.fake_answers import Mixture
+from support.fake_backend import (
+    SPECIAL,
+    VOCAB,
+    FakeBackend,
+    FakeSequence,
+    Noise,
+    fake_tokenizer,
+    ids,
+    small_config,
+)
+from support.onnx_models import store
+from support.tiny import tiny_config, tiny_tokenizer
 
 PLAIN = plan_for("medium")
 TOKENIZER = fake_tokenizer()
@@ -539,21 +538,6 @@ def test_the_last_state_shown_is_the_best_candidate(verifier: str) -> None:
     request = dataclasses.replace(REQUEST, text=CALLS, edits=history(CALLS, RENAMED))
     prediction = answer(model_of(ANSWERS, verifier), request, clock, on_step=states.append)
     assert states[-1].show().partition("\n")[2] == prediction.candidates[0].text
-
-
-# --- the gate ------------------------------------------------------------------------------------
-
-
-def test_a_likely_repetition_passes_the_gate_though_the_model_hesitates() -> None:
-    text = "def shown(x):\n    print(show(x))\n"
-    likely = {"": 0.9, "2-2\n    print(shown(x))\n": 0.02, "1-1\n\n": 0.08}
-    (candidate,) = asked(likely, "ar", RENAMED, text=text).candidates
-    assert candidate.confidence.mean < threshold("next_edit", "medium") <= sureness(candidate)
-    (candidate,) = asked({"": 0.9}, "ar", RENAMED, text=text).candidates
-    assert candidate.confidence.repeat is not None and candidate.confidence.repeat > 0.5
-    assert sureness(candidate) == candidate.confidence.mean  # the model finds it unlikely
-    (candidate,) = asked(ANSWERS).candidates
-    assert sureness(candidate) == candidate.confidence.mean
 
 
 # --- the wire -----------------------------------------------------------------------------------

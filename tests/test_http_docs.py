@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from fakes_edit import EditPredictor, post
 from redraft.model.records import ModelStatus
+from support.predictor import editing
+from support.served import post
 
 PAGE = Path(__file__).parent.parent / "editor-clients" / "http.md"
 
@@ -37,7 +38,8 @@ def test_the_page_shows_every_route() -> None:
 def test_a_request_of_the_page_is_answered(command: str) -> None:
     path, body = request(command)
     shown = ModelStatus("ready", "redraft-135m int8", "CPU")  # as the page calls it
-    predictor = EditPredictor(edit=(4, 4, ["print(area(3, 4))"]), state=shown)
+    predictor = editing((4, 4, ["print(area(3, 4))"]))
+    predictor.statuses = [shown]
     status, answer = post(path, body, predictor)
     if path == "/feedback":  # the page's id stands for one that an answer gave
         assert (status, answer["error"]["code"]) == (404, "unknown_request_id")

@@ -28,9 +28,9 @@ from redraft.model.weights.families import architecture, family_of
 from redraft.model.weights.huggingface import checkpoint_sha256, read_hf_checkpoint
 from redraft.model.weights.import_model import import_model
 from redraft.server.commands.main import app
-from reference import Reference
 from safetensors.numpy import save_file
-from tiny_hf import (
+from support.reference import Reference
+from support.tiny_hf import (
     LAYOUTS,
     QWEN2_PRE_TOKENIZER,
     Layout,

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from desk import URI, Desk, reason, shown
-from fakes import infill, rewrite
 from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS, COOL_DOWN_S, REJECTIONS
 from redraft.lsp.session.decisions import Ask, Show
@@ -15,6 +13,8 @@ from redraft.lsp.session.next_edits import AFTER_EDIT_S, LIFETIME_S
 from redraft.lsp.settings import updated
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import Prediction
+from support.desk import URI, Desk, reason, shown
+from support.predictor import infill, rewrite
 
 CODE = (
     "def area(r):\n    return 3.14 * r * r\n\n\ndef show(r):\n    print(area(r))\n"

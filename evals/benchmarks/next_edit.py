@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from redraft.model.decoding.plan import Plan
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import sureness
+from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show, judge, moment_of
 from redraft.model.engine.answer import Model, answer
@@ -172,7 +172,7 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
         "quiet": None if to_do else not shown,
         "right_quiet": None if shown else not to_do,
         "scene": scene_of(step.path, step.text, seen.result if seen else found, step.wanted),
-        **said_of(said),
+        **said_of(said, "next_edit"),
     }
 
 
@@ -185,7 +185,9 @@ def _verdict(step: Step, candidate: Candidate, least: float) -> Show | Abstained
     known = EditRequest(
         "next_edit", step.path, step.text, step.cursor, step.language, edits=step.edits
     )
-    return judge(_edit(step, candidate), sureness(candidate), moment_of(known, least))
+    return judge(
+        _edit(step, candidate), shipped().sure(candidate, "next_edit"), moment_of(known, least)
+    )
 
 
 def _worth(step: Step, made: Replacement | None, suffix: str = "") -> Episode:

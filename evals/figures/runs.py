@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-from redraft.model.edits.gate import sureness
+from redraft.model.edits.gate_file import shipped
 from redraft.model.errors import SettingsError
-from redraft.model.records import Candidate, Prediction
+from redraft.model.records import Candidate, Prediction, Task
 
 Episode = dict[str, Any]  # at least "id" and "group"
 Progress = Callable[[int, int], None]  # done, total
@@ -53,12 +53,12 @@ class RunFile:
             self.file.close()
 
 
-def said_of(said: Prediction) -> Episode:
+def said_of(said: Prediction, task: Task) -> Episode:
     """What every benchmark keeps of an answer: the likeliest candidate's end, and what it cost."""
     first, stats = (said.candidates[0] if said.candidates else None), said.stats
     return {
         "ended": first.finish == "end" if first is not None else None,
-        "confidence": sureness(first) if first is not None else None,
+        "confidence": shipped().sure(first, task) if first is not None else None,
         **(_judged(first) if first is not None else {}),
         "reason": said.reason,
         "tokens": stats.canvas_tokens,

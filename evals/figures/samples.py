@@ -52,7 +52,7 @@ def read_changes(path: Path) -> Iterator[Change]:
     """
     try:
         for record in read_records(path):
-            yield from _changes(record)
+            yield from changes_of(record)
     except (OSError, ValueError, KeyError, TypeError, zstandard.ZstdError) as error:
         raise SettingsError(
             f"{path} is not a file of commits ({type(error).__name__}: {error}). Name one such as "
@@ -60,7 +60,8 @@ def read_changes(path: Path) -> Iterator[Change]:
         ) from error
 
 
-def _changes(record: dict[str, Any]) -> Iterator[Change]:
+def changes_of(record: dict[str, Any]) -> Iterator[Change]:
+    """The changed files of a line of :func:`read_changes`'s file."""
     commit = f"{record['repo']}@{record['commit'][:10]}"
     for file in record["files"]:
         before, after = (unix(file[side] or "") for side in ("before", "after"))

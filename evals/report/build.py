@@ -76,6 +76,7 @@ class Section:
     parts: tuple[Part, ...]
     #: Each further run against the first: episodes in common, fields. None: cannot be compared.
     differences: tuple[tuple[int, tuple[Difference, ...]] | None, ...]
+    bars: tuple[tuple[str, float], ...] = ()  # of a gate: what each feature adds to the ranking
 
 
 def build(runs: Sequence[NamedRun], seed: int = 0) -> list[Section]:

@@ -56,6 +56,34 @@ def curves(runs: Sequence[Sequence[Point]], names: Sequence[str]) -> str:
     return _svg(parts, "Acceptance against shown rate")
 
 
+def utilities(runs: Sequence[Sequence[Point]], names: Sequence[str]) -> str:
+    """What showing so much is worth, a moment; "" where nothing is known."""
+    told = [[(p, p.shown * (p.right - 0.25)) for p in _steady(run)] for run in runs]
+    worths = [worth for run in told for _, worth in run]
+    if not worths:
+        return ""
+    low, high = min(0.0, *worths), max(0.01, *worths)
+    x, y = _scale(0, 1, LEFT, WIDTH - RIGHT), _scale(low, high, HEIGHT - BOTTOM, TOP)
+    ticks = [(low + (high - low) * at / 4, f"{low + (high - low) * at / 4:.2f}") for at in range(5)]
+    parts = list(_axes(x, y, _percents(1), ticks, "shown, of all moments", "utility"))
+    for number, run in enumerate(told):
+        line = [(x(p.shown), y(worth)) for p, worth in run]
+        parts.append(f'<polyline class="line {colour(number)}" points="{_points(line)}"/>')
+        for p, worth in run:
+            said = f"{names[number]}: shown at {p.threshold:.2f} or surer\nutility {worth:+.3f}"
+            parts.append(_spot(x(p.shown), y(worth), 7, number, said, "hit"))
+    return _svg(parts, "Utility against shown rate")
+
+
+def bar(value: float, most: float) -> str:
+    """A value of a list as a bar; what is below nought has none."""
+    width = 118 * max(value, 0.0) / most if most > 0 else 0.0
+    return (
+        '<svg class="bar" viewBox="0 0 120 8" aria-hidden="true"><line class="span c0" x1="1" '
+        f'y1="4" x2="{1 + width:.1f}" y2="4"/></svg>'
+    )
+
+
 def _steady(run: Sequence[Point]) -> list[Point]:
     """Without the first few candidates, whose share jumps about."""
     most = max((point.n for point in run), default=0)

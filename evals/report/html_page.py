@@ -18,7 +18,7 @@ from typing import Any
 from ..figures.intervals import LEAST, Figure
 from ..figures.tables import LEGEND, Metric
 from .build import Measured, NamedRun, Part, Section, headlines
-from .charts import colour, curves, interval, latencies, reliability
+from .charts import bar, colour, curves, interval, latencies, reliability, utilities
 from .episodes import rows_of
 
 #: Settings that every run has and that say nothing to a reader at a glance.
@@ -102,6 +102,8 @@ def _section(section: Section, number: int) -> Iterator[str]:
         return
     yield _card(_figures(section))
     yield from _charts(section)
+    if section.bars:
+        yield _card(_bars(section))
     yield from _parts(section)
     yield from _differences(section)
     yield "</section>"
@@ -282,6 +284,8 @@ def _charts(section: Section) -> Iterator[str]:
          "As the threshold falls from the surest to all; bands are 95 %."),
         ("Reliability", reliability([one.calibration for one in measured], names),
          _errors(measured, names)),
+        ("Utility against shown rate", utilities([one.curve for one in measured], names),
+         "0.75 for what is right, -0.25 for what is not, for each moment."),
         ("Latency", latencies([_whole(one) for one in measured], names), _times(measured, names)),
     ]  # fmt: skip
     cards = "".join(
@@ -295,6 +299,19 @@ def _charts(section: Section) -> Iterator[str]:
         yield f'<div class="charts">{cards}{stages if beside else ""}</div>'
     if stages and not (cards and beside):
         yield stages
+
+
+def _bars(section: Section) -> str:
+    """What each feature of a gate adds to its ranking."""
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{bar(lost, max(one for _, one in section.bars))} "
+        f"<small>{lost:+.3f}</small></td></tr>"
+        for name, lost in section.bars
+    )
+    return (
+        "<h3>What the gate goes by</h3><p>Area under the ROC curve that is lost where a feature "
+        f"is taken for average.</p><table><tbody>{rows}</tbody></table>"
+    )
 
 
 def _stages(section: Section) -> str:

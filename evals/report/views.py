@@ -13,6 +13,7 @@ from ..benchmarks import infill, next_edit
 from ..figures.runs import Episode
 from ..figures.scoring import length_class
 from ..figures.tables import Metric
+from ..gate import comparing
 from ..replay import tables
 
 Label = Callable[[Episode], str]
@@ -234,7 +235,32 @@ def _by_fields(episodes: Sequence[Episode]) -> Benchmark:
     )
 
 
-KNOWN = {"infill": INFILL, "edits": EDITS, "replay": REPLAY}
+# --- gates ----------------------------------------------------------------------------------------
+
+
+def _gate_view(each: Episode) -> View:
+    shown, right = bool(each.get("any")), each.get("right")
+    outcome = ("right" if right else "wrong") if shown else "held back"
+    return View(shown, right, right, each.get("confidence"), outcome)
+
+
+GATE = Benchmark(
+    title="Gate",
+    right="the commit says so too, sooner or later",
+    note="The same candidates, shown or held back by each gate. Made from commits: how often a "
+    "candidate was right, never how often people accept.",
+    metrics=comparing.METRICS,
+    by_part=comparing.BY_PART,
+    parts=(
+        ("language", lambda each: str(each.get("language", "?"))),
+        ("kind of moment", lambda each: str(each.get("kind", "?"))),
+    ),
+    guarded=("exact_shown", "accepted", "utility"),
+    view=_gate_view,
+    stages=(),
+)
+
+KNOWN = {"infill": INFILL, "edits": EDITS, "replay": REPLAY, comparing.BENCHMARK: GATE}
 
 
 def benchmark_of(name: str, episodes: Sequence[Episode]) -> Benchmark:

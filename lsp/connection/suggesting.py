@@ -56,7 +56,7 @@ async def _get_completions(client: Client, params: Any) -> dict[str, Any]:
         "text": line + text,
         "displayText": text,
         "position": at.as_json(),
-        "range": Range(start, at).as_json(),
+        "range": Range(start, _behind(document, at, show)).as_json(),
         "docVersion": document.version or 0,
     }
     return {"completions": [completion]}
@@ -93,8 +93,14 @@ def _inline_item(document: Document, asked: InlineCompletionAsked, show: Show) -
         text = asked.selected.text + text
         start, end = (document.clamped(place) for place in _ends(asked.selected.range))
         item["filterText"] = asked.selected.text
-    command = _accept(show.suggestion)
-    return item | {"insertText": text, "range": Range(start, end).as_json(), "command": command}
+    range_ = Range(start, _behind(document, end, show)).as_json()
+    return item | {"insertText": text, "range": range_, "command": _accept(show.suggestion)}
+
+
+def _behind(document: Document, at: Position, show: Show) -> Position:
+    """Where what ghost text at ``at`` replaces ends; ``at`` itself where it only goes in."""
+    over = show.suggestion.end - show.suggestion.start
+    return document.position(document.index(at) + over) if over else at
 
 
 # --- next edits ----------------------------------------------------------------------
@@ -222,12 +228,13 @@ async def _completion(client: Client, params: Any) -> dict[str, Any]:
 def _menu_item(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
     at, text = document.clamped(asked.position), _client_text(document, show.text)
     first, *more = show.text.split("\n")
+    range_ = Range(at, _behind(document, at, show)).as_json()
     return {
         "label": first.strip() + (" …" if more else ""),
         "kind": types.CompletionItemKind.Text.value,
         "detail": "Redraft",
         "documentation": {"kind": "plaintext", "value": show.text},
-        "textEdit": {"range": Range(at, at).as_json(), "newText": text},
+        "textEdit": {"range": range_, "newText": text},
         "filterText": text,
         "insertTextFormat": types.InsertTextFormat.PlainText.value,
         "command": _accept(show.suggestion),

@@ -11,9 +11,10 @@ from dataclasses import asdict
 from typing import Any
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import sureness, threshold
+from redraft.model.edits.gate import Gate
+from redraft.model.edits.gate_features import Situation
 from redraft.model.edits.ghost_rules import line_after
-from redraft.model.records import Candidate, Prediction
+from redraft.model.records import Candidate, Prediction, Task
 
 from ..editor.positions import units
 from ..session.decisions import Ask, Show
@@ -61,20 +62,25 @@ def answer(
     took_ms: float,
     settings: LspSettings,
     since_edit_ms: float | None,
+    gate: Gate,
+    now: Situation,
 ) -> Data:
-    """Every candidate of the model, shown or not."""
+    """Every candidate of the model, shown or not, and what the gate made of it."""
     query, task = ask.query, ask.request.task
+    least = settings.threshold
     return {
         "sourceId": ANSWER,
         "requestId": request,
         "task": task,
         "cursor": place(query.text, query.cursor),
-        "candidates": [_candidate(query.text, each) for each in prediction.candidates],
+        "candidates": [
+            _candidate(query.text, each, task, gate, now, least) for each in prediction.candidates
+        ],
         "shown": decision.suggestion.id if isinstance(decision, Show) else None,
         "reason": decision.reason or prediction.reason,
-        "threshold": threshold(task, settings.eagerness),
-        "features": _features(ask, since_edit_ms),
-        "versions": _versions(prediction, settings),
+        "threshold": least,
+        "features": _features(ask, since_edit_ms) | _situation(now),
+        "versions": _versions(prediction, settings, gate),
         "latency": _latency(prediction, took_ms),
         "tokens": _tokens(prediction),
     }
@@ -135,12 +141,20 @@ def _fetched(suggestion: Suggestion) -> Data:
     }
 
 
-def _candidate(text: str, candidate: Candidate) -> Data:
+def _candidate(
+    text: str, candidate: Candidate, task: Task, gate: Gate, now: Situation, least: float
+) -> Data:
     confidence = asdict(candidate.confidence)
+    logs = [round(log, 3) for log in confidence.pop("logs")]
+    weighed = gate.weigh(candidate, task, now)
     return {
         "edit": _edit(text, candidate.start, candidate.end, candidate.text),
-        "showProbability": _rounded(sureness(candidate)),
-        "confidence": {key: _rounded(value) for key, value in confidence.items()},
+        "showProbability": _rounded(weighed.sure),
+        "chance": _rounded(weighed.chance),
+        # How probable it was that the gate would let it pass: it draws no lots.
+        "propensity": float(weighed.sure >= least),
+        "confidence": {key: _rounded(value) for key, value in confidence.items()} | {"logs": logs},
+        "facts": asdict(candidate.facts) if candidate.facts is not None else None,
         "source": candidate.source,
         "family": candidate.family,
         "tokens": candidate.tokens,
@@ -166,11 +180,20 @@ def _features(ask: Ask, since_edit_ms: float | None) -> Data:
     }
 
 
-def _versions(prediction: Prediction, settings: LspSettings) -> Data:
+def _situation(now: Situation) -> Data:
+    return {
+        "restedMs": _rounded(now.since_edit_ms),
+        "keysPerS": _rounded(now.keys_per_s),
+        "previousOutcome": now.previous,
+        "acceptance": _rounded(now.acceptance),
+    }
+
+
+def _versions(prediction: Prediction, settings: LspSettings, gate: Gate) -> Data:
     return {
         "model": prediction.model,
         "weights": prediction.weights,
-        "gate": f"threshold {settings.eagerness}",
+        "gate": f"{gate.name}, {settings.eagerness}",
         "quality": settings.quality,
     }
 

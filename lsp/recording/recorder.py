@@ -22,6 +22,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.gate import Gate
+from redraft.model.edits.gate_features import UNKNOWN, Situation
+from redraft.model.edits.gate_file import shipped
 from redraft.model.records import Prediction
 
 from ..context.secret_texts import secret_in
@@ -59,6 +62,8 @@ class Workplace:
     path: Callable[[Document], str]  # relative to the workspace, "/" separated
     root: Callable[[], str]  # URI of the workspace, "" for none
     settings: Callable[[], LspSettings]
+    gate: Callable[[], Gate] = shipped
+    situation: Callable[[], Situation] = lambda: UNKNOWN
 
 
 @dataclass(slots=True)
@@ -313,9 +318,8 @@ class Recorder:
         uri = ask.query.uri
 
         def tell(prediction: Prediction, decision: Show | Abstained, took_ms: float) -> None:
-            settings = self._workplace.settings()
             since_ms = None if since_edit_s is None else 1000 * since_edit_s
-            told = answers.answer(number, ask, prediction, decision, took_ms, settings, since_ms)
+            told = self._answer(number, ask, prediction, decision, took_ms, since_ms)
             shown = decision if isinstance(decision, Show) else None
             self._note(uri, told, answers.fetch_end(number, took_ms, shown=shown))
 
@@ -336,9 +340,25 @@ class Recorder:
     def prefetched(self, ask: Ask, prediction: Prediction, after: str) -> None:
         """An answer came ahead of time, for the text that accepting a suggestion leads to."""
         self._questions += 1
-        settings, took_ms = self._workplace.settings(), prediction.stats.total_ms
-        told = answers.answer(self._questions, ask, prediction, PREFETCHED, took_ms, settings, None)
+        took_ms = prediction.stats.total_ms
+        told = self._answer(self._questions, ask, prediction, PREFETCHED, took_ms, None)
         self._note(ask.query.uri, {**told, "after": after})
+
+    def _answer(
+        self,
+        number: int,
+        ask: Ask,
+        prediction: Prediction,
+        decision: Show | Abstained,
+        took_ms: float,
+        since_ms: float | None,
+    ) -> dict[str, Any]:
+        place = self._workplace
+        return answers.answer(
+            *(number, ask, prediction, decision, took_ms, place.settings(), since_ms),
+            gate=place.gate(),
+            now=place.situation(),
+        )
 
     def decided(self, document: Document, decision: Show | Abstained) -> None:
         """The client is told what to show, or why nothing is."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import sureness
+from redraft.model.edits.gate import Gate
+from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.verdict import Moment
 from redraft.model.records import Candidate, EditRequest, Prediction, Task
 
@@ -21,6 +22,7 @@ from . import exclusions
 from .answers_and_rejections import Rejections, Results
 from .mentions import Place
 from .outcomes import Debounce, Outcomes
+from .pace import Pace
 from .questions import Context, Query
 from .suggestions import Suggestion
 
@@ -79,6 +81,8 @@ class SharedState:
     history: History
     outcomes: Outcomes
     debounce: Debounce = field(default_factory=Debounce)
+    pace: Pace = field(default_factory=Pace)
+    gate: Callable[[], Gate] = shipped  # the one in use
     results: Results = field(default_factory=Results)
     rejections: Rejections = field(default_factory=Rejections)
     focused: bool = True
@@ -150,11 +154,15 @@ class SharedState:
             language=query.language,
             text=query.text,
             cursor=query.cursor,
-            threshold=settings.threshold if task == "infill" else settings.edit_threshold,
+            threshold=settings.threshold,
             just_done=self.history.just_done(query.uri),
             last_edit=last[1] if last is not None else None,
             rejected=lambda edit: self.rejections.know(query.uri, edit),
         )
+
+    def sure(self, candidate: Candidate, task: Task) -> float:
+        """What the gate makes of a candidate now, 0 … 1; held against the threshold."""
+        return self.gate().sure(candidate, task, self.pace.situation(self.clock()))
 
     def shown_edit(self, uri: str, text: str) -> Suggestion | None:
         """The next edit that is shown, if it is for this ``text``."""
@@ -162,18 +170,20 @@ class SharedState:
         right = showing is not None and showing.task == "next_edit" and showing.text == text
         return showing if right else None
 
-    def suggestion(self, query: Query, candidate: Candidate, made: Prediction) -> Suggestion:
+    def suggestion(
+        self, query: Query, task: Task, candidate: Candidate, made: Prediction
+    ) -> Suggestion:
         """A candidate as a suggestion that has no name yet; see :meth:`named`."""
         return Suggestion(
             id="",
             uri=query.uri,
-            task="infill",
+            task=task,
             text=query.text,
             cursor=query.cursor,
             start=candidate.start,
             end=candidate.end,
             replacement=candidate.text,
-            confidence=sureness(candidate),
+            confidence=self.sure(candidate, task),
             model=made.model,
         )
 

@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.gate import Gate
+from redraft.model.edits.gate_features import Situation
+from redraft.model.edits.gate_file import shipped
 from redraft.model.records import Prediction
 
 from ..context.secret_texts import secret_in
@@ -41,12 +44,18 @@ class Session:
         clock: Callable[[], float],
         listener: Callable[[Settled], None] = lambda settled: None,
         context: Context | None = None,
+        gate: Callable[[], Gate] = shipped,
     ) -> None:
         self.history = History(clock, self._refuse)
         self._listener = listener
         self._outcomes = Outcomes(self._settled)
         self._shared = SharedState(
-            settings, clock, context or PlainContext(), self.history, self._outcomes
+            settings,
+            clock,
+            context or PlainContext(),
+            self.history,
+            self._outcomes,
+            gate=gate,
         )
         self._ghost = GhostText(self._shared)
         self._edits = NextEdits(self._shared)
@@ -84,6 +93,8 @@ class Session:
         if self._edits.waits(uri):
             self._edits.changed(uri, text, happened)
         self._shared.focused = True  # whoever types is there
+        if happened == "edit":
+            self._shared.pace.changed(self._shared.clock())
 
     def lost(self, uri: str) -> None:
         """A change of a document was lost: what is known of it holds no longer."""
@@ -134,6 +145,7 @@ class Session:
     def _settled(self, settled: Settled) -> None:
         now = self._shared.clock()
         self._shared.debounce.note(settled.outcome, now)
+        self._shared.pace.settled(settled.outcome)
         if settled.outcome == "rejected":
             self._shared.rejections.note(settled.suggestion, now)
             self._edits.turned_down(settled.suggestion)
@@ -197,6 +209,10 @@ class Session:
         if asked.earlier + 1 >= _MOST_QUESTIONS:
             return decision
         return replace(following, earlier=asked.earlier + 1)
+
+    def situation(self) -> Situation:
+        """How the user types and takes what is offered."""
+        return self._shared.pace.situation(self._shared.clock())
 
     def shown_edit(self, uri: str, text: str) -> Suggestion | None:
         """The next edit that is shown, if it is for this ``text``."""

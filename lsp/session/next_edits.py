@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import sureness
 from redraft.model.edits.verdict import first_shown, judge
 from redraft.model.records import Candidate, Prediction
 
@@ -261,7 +260,7 @@ class NextEdits:
             old = shared.outcomes.shown_for_s(uri, shared.clock()) > LIFETIME_S
             if old and not shared.outcomes.is_in_view(uri):
                 shared.outcomes.dismiss(uri)
-            elif showing.confidence >= shared.settings.edit_threshold:
+            elif showing.confidence >= shared.settings.threshold:
                 return Show(showing, showing.replacement, "still holds")
         state = self._states.get(uri)
         overtaken = state.overtaken if state else None
@@ -282,7 +281,7 @@ class NextEdits:
         showing = self._shared.outcomes.showing(away.uri) if away is not None else None
         if away is None or showing is None or showing.id != away.id or not query.other_documents:
             return None
-        sure = showing.confidence >= self._shared.settings.edit_threshold
+        sure = showing.confidence >= self._shared.settings.threshold
         return Show(showing, showing.replacement, "still holds") if sure else None
 
     def _judge(
@@ -310,8 +309,7 @@ class NextEdits:
         query, origin = ask.query, ask.asked_from
         here = query.uri == origin.uri
         made = replace(
-            self._shared.suggestion(query, candidate, prediction),
-            task="next_edit",
+            self._shared.suggestion(query, "next_edit", candidate, prediction),
             cursor=origin.cursor if here else query.cursor,
             origin=None if here else (origin.uri, origin.line),
         )
@@ -384,13 +382,13 @@ class NextEdits:
 
     def _promised(self, ask: Ask, prediction: Prediction) -> Suggestion:
         """What will most likely be shown of a prediction that promises something."""
-        least = self._shared.settings.edit_threshold
-        best = next(each for each in prediction.candidates if sureness(each) >= least)
+        shared, least = self._shared, self._shared.settings.threshold
+        best = next(e for e in prediction.candidates if shared.sure(e, "next_edit") >= least)
         return self._suggestion(ask, best, prediction)
 
     def _promises(self, prediction: Prediction) -> bool:
-        least = self._shared.settings.edit_threshold
-        return any(sureness(candidate) >= least for candidate in prediction.candidates)
+        shared, least = self._shared, self._shared.settings.threshold
+        return any(shared.sure(each, "next_edit") >= least for each in prediction.candidates)
 
     def prefetched(self, ask: Ask, prediction: Prediction) -> None:
         """The answer to a follow-up."""

@@ -97,6 +97,7 @@ def denoise(
     answer = Answer(brief, last_token, rng)
     run = Run(sequence, cancelled, on_step)
     run.judge(Judging(answer)) if brief.judged else run.fill(Filling(answer))
+    answer.close()
     return Denoised((answer.draft(),), run.passes, run.prefilled, run.tally.counts())
 
 
@@ -133,6 +134,8 @@ def denoise_packed(
 
 
 def _ranked(answers: list[Answer], run: Run) -> Denoised:
+    for each in answers:
+        each.close()
     drafts = {each.draft().token_ids: each.draft() for each in reversed(answers)}
     ranked = sorted(drafts.values(), key=lambda draft: -draft.confidence.mean)
     return Denoised(tuple(ranked), run.passes, run.prefilled, run.tally.counts())
@@ -234,8 +237,8 @@ class Run:
     def judge_draft(self, judging: Judging) -> None:
         """One pass of the judge.
 
-        1. Draft: a copy, or what masks of the last pass guessed, or what a canvas guesses in a pass
-           of its own where that may pay.
+        1. Draft: what a grammar forces, a copy, what masks of the last pass guessed, or what a
+           canvas guesses in a pass of its own where that may pay.
         2. Run the last token and the draft causally, and masks behind some of them.
         3. Keep what the pass stands by and its own next token, in the cache too, and what the masks
            behind them guess comes then.
@@ -256,7 +259,7 @@ class Run:
         self.show(answer)
 
     def _drafts(self, judging: Judging) -> Drafts:
-        drafts = surest(judging.copy(), judging.masks())
+        drafts = surest(judging.forced(), surest(judging.copy(), judging.masks()))
         canvas = judging.canvas() if len(drafts) <= FREE else None
         if canvas is None:
             return drafts

@@ -51,6 +51,7 @@ def confidence(probabilities: Seq[float]) -> Confidence:
         minimum=float(clipped.min()),
         first=float(clipped[0]),
         total=max(float(logs.sum()), LEAST_LOG),
+        logs=tuple(round(max(log, LEAST_LOG), 4) for log in logs.tolist()),
     )
 
 

@@ -1,50 +1,93 @@
-"""How sure a candidate must be to be shown: the thresholds that eagerness moves, in this one place.
+"""The gate: is a candidate worth showing? A policy learned from outcomes, shipped or one's own.
 
-The language server and the HTTP service both decide by these. Knows nothing of where a candidate
-came from or of what else speaks against it.
+For each task a head weighs the features of a candidate twice over: ``chance`` is the probability
+that it would be kept, as well as that can be told (Bayesian logistic regression); ``sure`` the same
+as KTO moved it, which decides (``model/training/kto.py``). What is shown is what has at least the
+:func:`threshold` of the user's eagerness. Pure: reading and fitting are elsewhere.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..records import Candidate, Task
+from .gate_features import UNKNOWN, Situation, read
 
 Eagerness = Literal["low", "medium", "high"]
 
 EAGERNESS: tuple[Eagerness, ...] = get_args(Eagerness)
 
-#: A suggestion whose mean token probability is below this is not shown; "high" shows all. Worth
-#: showing is what is right one time in four. Of gaps in held-out commits redraft-135m 0.3.0 filled
-#: exactly 29 of 48 at 0.9 and above, 9 of 35 from 0.85, 3 of 30 from 0.8, 12 of 242 below.
-THRESHOLDS: dict[Eagerness, float] = {"low": 0.92, "medium": 0.85, "high": 0.0}
-
-#: The same for next edits, by :func:`sureness`. They stand in the way of what is there already, so
-#: they have to be surer: in held-out commits 20 of 36 at 0.9 and above were the next edit to the
-#: letter, 6 of 17 from 0.88 to 0.9, 8 of 21 from 0.86, 7 of 248 below.
-EDIT_THRESHOLDS: dict[Eagerness, float] = {"low": 0.95, "medium": 0.88, "high": 0.0}
+#: What a suggestion that is kept is worth to somebody, for each that was shown in vain: the ratio
+#: λ_D : λ_U of KTO. It is the threshold: shown is what is kept one time in ``1 + ratio``.
+RATIOS: dict[Eagerness, float] = {"low": 1.0, "medium": 3.0, "high": 9.0}
 
 
-def threshold(task: Task, eagerness: Eagerness) -> float:
-    """The least confidence that is shown, as a probability in 0 … 1."""
-    return (EDIT_THRESHOLDS if task == "next_edit" else THRESHOLDS)[eagerness]
+def threshold(eagerness: Eagerness) -> float:
+    """The least sureness that is shown, 0 … 1."""
+    return threshold_of(RATIOS[eagerness])
 
 
-#: A repetition whose tokens the model finds less likely than this, as it goes, counts for nothing
-#: more than any other text: log-probability of a token of its text.
-UNLIKELY = -1.2
+def threshold_of(ratio: float) -> float:
+    return 1 / (1 + ratio)
 
 
-def sureness(candidate: Candidate) -> float:
-    """What is held against the threshold: the mean token probability; or, where a recent edit is
-    repeated and the model does not find that unlikely, what stands for its chance on that scale.
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What the gate says of a candidate."""
 
-    0.5 is put at 0.9 and 0.75 at 0.95: at moments of held-out commits, 42 of the 66 repetitions
-    with a chance of 0.5 or more were the next edit to the letter, 22 of the 31 from 0.65 on.
-    """
-    sure = candidate.confidence
-    if sure.repeat is None or sure.place is None:
-        return sure.mean
-    if sure.total - sure.place < UNLIKELY * candidate.tokens:
-        return sure.mean
-    return max(sure.mean, 0.8 + 0.2 * sure.repeat)
+    sure: float  # 0 … 1, held against the threshold
+    chance: float  # 0 … 1, that it would be kept
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The weights for one task: of each feature, standardised. Arrays are as long as ``features``,
+    those of weights one longer: the intercept comes first."""
+
+    features: tuple[str, ...]
+    centre: tuple[float, ...]  # what counts as average
+    scale: tuple[float, ...]  # what counts as much more than that; above 0
+    chance: tuple[float, ...]  # log-odds
+    policy: tuple[float, ...]  # log-odds
+    variance: tuple[float, ...]  # of the weights ``chance``, how well they are known
+
+    def row(self, candidate: Candidate, now: Situation = UNKNOWN) -> list[float]:
+        """The features standardised, behind a 1; what nobody told is 0, the average."""
+        told = (read(name, candidate, now) for name in self.features)
+        return [1.0, *map(_standardised, told, self.centre, self.scale)]
+
+    def weigh(self, row: Sequence[float]) -> Weighed:
+        return Weighed(_sigmoid(_dot(self.policy, row)), _sigmoid(_dot(self.chance, row)))
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The heads for both tasks."""
+
+    name: str  # for people and recordings: "shipped 1", "yours, 312 outcomes"
+    heads: Mapping[Task, Head]
+
+    def weigh(self, candidate: Candidate, task: Task, now: Situation = UNKNOWN) -> Weighed:
+        head = self.heads[task]
+        return head.weigh(head.row(candidate, now))
+
+    def sure(self, candidate: Candidate, task: Task, now: Situation = UNKNOWN) -> float:
+        """What is held against the threshold, 0 … 1."""
+        return self.weigh(candidate, task, now).sure
+
+
+def _standardised(value: float | None, centre: float, scale: float) -> float:
+    return 0.0 if value is None else (value - centre) / scale
+
+
+def _dot(weights: Sequence[float], row: Sequence[float]) -> float:
+    return sum(weight * value for weight, value in zip(weights, row, strict=True))
+
+
+def _sigmoid(log_odds: float) -> float:
+    if log_odds < 0:
+        return 1 - _sigmoid(-log_odds)
+    return 1 / (1 + math.exp(-log_odds))

@@ -32,8 +32,11 @@ from ..decoding.denoise import (
 from ..decoding.judged_edits import write_edits
 from ..decoding.prices import PassPrices
 from ..decoding.tree import WIDEST
+from ..edits.facts import with_facts
 from ..prompt.answers import InvalidAnswer, read_answer
-from ..prompt.constraints import ValidRange
+from ..prompt.chat import ChatTemplate
+from ..prompt.constraints import Constraint, ValidRange
+from ..prompt.grammars import WholeAnswer
 from ..prompt.render import Prompt, render
 from ..prompt.tokens import Tokenizer
 from ..proposals.propose import propose
@@ -41,6 +44,7 @@ from ..records import Candidate, EditRequest, Prediction, Source, Stats, StepCal
 from ..runtime.backend import Backend, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from .budget import CHUNK
+from .converse import chat_prompt, price_labels
 
 Clock = Callable[[], float]  # seconds, monotonic
 
@@ -58,6 +62,9 @@ class Model:
     version: str = ""  # of the weights
     prices: PassPrices | None = None  # of causal passes on this machine; None: not measured
     odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
+    template: ChatTemplate | None = None  # of conversations; None: these weights know none
+    #: Why its files are not what was loaded; "" while they are. Asked between two passes.
+    changed: Callable[[], str] = lambda: ""
 
     @property
     def label(self) -> str:
@@ -95,14 +102,20 @@ def answer(
     """
     begin = clock()
     budget = request.context_tokens or model.context_tokens
-    prompt = render(request, model.tokenizer, model.backend.config, budget)
+    room = room_for(request, model.backend.config)
+    if request.conversation is not None:
+        prompt = chat_prompt(model.template, model.name, request.conversation, model.backend, room)
+    else:
+        prompt = render(request, model.tokenizer, model.backend.config, budget)
+    constraint = _constraint(model, prompt, request)
     rendered = clock()
     context = prompt.tokens[:-1]
-    with model.cache.acquire(context, room_for(request, model.backend.config)) as lease:
+    with model.cache.acquire(context, room) as lease:
+        lease.sequence.permit(prompt.permitted or (model.backend.config.end_token,))
         prefill(lease.sequence, context[lease.reused :], cancelled)
         prefilled = clock()
         writing = _Writing(clock, cancelled, on_step)
-        written = _write(model, lease.sequence, prompt, request, plan, writing)
+        written = _write(model, lease.sequence, prompt, constraint, request, plan, writing)
     end = clock()
     candidates, reason = read_candidates(prompt, request, written.drafts)
     stats = Stats(
@@ -160,10 +173,25 @@ class _Writing:
         return lambda: self.clock() >= until_s
 
 
+def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constraint | None:
+    """What the answer must be or begin with.
+
+    Raises:
+        InvalidRequest: the request's grammar cannot be enforced or fulfilled.
+    """
+    if request.grammar is None:
+        return prompt.constraint
+    end_token = prompt.permitted[0] if prompt.permitted else model.backend.config.end_token
+    whole = WholeAnswer(request.grammar, model.tokenizer, end_token, prompt.forced)
+    whole.check_room(request.max_tokens)
+    return whole
+
+
 def _write(
     model: Model,
     sequence: Sequence,
     prompt: Prompt,
+    constraint: Constraint | None,
     request: EditRequest,
     plan: Plan | None,
     writing: _Writing,
@@ -171,26 +199,33 @@ def _write(
     cancelled, on_step = writing.cancelled, writing.on_step
     infill = request.task == "infill"
     plan = plan or plan_for(request.quality, request.temperature, request.top_p)
+    config = model.backend.config
+    if prompt.permitted:
+        config = replace(config, end_token=prompt.permitted[0])
+    surest = infill and plan.temperature == 0 and request.grammar is None
     brief = Brief(
-        config=model.backend.config,
-        vocab_bytes=model.tokenizer.vocab_bytes,
+        config=config,
+        vocab_bytes=prompt.vocab_bytes or model.tokenizer.vocab_bytes,
         plan=plan,
         limits=Limits(
             max_tokens=request.max_tokens,
             min_tokens=request.min_tokens,
             max_lines=request.max_lines if infill else None,
             # Of what is drawn at random every line is unlikely.
-            line_above=plan.line_above if infill and plan.temperature == 0 else 0.0,
+            line_above=plan.line_above if surest else 0.0,
             whole_lines=prompt.above_a_line,
-            stop=request.stop if infill else (),
+            stop=() if request.task == "next_edit" else request.stop,
             forced=prompt.forced,
         ),
-        constraint=prompt.constraint,
+        constraint=constraint,
         source=_source(model, prompt, request),
         prices=model.prices,
         odds=model.odds,
     )
     last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
+    if request.conversation is not None and request.conversation.labels:
+        labels = [model.tokenizer.encode(label) for label in request.conversation.labels]
+        return price_labels(sequence, last, labels, request.conversation.labels, brief, cancelled)
     if _looks_around(request, brief.plan):
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
@@ -248,6 +283,8 @@ def read_candidates(
     prompt: Prompt, request: EditRequest, drafts: tuple[Draft, ...]
 ) -> tuple[tuple[Candidate, ...], str]:
     """The drafts that change the document, each change once, and why there are none if so."""
+    if request.conversation is not None:
+        return tuple(_candidate((0, 0, draft.text), draft) for draft in drafts), ""
     found: dict[str, Candidate] = {}  # by the document it makes
     reason = ""
     for draft in drafts:
@@ -262,7 +299,8 @@ def read_candidates(
         made = request.text[: change[0]] + change[2] + request.text[change[1] :]
         first = found.get(made)
         found[made] = _candidate(change, draft) if first is None else _joined(first, draft)
-    return tuple(found.values())[: request.candidates], "" if found else reason
+    candidates = with_facts(request, tuple(found.values())[: request.candidates])
+    return candidates, "" if candidates else reason
 
 
 def _joined(first: Candidate, draft: Draft) -> Candidate:

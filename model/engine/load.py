@@ -9,16 +9,19 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..decoding.prices import PassPrices
-from ..errors import WeightsError
+from ..errors import InvalidRequest, WeightsError
+from ..prompt.chat import ChatTemplate
 from ..prompt.tokens import Tokenizer
 from ..runtime.backend import Backend
 from ..runtime.device import Device, pick_device
 from ..runtime.kv_memory import return_freed, size_class
 from ..runtime.prefix_cache import PrefixCache
+from ..weights.combine import CHAT_TEMPLATE
 from ..weights.fetch import Progress, ProgressCallback
 from ..weights.provide import ensure
 from ..weights.registry import cache_dir, info
@@ -88,6 +91,8 @@ def onnx_loader(
                 notice=found.notice,
                 version=info(name).version,
                 prices=_prices(backend),
+                template=_template(folder, tokenizer) if not info(name).chat else None,
+                changed=backend.changed,
             )
         except BaseException:
             backend.close()
@@ -129,6 +134,19 @@ def _provide(
         notice = f"{model} cannot be had, {fallback} is used instead: {error}"
         _log.warning("%s", notice)
         return _Provided(fallback, folder, device, notice)
+
+
+def _template(folder: Path, tokenizer: Tokenizer) -> ChatTemplate | None:
+    """How these weights read conversations; None where they came without a template. One that
+    cannot be read is no reason not to complete code."""
+    file = folder / CHAT_TEMPLATE
+    if not file.is_file():
+        return None
+    try:
+        return ChatTemplate(file.read_text("utf-8"), tokenizer, datetime.now)
+    except InvalidRequest as error:
+        _log.warning("%s", error)
+        return None
 
 
 def _prices(backend: Backend) -> PassPrices | None:

@@ -25,6 +25,7 @@ from ..records import (
     DraftCount,
     DraftSource,
     EditRequest,
+    Facts,
     Finish,
     ModelStatus,
     Prediction,
@@ -363,6 +364,21 @@ def _read_candidate(data: object, where: str) -> Candidate:
         finish=fields.one_of("finish", get_args(Finish)),
         source=fields.one_of("source", get_args(Source), "model"),
         family=fields.text("family", ""),
+        facts=fields.object("facts", _read_facts) if "facts" in fields else None,
+    )
+
+
+def _read_facts(data: object, where: str) -> Facts:
+    fields = Fields(data, where)
+    counts = (fields.integer(key, 0) for key in ("lines", "written", "removed", "away", "after"))
+    return Facts(
+        *counts,
+        errors=fields.integer("errors", -MAX_INTEGER, default=None),
+        names=fields.integer("names", 0),
+        unknown=fields.integer("unknown", 0),
+        quoted=fields.flag("quoted", False),
+        again=fields.flag("again", False),
+        ahead=fields.number("ahead", LEAST_LOG, -LEAST_LOG, None),
     )
 
 
@@ -373,7 +389,12 @@ def _read_confidence(data: object, where: str) -> Confidence:
     total = fields.number("total", LEAST_LOG, 0.01, 0.0)
     place, nothing = (fields.number(key, LEAST_LOG, 0.01, None) for key in ("place", "nothing"))
     repeat = fields.number("repeat", 0, 1, None)
-    return Confidence(mean, minimum, first, total, place, nothing, repeat)
+    logs = fields.array("logs", _read_log)
+    return Confidence(mean, minimum, first, total, place, nothing, repeat, logs)
+
+
+def _read_log(value: object, where: str) -> float:
+    return cast(float, Fields({where: value}).number(where, LEAST_LOG, 0.01))
 
 
 def _read_stats(data: object, where: str) -> Stats:

@@ -69,6 +69,9 @@ class Prompt:
     revealed: tuple[int, int] | None = None  # next edit: the range the prompt already states
     constraint: Constraint | None = None
     cut: str = ""  # what was left out for length, for people
+    permitted: tuple[int, ...] = ()  # conversation: marks that may be written; the first ends it
+    vocab_bytes: Seq[bytes] = field(default=(), repr=False)  # conversation: as the vocabulary's,
+    # where marks that may be written are text; (): as the vocabulary's
 
 
 def render(

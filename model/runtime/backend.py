@@ -23,7 +23,8 @@ FloatArray = NDArray[np.float32]
 class CanvasOutput:
     """What one denoise step says about each of the B predictions (K rows where packed).
 
-    Special tokens other than END are never predicted: every backend suppresses them.
+    Special tokens that are not permitted (``Sequence.permit``) are never predicted: every
+    backend suppresses them.
     """
 
     token: IntArray  # [..., B] most likely token
@@ -35,7 +36,8 @@ class CanvasOutput:
 class CausalOutput:
     """What the causal pass over n tokens says; entry i has seen tokens 0 to i.
 
-    Special tokens other than END are never predicted: every backend suppresses them.
+    Special tokens that are not permitted (``Sequence.permit``) are never predicted: every
+    backend suppresses them.
     """
 
     token: IntArray  # [n] most likely next token
@@ -108,6 +110,10 @@ class Sequence(Protocol):
             sees: [n, m + n] whether a node attends to another: the m that were appended before, in
                 order, and these. All see the first ``base`` tokens.
         """
+
+    def permit(self, marks: Seq[int]) -> None:
+        """Which special tokens may be predicted from here on: ``config.end_token`` until this says
+        otherwise. Conversations end what is said by another one than infills."""
 
     def truncate(self, length: int) -> None:
         """Keep the first ``length`` tokens; costs nothing."""

@@ -10,6 +10,7 @@ One backend, its sequences included, serves one thread at a time.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence as Seq
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from .backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequenc
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
 from .embedding import Embedding
 from .kv_memory import Buffer, Pool, memory_on, size_class
+from .mapped_files import MappedFiles
 
 __all__ = ["OnnxBackend", "check_onnxruntime", "pick_device", "size_class"]
 
@@ -43,7 +45,7 @@ _FITTING: dict[Purpose, tuple[Form, ...]] = {
 
 #: Of the graphs this module knows how to feed; as in ``network/onnx_files.py``, which brings onnx
 #: along.
-LAYOUT = 3
+LAYOUT = 4
 
 #: The file beside the graphs that holds every large tensor; as in ``network/onnx_graph.py``.
 DATA_FILE = "weights.bin"
@@ -56,6 +58,9 @@ DEFAULT_KV_BYTES = 1 << 30
 CHUNK = 256
 #: The same where every row is judged: the logits of 64 rows of 151,936 take 39 MB.
 VERIFY_CHUNK = 64
+
+#: Added to the logits of tokens that are never predicted.
+SUPPRESSED = -1e9
 
 #: Microseconds a thread waits for work before it sleeps.
 SPIN_US = 20
@@ -73,6 +78,16 @@ def _described(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
             f"needed {LAYOUT}). {again}"
         )
     return ModelConfig.from_dict(config), about
+
+
+def _mapped(folder: Path) -> MappedFiles:
+    try:
+        return MappedFiles([folder / DATA_FILE])
+    except OSError as error:
+        raise WeightsError(
+            f"{folder / DATA_FILE} cannot be read: {error.strerror}. Run 'redraft model pull' "
+            "again."
+        ) from error
 
 
 def _provider(runtime: Any, wanted: str | None, variant: str) -> Provider:
@@ -123,6 +138,7 @@ class OnnxBackend:
         self._runtime = import_onnxruntime()
         self._folder = folder
         self._config, about = _described(folder)
+        self._mapped = _mapped(folder)
         self._variant = str(about.get("variant"))
         self._forms = tuple(about.get("forms", ()))
         self._provider = _provider(self._runtime, provider, self._variant)
@@ -130,6 +146,7 @@ class OnnxBackend:
         self._dtype = float_type(self._variant)
         self._sessions: dict[Form, Any] = {}
         self._tables: dict[int, tuple[Any, Any]] = {}
+        self._suppressed: dict[tuple[int, ...], Any] = {}
         self._memory = memory_on(self._runtime, self._provider, self._config, self._dtype)
         self._pool = Pool(self._memory, kv_bytes, self.bytes_per_token)
         self.session(self.form_for("prefill"))
@@ -196,10 +213,17 @@ class OnnxBackend:
         assert isinstance(sequence, OnnxSequence)
         self._pool.give_back(sequence.detach())
 
+    def changed(self) -> str:
+        """Why the weights are not what was loaded: somebody wrote into their file; "" if not."""
+        file = self._mapped.changed()
+        return "" if file is None else f"{file.name} was written to while it was in use"
+
     def close(self) -> None:
         self._sessions.clear()
         self._tables.clear()
+        self._suppressed.clear()
         self._pool.clear()
+        self._mapped.close()
 
     # --- for sequences
 
@@ -254,6 +278,16 @@ class OnnxBackend:
             )
         return self._tables[capacity]
 
+    def suppressed(self, permitted: tuple[int, ...]) -> Any:
+        """[vocab] what keeps other marks than those from being predicted, on the device."""
+        if permitted not in self._suppressed:
+            text = self._config.text_ids
+            bias = np.full(self._config.vocab, SUPPRESSED, np.float32)
+            bias[text.start : text.stop] = 0.0
+            bias[list(permitted)] = 0.0
+            self._suppressed[permitted] = self._memory.hold(bias)
+        return self._suppressed[permitted]
+
     def _load(self, path: Path) -> Any:
         options = self._runtime.SessionOptions()
         options.log_severity_level = 3
@@ -290,6 +324,7 @@ class OnnxSequence:
         self._tokens: list[int] = []
         self._passes: dict[tuple[Purpose, int], _Pass] = {}
         self._bias: tuple[tuple[int, int, int], NDArray[Any]] | None = None
+        self._permitted: tuple[int, ...] = (backend.config.end_token,)
 
     @property
     def tokens(self) -> list[int]:
@@ -320,6 +355,9 @@ class OnnxSequence:
         self._passes.clear()
         self._tokens = []
         return buffer
+
+    def permit(self, marks: Seq[int]) -> None:
+        self._permitted = tuple(marks)
 
     def truncate(self, length: int) -> None:
         assert 0 <= length <= len(self._tokens)
@@ -497,6 +535,7 @@ class OnnxSequence:
         key = (purpose, outputs)
         if key not in self._passes:
             self._passes[key] = _Pass(self._backend, purpose, self.buffer)
+        self._passes[key].suppress(self._backend.suppressed(self._permitted))
         return self._passes[key]
 
     def _check_room(self, count: int) -> None:
@@ -541,6 +580,10 @@ class _Pass:
         self._on_masks = backend.config.adapter == "masks" and form in ("shared", "prefill")
         if self._on_masks and purpose != "judge":
             self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), backend.dtype))
+
+    def suppress(self, bias: Any) -> None:
+        """What is added to the logits of the next pass. OrtValue [vocab]"""
+        self._binding.bind_ortvalue_input("suppressed", bias)
 
     def place(self, positions: IntArray, bias: NDArray[Any]) -> None:
         """Where the next tokens stand, and what each may look at. [n], [1, 1, n, total]"""

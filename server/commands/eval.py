@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from redraft.model.edits.gate import EDIT_THRESHOLDS
+from redraft.model.edits.gate import threshold as threshold_for
 from redraft.model.errors import SettingsError
 
-from . import eval_infill, eval_replay, eval_report
+from . import eval_gate, eval_infill, eval_replay, eval_report
 from .eval_options import (
     SERVED,
     Adapter,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
-for each in (eval_infill, eval_replay, eval_report):
+for each in (eval_infill, eval_gate, eval_replay, eval_report):
     each.register(app)
 
 
@@ -84,7 +84,7 @@ def edits(
     max_tokens: MaxTokens = 128,
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Sureness from which an edit is shown.")
-    ] = EDIT_THRESHOLDS["medium"],
+    ] = threshold_for("medium"),
     without: Annotated[
         list[str] | None,
         typer.Option(

@@ -18,8 +18,10 @@ from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTEXT_TOKENS
 
 from .eval import app as eval_app
+from .gate import app as gate_app
 from .import_model import import_weights
 from .record import app as record_app
+from .soak import soak
 from .train import app as train_app
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ app.add_typer(models, name="model")
 app.add_typer(train_app, name="train")
 app.add_typer(eval_app, name="eval")
 app.add_typer(record_app, name="record")
+app.add_typer(gate_app, name="gate")
+app.command()(soak)
 
 Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
 Variant = Annotated[

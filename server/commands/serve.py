@@ -10,6 +10,7 @@ from redraft.model.weights.provide import check_known
 
 from ..app import create_app
 from ..engine_process.open import open_engine
+from ..http.connections import Limits
 from ..http.listen import check_free, listening, until_told_to_stop
 from ..settings import Settings
 from .console import err
@@ -33,7 +34,11 @@ async def run_server(settings: Settings) -> None:
     try:
         app = create_app(predictor, settings)
         async with listening(
-            app, host=settings.host, port=settings.port, shutdown_s=settings.shutdown_s
+            app,
+            host=settings.host,
+            port=settings.port,
+            shutdown_s=settings.shutdown_s,
+            limits=Limits(settings.max_connections),
         ) as url:
             err.print(f"Redraft listens at {url} (Ctrl-C stops it)", markup=False)
             telling = asyncio.create_task(_tell_when_ready(predictor))

@@ -29,11 +29,13 @@ app = typer.Typer(help="Pack training data and train the adapter.", no_args_is_h
 Data = Annotated[
     list[Path], typer.Argument(help="*.jsonl.zst files of commits or files, or folders of them.")
 ]
-Base = Annotated[
-    Path | None,
-    typer.Option(help="A Hugging Face folder (Llama, Qwen2, Qwen3) instead of our base."),
-]
 MODEL = "redraft-135m"
+Base = Annotated[
+    str,
+    typer.Option(
+        help="Whose base is read: a built-in model, or a Hugging Face folder (Llama, Qwen2, Qwen3)."
+    ),
+]
 
 
 def sources(paths: list[Path], kind: str = "train") -> list[Path]:
@@ -69,7 +71,7 @@ def pack(
             show_default="as the recipe has it",
         ),
     ] = None,
-    base: Base = None,
+    base: Base = MODEL,
 ) -> None:
     """Render rows with the serving prompt and pack them into token shards, once."""
     import dataclasses
@@ -106,18 +108,18 @@ def show(
     data: Data,
     count: Annotated[int, typer.Option(min=1, help="Rows to print.")] = 5,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    base: Base = MODEL,
 ) -> None:
     """Print training rows as the model sees them, marks by name, the answer in ⟦ ⟧."""
     from redraft.model.prompt.tokens import Tokenizer
     from redraft.model.training.rows import rows_of, show_row
     from redraft.model.training.shards import read_records
-    from redraft.model.weights.provide import ensure
-    from redraft.model.weights.registry import info
 
     from .console import out as console
 
-    tokenizer = Tokenizer.from_file(ensure(MODEL) / "tokenizer.json")
-    config, rng, printed = info(MODEL).config, random.Random(seed), 0
+    grounds = _base(base)
+    tokenizer = Tokenizer.from_file(grounds.tokenizer)
+    config, rng, printed = grounds.config, random.Random(seed), 0
     for source in sources(data):
         for record in read_records(source):
             if rng.random() > 0.02:
@@ -149,7 +151,7 @@ def run(
     ground: Annotated[
         str, typer.Option(help="An adapter trained everywhere, merged into the base first.")
     ] = "",
-    base: Base = None,
+    base: Base = MODEL,
     device: Literal["auto", "cpu", "cuda"] = "auto",
     minutes: Annotated[float | None, typer.Option(min=0.01, help="Overrides the config.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Overrides the config.")] = None,
@@ -164,13 +166,11 @@ def run(
     from .console import out as console
 
     grounds = _base(base)
-    if base is not None and start == "shipped":
-        start = "fresh"  # what is shipped belongs to another base
     chosen = TrainConfig.read(_config_file(config))
     chosen = dataclasses.replace(
         chosen, minutes=minutes or chosen.minutes, steps=steps or chosen.steps
     )
-    begin = Adapter({}, {}, None) if start == "fresh" else _adapter(start, chosen.adapter)
+    begin = Adapter({}, {}, None) if start == "fresh" else _adapter(start, chosen.adapter, base)
     first, verifier = begin.ground, begin.metadata.get("verifier", "none")
     if ground:
         below = _adapter(ground)
@@ -202,6 +202,7 @@ def judge(
     adapter: Annotated[str, typer.Argument(help="'shipped' or a .safetensors file.")] = "shipped",
     rows: Annotated[int, typer.Option(min=2, help="Rows for loss and accuracy.")] = 400,
     exact: Annotated[int, typer.Option(min=2, help="Of them decoded for exact match.")] = 100,
+    base: Base = MODEL,
     device: Literal["auto", "cpu", "cuda"] = "auto",
 ) -> None:
     """Loss, accuracy, exact match at threshold 0.9 and tokens per step on held-out rows."""
@@ -212,13 +213,12 @@ def judge(
     from redraft.model.training.shards import read_shards
     from redraft.model.training.train_config import TrainConfig
     from redraft.model.weights.adapter import with_ground
-    from redraft.model.weights.registry import info
 
     from .console import out as console
 
-    found = _adapter(adapter)
+    found, grounds = _adapter(adapter, base=base), _base(base)
     described = {key: found.metadata[key] for key in ("adapter", "verifier")}
-    model = ModelConfig.from_dict({**info(MODEL).config.to_dict(), **described})
+    model = ModelConfig.from_dict({**grounds.config.to_dict(), **described})
     rank = next(t.shape[0] for name, t in found.lora.items() if name.endswith("lora_a"))
     config = dataclasses.replace(
         TrainConfig(),
@@ -228,9 +228,9 @@ def judge(
         evaluate_rows=rows,
         exact_rows=exact,
     )
-    base = dict(with_ground(model, _base(None).tensors, found))
+    below = dict(with_ground(model, grounds.tensors, found))
     figures = train.judge(
-        config, model, base, _tensors(found), read_shards(held_out, model), device
+        config, model, below, _tensors(found), read_shards(held_out, model), device
     )
     console.print_json(json.dumps({"adapter": adapter, "rows": rows, "decoded": exact, **figures}))
 
@@ -331,12 +331,14 @@ def _torch_side() -> ModuleType:
     return train
 
 
-def _adapter(name: str, wanted: str = "") -> Adapter:
-    """The adapter; an empty one where the shipped one acts elsewhere than ``wanted``."""
+def _adapter(name: str, wanted: str = "", base: str = MODEL) -> Adapter:
+    """The adapter; an empty one where none is shipped for the base, or one that acts elsewhere."""
     from redraft.model.weights.adapter import Adapter, load_adapter
     from redraft.model.weights.registry import info
 
-    path = info(MODEL).adapter if name == "shipped" else Path(name)
+    if name == "shipped" and Path(base).is_dir():
+        return Adapter({}, {}, None)
+    path = info(base).adapter if name == "shipped" else Path(name)
     if path is None or not path.is_file():
         raise SettingsError(f"No adapter at {path}. Give its file, 'shipped' or 'fresh'.")
     adapter = load_adapter(path)
@@ -361,9 +363,9 @@ class _Base(NamedTuple):
     facts: dict[str, str]  # for the adapter's metadata
 
 
-def _base(folder: Path | None) -> _Base:
-    """The shipped model's base, or a dense Llama, Qwen2 or Qwen3 in a Hugging Face folder."""
-    if folder is not None:
+def _base(name: str) -> _Base:
+    """The base of a built-in model, or a dense Llama, Qwen2 or Qwen3 in a Hugging Face folder."""
+    if (folder := Path(name)).is_dir():
         from redraft.model.weights.huggingface import checkpoint_sha256, read_hf_checkpoint
 
         config, tensors, tokenizer = read_hf_checkpoint(folder)
@@ -373,13 +375,10 @@ def _base(folder: Path | None) -> _Base:
     from redraft.model.weights.provide import base_path, ensure
     from redraft.model.weights.registry import info
 
-    model = info(MODEL)
-    facts = {
-        "base": model.base.name,
-        "base_sha256": model.base.gguf_sha256,
-    }
-    ours = read_checkpoint(base_path(MODEL), tied=model.config.tied)[1]
-    return _Base(model.config, ours, ensure(MODEL) / "tokenizer.json", facts)
+    model = info(name)
+    facts = {"base": model.base.name, "base_sha256": model.base.gguf_sha256}
+    ours = read_checkpoint(base_path(name), tied=model.config.tied)[1]
+    return _Base(model.config, ours, ensure(name) / "tokenizer.json", facts)
 
 
 def _config_file(name: str) -> Path:

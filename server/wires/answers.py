@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import sureness
+from redraft.model.edits.fitting import Place, fit
+from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Moment, Show, judge, moment_of
 from redraft.model.prompt.answers import InvalidAnswer, read_answer
@@ -110,13 +111,27 @@ class Infilling:
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         if prediction is None or not prediction.candidates:
             return [Answer("", "stop", prediction.reason if prediction else "", "nothing")]
-        return [
-            Answer(self._outside(candidate.text), FINISH_REASONS[candidate.finish])
-            for candidate in prediction.candidates
+        fitted = [(fit(each.text, self._place), each.finish) for each in prediction.candidates]
+        found = [
+            Answer(self._outside(made.new), FINISH_REASONS[finish])
+            for made, finish in fitted
+            if isinstance(made, Replacement)
         ]
+        objections = [made for made, _ in fitted if isinstance(made, Abstained)]
+        return found or [Answer("", "stop", objections[0].reason, "refused")]
+
+    @property
+    def _place(self) -> Place:
+        request = self.request
+        return Place(request.text, request.cursor, request.path, request.language)
 
     def state(self, state: CanvasState) -> str | None:
         return self._outside(state.show())
+
+    def settled(self, written: str) -> str:
+        """What of an answer that is not finished fits in its place."""
+        made = fit(written, self._place)
+        return self._outside(made.new) if isinstance(made, Replacement) else ""
 
     def _outside(self, text: str) -> str:
         return text.replace("\n", self.newline)
@@ -179,7 +194,7 @@ class Rewriting:
 
 def _verdict(candidate: Candidate, moment: Moment) -> Show | Abstained:
     edit = Replacement(moment.text, candidate.start, candidate.end, candidate.text)
-    return judge(edit, sureness(candidate), moment)
+    return judge(edit, shipped().sure(candidate, "next_edit"), moment)
 
 
 def _shown(change: tuple[int, int, str]) -> Candidate:

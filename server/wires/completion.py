@@ -99,7 +99,7 @@ def read_threshold(fields: Fields, settings: Settings) -> float:
     """How sure an edit must be to be given: as the request's ``eagerness`` says, ours in addition
     to every format, or else the server's."""
     eagerness = fields.one_of("eagerness", EAGERNESS, settings.eagerness)
-    return threshold("next_edit", eagerness)
+    return threshold(eagerness)
 
 
 def read_stop(fields: Fields, most: int) -> tuple[str, ...]:
@@ -170,8 +170,8 @@ class Head:
     model: str
 
     @classmethod
-    def new(cls, model: str) -> Head:
-        return cls(f"cmpl-{uuid.uuid4().hex}", int(time.time()), model)
+    def new(cls, model: str, prefix: str = "cmpl-") -> Head:
+        return cls(f"{prefix}{uuid.uuid4().hex}", int(time.time()), model)
 
     def body(self, choices: list[Json], kind: str = "text_completion") -> Json:
         return {

@@ -1,0 +1,1 @@
+"""What becomes of candidates, made from commits and files; gates judged by it."""

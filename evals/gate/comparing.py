@@ -1,0 +1,229 @@
+"""Gates side by side on the same moments: ``redraft eval gate``.
+
+A run of outcomes becomes one run for each policy, of what that would have shown: the first
+candidate that no rule forbids and that is sure enough. Beside the gate stand what it has to beat:
+thresholds set by hand, the best single threshold on the same score (the intercept alone learned),
+and plain logistic regression with a threshold. Pure; asks no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from redraft.model.edits.gate import Eagerness, Gate, threshold
+from redraft.model.records import Candidate, Task
+from redraft.model.training.gate_fit import FOLDS, fold_of
+
+from ..figures.runs import Episode, RunFile
+from ..figures.tables import Metric
+from .fitting import repository_of
+from .labels import Judged, judged
+
+BENCHMARK = "gate"
+
+METRICS = (
+    Metric("shown", "share", "shown"),
+    Metric("right, of those shown", "share", "exact_shown", better="more"),
+    Metric("right and shown, of all moments", "share", "accepted", better="more"),
+    Metric("quiet where nothing is left", "share", "quiet", better="more"),
+    Metric("utility of 100 moments", "mean", "utility", digits=2, better="more"),
+    Metric("Brier score of candidates", "mean", "brier", digits=3, better="less"),
+)
+BY_PART = ("exact_shown", "shown", "accepted", "utility")
+
+#: Set by hand before there was a gate: the least mean probability of a token, by task; ghost text
+#: and next edits. A repetition of a recent edit counted by its chance, unless its text was
+#: unlikely.
+BY_HAND: dict[Eagerness, dict[Task, float]] = {
+    "low": {"infill": 0.92, "next_edit": 0.95},
+    "medium": {"infill": 0.85, "next_edit": 0.88},
+    "high": {"infill": 0.0, "next_edit": 0.0},
+}
+_UNLIKELY = -1.2  # nats a token
+
+
+def by_hand(candidate: Candidate, task: Task) -> float:
+    """The score that was held against these thresholds."""
+    sure = candidate.confidence
+    if sure.repeat is None or sure.place is None:
+        return sure.mean
+    if sure.total - sure.place < _UNLIKELY * candidate.tokens:
+        return sure.mean
+    return max(sure.mean, 0.8 + 0.2 * sure.repeat)
+
+
+Score = Callable[[Candidate, Task], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Shows what scores at least so much."""
+
+    name: str
+    score: Score
+    least: Callable[[Judged], float]
+    says_chances: bool = True  # is the score meant as a probability of being right?
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment with its candidates, best first."""
+
+    episode: Episode
+    candidates: tuple[Judged, ...]
+
+    @property
+    def is_done(self) -> bool:
+        """Is nothing left to do?"""
+        return bool(self.episode["text"] == self.episode["after"])
+
+
+def moments_of(runs: Iterable[RunFile]) -> list[Moment]:
+    """All moments of some runs of ``redraft gate outcomes``."""
+    return [Moment(each, tuple(judged(each))) for run in runs for each in run.episodes.values()]
+
+
+def policies(gate: Gate, moments: Sequence[Moment]) -> list[Policy]:
+    """What is compared; the first is what the others have to beat."""
+    free = [each for moment in moments for each in moment.candidates if not each.barred]
+    learned = _best_thresholds(free)
+    found = [
+        Policy(f"by hand, {name}", by_hand, _least_by_hand(name)) for name in ("medium", "high")
+    ]
+    found.append(Policy("by hand, threshold learned", by_hand, learned))
+    medium = threshold("medium")
+    chance: Score = lambda each, task: gate.weigh(each, task).chance  # noqa: E731
+    sure: Score = lambda each, task: gate.weigh(each, task).sure  # noqa: E731
+    found.append(Policy("logistic", chance, lambda each: medium))
+    for name in ("low", "medium", "high"):
+        found.append(Policy(f"gate, {name}", sure, _at(threshold(name))))
+    return [*found, *_as_many(found[0], sure, moments)]
+
+
+def _least_by_hand(eagerness: Eagerness) -> Callable[[Judged], float]:
+    return lambda each: BY_HAND[eagerness][each.task]
+
+
+def _at(least: float) -> Callable[[Judged], float]:
+    return lambda each: least
+
+
+def _as_many(first: Policy, score: Score, moments: Sequence[Moment]) -> list[Policy]:
+    """The gate where it shows as many as ``first`` does, and where as many of them are right."""
+    told = [episode_of(first, each) for each in moments]
+    shown, right = (sum(bool(each[name]) for each in told) for name in ("any", "accepted"))
+    levels = sorted(
+        {score(c.candidate, c.task) for m in moments for c in m.candidates if not c.barred},
+        reverse=True,
+    )
+    found = []
+    for name, field, count in (
+        ("gate, as many shown", "any", shown),
+        ("gate, as many right", "accepted", right),
+    ):
+        tried = Policy(name, score, _at(1.1))
+        low, high = 0, max(len(levels) - 1, 0)
+        while low < high:  # both counts grow as the threshold falls
+            middle = (low + high) // 2
+            at = replace(tried, least=_at(levels[middle]))
+            if sum(bool(episode_of(at, each)[field]) for each in moments) >= count:
+                high = middle
+            else:
+                low = middle + 1
+        found.append(replace(tried, least=_at(levels[low] if levels else 1.1)))
+    return found
+
+
+def _best_thresholds(free: Sequence[Judged]) -> Callable[[Judged], float]:
+    """Of the score by hand, for each task the threshold of the most utility, learned on other
+    repositories than it is used for."""
+    groups = [repository_of(each.group) for each in free]
+    folds = dict(zip(groups, fold_of(groups).tolist(), strict=True)) if free else {}
+    found: dict[tuple[str, int], float] = {}
+    for task in ("infill", "next_edit"):
+        mine = [each for each in free if each.task == task]
+        for fold in range(FOLDS):
+            rest = [each for each in mine if folds[repository_of(each.group)] != fold]
+            found[task, fold] = _best_threshold(rest)
+    return lambda each: found[each.task, folds[repository_of(each.group)]]
+
+
+def _best_threshold(some: Sequence[Judged]) -> float:
+    scored = sorted(((by_hand(e.candidate, e.task), e.right) for e in some), reverse=True)
+    worth = np.cumsum([utility(right) for _, right in scored])
+    best = int(worth.argmax()) if len(worth) else 0
+    return scored[best][0] if len(worth) and worth[best] > 0 else 1.1
+
+
+def utility(right: bool) -> float:
+    """Of showing it."""
+    return 0.75 if right else -0.25
+
+
+# --- as runs -----------------------------------------------------------------------------------
+
+
+def run_of(policy: Policy, moments: Sequence[Moment], about: Mapping[str, object]) -> RunFile:
+    """What a policy would have shown, as a run."""
+    run = RunFile({"benchmark": BENCHMARK, "model": policy.name, **about})
+    for each in moments:
+        run.add(episode_of(policy, each))
+    return run
+
+
+def episode_of(policy: Policy, moment: Moment) -> Episode:
+    """A moment by a policy: the candidate shown, else the likeliest."""
+    scored = [
+        (policy.score(each.candidate, each.task), each)
+        for each in moment.candidates
+        if not each.barred
+    ]
+    shown = next((each for each in scored if each[0] >= policy.least(each[1])), None)
+    lead = shown or max(scored, key=lambda each: each[0], default=None)
+    told = moment.episode
+    is_shown, right = shown is not None, lead is not None and lead[1].right
+    return {
+        "id": told["id"],
+        "group": told["group"],
+        "language": told["language"],
+        "kind": told["kind"],
+        "task": told["task"],
+        "confidence": None if lead is None else min(max(lead[0], 0.0), 1.0),
+        "right": right if lead is not None else None,
+        "any": is_shown,
+        "shown": None if moment.is_done else is_shown,
+        "quiet": not is_shown if moment.is_done else None,
+        "exact_shown": right if is_shown else None,
+        "accepted": is_shown and right,
+        "utility": 100 * utility(right) if is_shown else 0.0,
+        "brier": None if lead is None else (lead[0] - right) ** 2,
+    }
+
+
+# --- the ranking ----------------------------------------------------------------------------------
+
+
+def area(scores: Sequence[float], right: Sequence[bool]) -> float | None:
+    """Area under the ROC curve: how often what is right scores more than what is not; a tie counts
+    half. None: all are right, or none is."""
+    score, hit = np.asarray(scores, np.float64), np.asarray(right, np.bool_)
+    if hit.all() or not hit.any():
+        return None
+    levels, order = np.unique(score, return_inverse=True)
+    above = np.concatenate(
+        [[0], np.cumsum(np.bincount(order[~hit], minlength=len(levels)))]
+    )  # wrong ones up to a level
+    below, tied = above[order[hit]], np.diff(above)[order[hit]]
+    return float((below + tied / 2).sum() / (hit.sum() * (~hit).sum()))
+
+
+def calibration_error(scores: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
+    """Adaptive expected calibration error: mean distance of said and true, in bins of equal
+    size."""
+    order = np.argsort(np.asarray(scores), kind="stable")
+    said, true = np.asarray(scores, np.float64)[order], np.asarray(right, np.float64)[order]
+    parts = zip(np.array_split(said, bins), np.array_split(true, bins), strict=True)
+    gaps = [abs(a.mean() - b.mean()) * len(a) for a, b in parts if len(a)]
+    return float(sum(gaps) / max(len(said), 1))

@@ -1,0 +1,82 @@
+"""The shipped gate, fitted on outcomes of commits: ``redraft gate ship``.
+
+What a commit or a replay says of a candidate becomes a sample; the rest is done by
+:mod:`redraft.model.training.gate_fit`. Never on commits that judge: the command refuses those that
+it knows by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+from redraft.model.edits.gate import Gate
+from redraft.model.records import Task
+from redraft.model.training.gate_fit import Sample, fit_shipped
+from redraft.model.training.kto import Objective
+
+from ..figures.runs import RunFile
+from .labels import Judged, judged
+
+#: What is worth a suggestion kept, for each shown in vain, when the policy is tuned.
+WANT = Objective(ratio=3.0)
+
+#: Sources that judge, and must never be fitted on.
+JUDGES = ("dev-commits", "human-eval", "carry-on")
+
+
+def shown_to_gate(run: RunFile) -> Iterator[Judged]:
+    """The candidates of a run of ``redraft gate outcomes`` that no rule keeps from being shown."""
+    for episode in run.episodes.values():
+        yield from (each for each in judged(episode) if not each.barred)
+
+
+def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
+    """By task, grouped by repository."""
+    found: dict[Task, list[Sample]] = {task: [] for task in get_args(Task)}
+    for each in candidates:
+        found[each.task].append(sample_of(each))
+    return found
+
+
+def sample_of(each: Judged) -> Sample:
+    return Sample(each.candidate, each.right, group=repository_of(each.group))
+
+
+def repository_of(group: str) -> str:
+    """``owner/name`` of a commit or a file."""
+    return group.split("@")[0].split(":")[0]
+
+
+def fit_gate(
+    samples: Mapping[Task, Sequence[Sample]], name: str, without: Sequence[str] = ()
+) -> Gate:
+    """A gate from nothing.
+
+    Args:
+        without: features left out.
+    """
+    heads = {task: fit_shipped(task, each, WANT, without) for task, each in samples.items()}
+    return Gate(name, heads)
+
+
+def judges_among(runs: Iterable[RunFile]) -> list[str]:
+    """Sources that are not for fitting."""
+    named = [str(run.settings.get("source", "")) for run in runs]
+    return [name for name in named if any(judge in name for judge in JUDGES)]
+
+
+def card_of(samples: Mapping[Task, Sequence[Sample]], runs: Sequence[RunFile]) -> dict[str, Any]:
+    """What a gate was fitted on."""
+    return {
+        "made_by": "redraft gate ship",
+        "model": sorted({str(run.settings.get("model")) for run in runs}),
+        "weights_sha256": sorted({str(run.settings.get("model_sha256")) for run in runs}),
+        "sources": sorted({str(run.settings.get("source")) for run in runs}),
+        "ratio": WANT.ratio,
+        "beta": WANT.beta,
+        "most_kl": WANT.most_kl,
+        "candidates": {task: len(each) for task, each in samples.items()},
+        "right": {task: sum(one.kept for one in each) for task, each in samples.items()},
+        "repositories": len({one.group for each in samples.values() for one in each}),
+    }
