@@ -168,8 +168,8 @@ class Candidate:
     steps: int  # denoise steps (forward passes over the canvas)
     finish: Finish
     source: Source = "model"
-    family: str = ""  # of rules that proposed it, as model/proposals/ names them; "": none did
     facts: Facts | None = None  # None: nobody looked
+    family: str = ""  # of rules that proposed it, as model/proposals/ names them; "": none did
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ from redraft.model.decoding.denoise import (
 )
 from redraft.model.decoding.judged_edits import write_edits
 from redraft.model.decoding.tree import Tree
+from redraft.model.edits.gate import threshold
+from redraft.model.edits.gate_file import read_gate
 from redraft.model.edits.hunks import recent_edit
 from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.record_json import prediction_from_json, prediction_to_json
@@ -55,6 +57,7 @@ from support.fake_backend import (
     ids,
     small_config,
 )
+from support.gates import SHIPPED
 from support.onnx_models import store
 from support.tiny import tiny_config, tiny_tokenizer
 
@@ -538,6 +541,21 @@ def test_the_last_state_shown_is_the_best_candidate(verifier: str) -> None:
     request = dataclasses.replace(REQUEST, text=CALLS, edits=history(CALLS, RENAMED))
     prediction = answer(model_of(ANSWERS, verifier), request, clock, on_step=states.append)
     assert states[-1].show().partition("\n")[2] == prediction.candidates[0].text
+
+
+# --- the gate ------------------------------------------------------------------------------------
+
+
+def test_a_likely_repetition_passes_the_gate_though_the_model_hesitates() -> None:
+    text = "def shown(x):\n    print(show(x))\n"
+    likely = {"": 0.9, "2-2\n    print(shown(x))\n": 0.02, "1-1\n\n": 0.08}
+    (candidate,) = asked(likely, "ar", RENAMED, text=text).candidates
+    gate = read_gate(SHIPPED)[0]
+    likely_sure = gate.sure(candidate, "next_edit")
+    assert likely_sure >= threshold("medium")
+    (candidate,) = asked({"": 0.9}, "ar", RENAMED, text=text).candidates
+    assert candidate.confidence.repeat is not None and candidate.confidence.repeat > 0.5
+    assert gate.sure(candidate, "next_edit") < likely_sure  # the model finds it unlikely
 
 
 # --- the wire -----------------------------------------------------------------------------------

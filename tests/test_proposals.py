@@ -71,16 +71,16 @@ def texts(before: str, after: str, cursor: int = 0) -> dict[str, Proposed]:
         (
             "moved",
             "import os\nfrom pathlib import Path\n\ndef f():\n    pass",
-            "import os\nfrom pathlib import Path\n\ndef f():\n"
-            "    from pathlib import Path\n    pass",
+            "import os\nfrom pathlib import Path\n\n"
+            "def f():\n    from pathlib import Path\n    pass",
             "import os\n\ndef f():\n    from pathlib import Path\n    pass",
         ),
         (
             "lines",
             "def one():\n    reset()\n    a()\n\ndef two():\n    reset()\n    b()",
             "def one():\n    reset()\n    log()\n    a()\n\ndef two():\n    reset()\n    b()",
-            "def one():\n    reset()\n    log()\n    a()\n\ndef two():\n    reset()\n    log()\n"
-            "    b()",
+            "def one():\n    reset()\n    log()\n    a()\n\n"
+            "def two():\n    reset()\n    log()\n    b()",
         ),
         (
             "wrapped",
