@@ -37,7 +37,10 @@ LEVELS = {
         "runtime", "decoding", "engine training",
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),
-    "server": ("settings", "http", "wires.prompts", "wires", "app", "engine_process", "commands"),
+    "server": (
+        "settings", "http", "wires.prompts", "wires", "app", "engine_process", "scaling",
+        "commands",
+    ),
     "evals": ("figures recordings sandbox", "benchmarks latency soak", "replay", "gate", "report"),
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from redraft.model.errors import RedraftError, SettingsError
+from redraft.model.errors import RedraftError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTEXT_TOKENS
 
 from .asking import ask_once, remote
@@ -262,11 +262,20 @@ def serve(
         str | None,
         typer.Option(help="How readily next edits are given: low, medium or high (all)."),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Of a Ray cluster that serves; 'local' starts one."),
+    ] = None,
+    replicas: Annotated[int, typer.Option(min=1, help="Engines, with --ray.")] = 1,
+    max_replicas: Annotated[
+        int | None, typer.Option(min=1, help="So many under load, with --ray.")
+    ] = None,
 ) -> None:
     """Answer completions over HTTP (OpenAI's and Mercury's formats). The key: REDRAFT_API_KEY."""
-    from .serve import run_server
+    from .logs import log_to_stderr
+    from .serve import run_cluster, run_server
 
-    _log_to_stderr()
+    log_to_stderr()
     settings = load(
         host=host,
         port=port,
@@ -276,7 +285,10 @@ def serve(
         threads=threads,
         eagerness=eagerness,
     )
-    asyncio.run(run_server(settings))
+    if ray is None:
+        asyncio.run(run_server(settings))
+    else:
+        asyncio.run(run_cluster(settings, ray, replicas, max_replicas))
 
 
 @app.command()
@@ -311,15 +323,16 @@ def lsp(
     from redraft.lsp.connection.server import run_stdio, run_tcp
 
     from ..engine_process.client import EngineClient
-    from .lsp_token import given_token, tell_listening
+    from .logs import log_to_stderr
+    from .lsp_token import given_token, host_and_port, tell_listening
 
     if tcp is not None and stdio:
         raise typer.BadParameter("choose one of --stdio and --tcp", param_hint="--tcp")
     if token_file is not None and tcp is None:
         raise typer.BadParameter("only --tcp asks for a token", param_hint="--token-file")
-    address = _host_and_port(tcp) if tcp is not None else None
+    address = host_and_port(tcp) if tcp is not None else None
     given = given_token(os.environ, token_file) if address is not None else None
-    _log_to_stderr()
+    log_to_stderr()
     settings = load(model=model, variant=variant, provider=provider, threads=threads)
     predictor = remote(settings, server) if server is not None else EngineClient(settings)
     if address is None:
@@ -330,23 +343,3 @@ def lsp(
         tell_listening(host, port, token, is_known=given is not None)
 
     run_tcp(predictor, *address, token, listening)
-
-
-def _host_and_port(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise typer.BadParameter(
-            f"{text!r} is not HOST:PORT; write it like 127.0.0.1:7332", param_hint="--tcp"
-        )
-    return host.strip("[]"), int(port)
-
-
-def _log_to_stderr() -> None:
-    import logging
-
-    level = os.environ.get("REDRAFT_LOG_LEVEL", "WARNING").upper()
-    if level not in logging.getLevelNamesMapping():
-        raise SettingsError(f"REDRAFT_LOG_LEVEL is {level!r}. Set it to DEBUG, INFO or WARNING.")
-    logging.basicConfig(
-        level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
