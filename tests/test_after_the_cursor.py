@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk, shown
-from fakes_http import ScriptedPredictor, served
-from lsp_process import lsp_process
-from neovim import Desk as NeovimDesk
-from neovim import ghost
-from neovim_script import needs_neovim
 from redraft.lsp.session.decisions import Show
 from redraft.model.edits.abstained import Abstained
+from support.desk import Desk, shown
+from support.lsp_process import lsp_process
+from support.neovim import Desk as NeovimDesk
+from support.neovim import ghost
+from support.neovim_script import needs_neovim
+from support.predictor import ScriptedPredictor
+from support.served import post
 
 CODE = "def total(cart):\n    return sum(it)\n"
 HERE = CODE.index(")\n", 20)
@@ -87,14 +87,7 @@ def test_the_range_covers_what_is_replaced_behind_the_cursor(tmp_path: Path) -> 
 
 
 def posted(path: str, body: dict[str, Any], written: str) -> Any:
-    async def run() -> Any:
-        async with (
-            served(ScriptedPredictor(pieces=(written,))) as (_, client),
-            client.post(path, json=body) as answer,
-        ):
-            return await answer.json()
-
-    return asyncio.run(run())
+    return post(path, body, ScriptedPredictor([written]))[1]
 
 
 def texts(before: str, after: str, written: str) -> Iterator[str]:

@@ -94,7 +94,14 @@ def _inline_item(document: Document, asked: InlineCompletionAsked, show: Show) -
         start, end = (document.clamped(place) for place in _ends(asked.selected.range))
         item["filterText"] = asked.selected.text
     range_ = Range(start, _behind(document, end, show)).as_json()
+    item |= _doubt(show)
     return item | {"insertText": text, "range": range_, "command": _accept(show.suggestion)}
+
+
+def _doubt(show: Show) -> dict[str, str]:
+    """For what is only shown because somebody asked by hand: why it would not be. The protocol has
+    no field for it."""
+    return {"unsure": show.suggestion.unsure} if show.suggestion.unsure else {}
 
 
 def _behind(document: Document, at: Position, show: Show) -> Position:
@@ -134,6 +141,7 @@ async def _own_next_edit(client: Client, params: Any) -> dict[str, Any]:
         "confidence": round(made.confidence, 4),
         "model": made.model,
         "reason": show.reason,
+        **_doubt(show),
         "jump": {"uri": target.uri, "position": place} if elsewhere else None,
         "cursor": _landing(made),
     }
@@ -192,18 +200,23 @@ async def _code_action(client: Client, params: Any) -> list[dict[str, Any]]:
         asked = replace(asked, selection=None)
     document, decision = await next_edit(client, replace(asked, other_documents=False))
     show = _answer(client, document, decision, "next edit offered as a code action")
-    return [_action(client, document, show.suggestion)] if show else []
+    if show:
+        return [_action(client, document, show.suggestion)]
+    title, why = "No edit predicted", {"reason": decision.reason}
+    nothing = {"title": title, "kind": ACTION_KIND, "disabled": why}
+    return [nothing] if client.shows_disabled and wanted.kinds else []
 
 
 def _action(client: Client, document: Document, suggestion: Suggestion) -> dict[str, Any]:
     range_, text = _replaced(document, suggestion)
     changed = [{"range": range_, "newText": text}]
+    doubt = ", unsure" if suggestion.unsure else ""
     edit: dict[str, Any] = {"changes": {document.uri: changed}}
     if client.versions_edits:
         identifier = {"uri": document.uri, "version": document.version}
         edit = {"documentChanges": [{"textDocument": identifier, "edits": changed}]}
     return {
-        "title": f"Apply predicted edit (line {suggestion.lines[0] + 1})",
+        "title": f"Apply predicted edit (line {suggestion.lines[0] + 1}{doubt})",
         "kind": ACTION_KIND,
         "edit": edit,
         "command": _accept(suggestion),
@@ -299,7 +312,8 @@ def _answer(
     """
     client.recorder.decided(document, decision)
     if isinstance(decision, Show):
-        client.line.tell(told)
+        doubt = decision.suggestion.unsure
+        client.line.tell(f"{told}, unsure: {doubt}" if doubt else told)
         return decision
     if not decision.stale and decision.kind != "failed":  # of which the status line told, and how
         client.line.tell(decision.reason, "Inactive" if decision.lasting else "Normal")

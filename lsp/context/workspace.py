@@ -162,6 +162,12 @@ def read_code(folder: str | Path, path: str) -> str | None:
     return None if is_made(text) or secret_in(text, path) else text
 
 
+def saved_text(uri: str) -> str | None:
+    """The text of the file that a document is of, as :func:`read_code` gives it."""
+    file = folder_of(uri)
+    return None if file is None else read_code(file.parent, file.name)
+
+
 def is_made(text: str) -> bool:
     """Was this made by a program: does it say so, or is it too dense?"""
     if _GENERATED.search(text, 0, _GENERATED_WITHIN):

@@ -14,7 +14,7 @@ from redraft.model.edits.fitting import Place, fit
 from redraft.model.edits.ghost_rules import NOTHING_TO_ADD, refuse_completion
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show as Shown
-from redraft.model.edits.verdict import first_shown, judge
+from redraft.model.edits.verdict import first_shown, judge, too_unsure
 from redraft.model.records import Candidate, Prediction
 
 from . import questions
@@ -86,7 +86,7 @@ class GhostText:
     def _typed_through(self, query: Query) -> Show | None:
         shared = self._shared
         for suggestion in self._recent.get(query.uri, ()):
-            sure = suggestion.confidence >= shared.settings.threshold
+            sure = suggestion.unsure or suggestion.confidence >= shared.settings.threshold
             left = _left(suggestion, query) if sure else None
             if left is None or refuse_completion(left[1], query.text, query.cursor) is not None:
                 continue
@@ -97,8 +97,9 @@ class GhostText:
     def _judge(self, query: Query, prediction: Prediction, reason: str) -> Show | Abstained:
         """The first candidate worth showing, or what speaks against the best one."""
         moment = self._shared.moment("infill", query)
-        if query.invoked:  # whoever asks for it may have it back
-            moment = replace(moment, just_done=())
+        least = moment.threshold
+        if query.invoked:  # whoever asks for it may have it back, and what is less sure
+            moment = replace(moment, just_done=(), threshold=0.0)
         judged = (
             (each, judge(_written(query, each), self._shared.sure(each, "infill"), moment))
             for each in prediction.candidates
@@ -109,7 +110,9 @@ class GhostText:
             return found
         candidate, verdict = found
         assert isinstance(verdict, Shown), "the first that is shown"
+        doubt = too_unsure(self._shared.sure(candidate, "infill"), least)
         suggestion = self._suggestion(query, candidate, verdict.edit, prediction)
+        suggestion = replace(suggestion, unsure=doubt.reason if doubt else "")
         return Show(suggestion, suggestion.replacement, reason)
 
     def _suggestion(

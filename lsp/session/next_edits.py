@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.verdict import first_shown, judge
+from redraft.model.edits.verdict import first_shown, judge, too_unsure
 from redraft.model.records import Candidate, Prediction
 
 from ..editor.history import Happening
@@ -152,8 +152,15 @@ class NextEdits:
         if isinstance(decision, Abstained):
             shared.history.flush()
             situation = Situation(query, shared.history.edits())
-            return self._look_elsewhere(situation, region, decision)
+            found = self._look_elsewhere(situation, region, decision)
+            by_hand = isinstance(found, Abstained) and query.invoked and not self._has_ghost(query)
+            return self._unsure(ask, known, found) if by_hand else found
         return self._show(decision, query)
+
+    def _unsure(self, ask: Ask, known: Prediction, found: Decision) -> Decision:
+        """For who asks by hand, and where nothing sure was ``found``: the best there is here."""
+        decision = self._judge(ask, known, "asked for", gated=False)
+        return self._show(decision, ask.query) if isinstance(decision, Show) else found
 
     def _while_typing(self, ask: Ask) -> Decision | None:
         """What is known, or to be asked, without the edit in progress; where that leads nowhere,
@@ -260,7 +267,7 @@ class NextEdits:
             old = shared.outcomes.shown_for_s(uri, shared.clock()) > LIFETIME_S
             if old and not shared.outcomes.is_in_view(uri):
                 shared.outcomes.dismiss(uri)
-            elif showing.confidence >= shared.settings.threshold:
+            elif showing.unsure or showing.confidence >= shared.settings.threshold:
                 return Show(showing, showing.replacement, "still holds")
         state = self._states.get(uri)
         overtaken = state.overtaken if state else None
@@ -285,14 +292,23 @@ class NextEdits:
         return Show(showing, showing.replacement, "still holds") if sure else None
 
     def _judge(
-        self, ask: Ask, prediction: Prediction, reason: str, names: Sequence[Touched] | None = None
+        self,
+        ask: Ask,
+        prediction: Prediction,
+        reason: str,
+        names: Sequence[Touched] | None = None,
+        gated: bool = True,
     ) -> Show | Abstained:
         """The first candidate worth showing, or what speaks against the best one.
 
         Args:
             names: about another place than the cursor's: what brought us there.
+            gated: it has to be sure enough.
         """
         moment = self._shared.moment("next_edit", ask.query)
+        least = moment.threshold
+        if not gated:
+            moment = replace(moment, threshold=0.0)
         if names is not None:
             moment = replace(moment, related=lambda edit: follows(edit, names))
         found = first_shown(
@@ -302,7 +318,8 @@ class NextEdits:
         )
         if isinstance(found, Abstained):
             return found
-        suggestion = self._named(ask, found)
+        doubt = too_unsure(found.confidence, least)
+        suggestion = self._named(ask, replace(found, unsure=doubt.reason if doubt else ""))
         return Show(suggestion, suggestion.replacement, reason)
 
     def _suggestion(self, ask: Ask, candidate: Candidate, prediction: Prediction) -> Suggestion:

@@ -36,6 +36,8 @@ class Suggestion:
     confidence: float = field(compare=False)  # 0 … 1; the gate's, which the moment moves
     model: str
     chain: str = ""  # next edits that follow each other when accepted have it in common
+    #: Why it would not be shown had nobody asked by hand; "" where it is sure enough.
+    unsure: str = field(default="", compare=False)
     #: The document and the 0-based line where the user was, if that is another document.
     origin: tuple[str, int] | None = field(default=None, compare=False)
 

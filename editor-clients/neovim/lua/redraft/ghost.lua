@@ -51,16 +51,20 @@ local function drawing(ghost)
   local tabstop = vim.bo[ghost.buffer].tabstop
   local lines, line = text.lines(ghost.text), text.line(ghost.buffer, ghost.row)
   local marks, below = {}, nil
+  local colour = ghost.item.unsure and "RedraftUnsure" or "RedraftGhost"
   for _, part in ipairs(text.between(lines[1], ghost.behind:sub(1, ghost.over))) do
     local before = vim.fn.strdisplaywidth(line:sub(1, ghost.column + part.at))
-    local chunk = { { text.shown(part.text, before, tabstop), "RedraftGhost" } }
+    local chunk = { { text.shown(part.text, before, tabstop), colour } }
     marks[#marks + 1] = { at = part.at, virt_text = chunk, virt_text_pos = "inline", hl_mode = "combine" }
   end
   for i = 2, #lines do
     below = below or {}
-    below[#below + 1] = { { text.shown(lines[i], 0, tabstop), "RedraftGhost" } }
+    below[#below + 1] = { { text.shown(lines[i], 0, tabstop), colour } }
   end
   marks[1].virt_lines = below
+  if ghost.item.unsure then -- it is only shown because it was asked for
+    marks[#marks + 1] = { at = #ghost.behind, virt_text = { { "?", "RedraftHint" } }, virt_text_pos = "eol" }
+  end
   return marks
 end
 
