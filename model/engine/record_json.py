@@ -369,9 +369,12 @@ def _read_candidate(data: object, where: str) -> Candidate:
 
 def _read_facts(data: object, where: str) -> Facts:
     fields = Fields(data, where)
-    counts = (fields.integer(key, 0) for key in ("lines", "written", "removed", "away", "after"))
     return Facts(
-        *counts,
+        lines=fields.integer("lines", 0),
+        written=fields.integer("written", 0),
+        removed=fields.integer("removed", 0),
+        away=fields.integer("away", 0),
+        after=fields.integer("after", 0),
         errors=fields.integer("errors", -MAX_INTEGER, default=None),
         names=fields.integer("names", 0),
         unknown=fields.integer("unknown", 0),
