@@ -136,9 +136,9 @@ def judge_own(
     gains: list[tuple[str, float, float]] = []  # session or block, own, shipped
     weight = 0.0
     for task, some in samples.items():
-        for own, ship, sample, block in _decisions(shipped.heads[task], some, want, strange):
+        for mine, ships, sample, block in _decisions(shipped.heads[task], some, want, strange):
             worth = (want.desirable if sample.kept else -want.undesirable) * sample.weight
-            gains.append((f"{sample.group} {block}", own * worth, ship * worth))
+            gains.append((f"{sample.group} {block}", mine * worth, ships * worth))
             weight += sample.weight
     if not gains or not weight:
         return Verdict(False, len(gains), 0.0, 0.0, 0.0, 0.0)
