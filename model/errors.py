@@ -49,6 +49,13 @@ class Overloaded(RedraftError):
         self.retry_after_s = retry_after_s
 
 
+class PredictionTimeout(RedraftError):
+    """One prediction took longer than the engine lets it."""
+
+    code = "prediction_timeout"
+    http_status = 504
+
+
 class EngineGone(RedraftError):
     """The engine process does not answer."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-Task = Literal["infill", "next_edit"]
+Task = Literal["infill", "next_edit", "chat"]
 Quality = Literal["low", "medium", "high"]
 #: Why an answer ends: the model ended it, a limit, a stop string, or the next line is too unlikely.
 Finish = Literal["end", "length", "stop", "unsure"]
@@ -19,8 +19,11 @@ Finish = Literal["end", "length", "stop", "unsure"]
 Source = Literal["model", "repeat", "both"]
 
 #: Where a draft that the causal pass judges came from: a copy of what followed the same tokens
-#: elsewhere, a canvas, or masks behind a judged token.
-DraftSource = Literal["copy", "canvas", "mask"]
+#: elsewhere, a canvas, masks behind a judged token, or the grammar that leaves no choice.
+DraftSource = Literal["copy", "canvas", "mask", "forced"]
+#: How a :class:`Grammar` is written.
+GrammarKind = Literal["json_schema", "regex", "lark"]
+Role = Literal["system", "user", "assistant", "tool"]
 
 # What a request may ask for, wherever it comes from.
 MIN_CONTEXT_TOKENS = 64  # below it the marks and the path crowd the text out
@@ -54,8 +57,50 @@ class RecentEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class Grammar:
+    """What an answer must be, from its first character to its last."""
+
+    kind: GrammarKind
+    text: str  # a JSON schema as JSON, a regular expression, or a grammar in Lark's notation
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A function that an assistant wanted called."""
+
+    id: str
+    name: str
+    arguments: str  # a JSON object
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+    name: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()  # of an assistant
+    tool_call_id: str = ""  # of a tool: which call this answers
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What was said so far; the answer is what the assistant says next."""
+
+    messages: tuple[Message, ...]
+    tools: str = ""  # a JSON array of functions, as templates take them; "" none
+    think: bool = True  # whether a model that can reason before it answers shall
+    begins: str = ""  # what the answer begins with: written into the prompt, marks included
+    labels: tuple[str, ...] = ()  # answers that are priced, each as the whole one; none is written
+
+
+@dataclass(frozen=True, slots=True)
 class EditRequest:
-    """Everything the engine needs to predict; made by ``lsp`` or by an HTTP wire."""
+    """Everything the engine needs to predict; made by ``lsp`` or by an HTTP wire.
+
+    A conversation (``task`` "chat") has neither text nor cursor: its candidates begin and end at 0.
+    """
 
     task: Task
     path: str  # as shown to the model; its suffix tells the language
@@ -75,6 +120,8 @@ class EditRequest:
     seed: int | None = None  # None: draws differ from call to call
     stop: tuple[str, ...] = ()  # infill: cut before the first of these
     candidates: int = 1  # how many to return at most
+    grammar: Grammar | None = None  # infill and chat: what the answer must be
+    conversation: Conversation | None = None  # chat
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +169,7 @@ class Candidate:
     finish: Finish
     source: Source = "model"
     facts: Facts | None = None  # None: nobody looked
+    family: str = ""  # of rules that proposed it, as model/proposals/ names them; "": none did
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +224,7 @@ class CanvasState:
 
     step: int  # 1-based, counted over all canvases of the answer
     pieces: tuple[str | None, ...]  # text of each position so far, earlier canvases included
+    sure: int = 0  # the first so many pieces stay as they are
 
     def show(self, mask: str = "░") -> str:
         return "".join(mask if piece is None else piece for piece in self.pieces)
@@ -191,6 +240,8 @@ class ModelStatus:
     progress: float | None = None  # 0 … 1 of the present state; None: unknown
     message: str = ""  # for people; says what to do when failed
     context_tokens: int = 0  # the budget that "auto" picked; 0 until ready
+    longest_tokens: int = 0  # of a conversation and its answer; 0 until ready
+    chat_model: str = ""  # name of the model that answers conversations; "" none
 
 
 StepCallback = Callable[[CanvasState], None]

@@ -24,11 +24,38 @@ from .http.bodies import SERVICE, as_json, error_response, json_response
 from .http.prometheus import CONTENT_TYPE, Metrics
 from .http.service import Service
 from .settings import Settings, is_loopback
-from .wires import feedback, llamacpp, mercury, ollama, openai, redraft
+from .wires import (
+    chat,
+    decisions,
+    feedback,
+    llamacpp,
+    mercury,
+    models,
+    ollama,
+    ollama_chat,
+    openai,
+    openapi,
+    redraft,
+)
 
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+#: Every wire format.
+WIRES = (
+    openai,
+    models,
+    mercury,
+    chat,
+    decisions,
+    feedback,
+    llamacpp,
+    ollama,
+    ollama_chat,
+    redraft,
+    openapi,
+)
 
 #: Answered without a key, for load balancers and start scripts: tells those nothing but the state.
 OPEN_ROUTES = frozenset({"/health"})
@@ -46,14 +73,14 @@ def create_app(predictor: Predictor, settings: Settings) -> web.Application:
     settings.check_exposure()
     app = web.Application(
         client_max_size=settings.max_body_bytes,
-        middlewares=[_count, _translate_errors, _guard],
+        middlewares=[_count, _translate_errors, _guard, _hold_body],
     )
     metrics_ = Metrics()
     app[SERVICE] = Service(predictor, settings, metrics_)
     app[feedback.LEDGER] = feedback.Ledger(metrics_.registry)
     app.router.add_get("/health", health)
     app.router.add_get("/metrics", metrics)
-    for wire in (openai, mercury, feedback, llamacpp, ollama, redraft):
+    for wire in WIRES:
         app.router.add_routes(wire.routes)
     return app
 
@@ -160,6 +187,18 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             "This server demands its API key. Send it as 'Authorization: Bearer KEY'."
         )
     return await handler(request)
+
+
+@web.middleware
+async def _hold_body(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse a body before it is read, where there is no room for it."""
+    if not request.can_read_body:
+        return await handler(request)
+    service = request.app[SERVICE]
+    size = request.content_length
+    most = service.settings.max_body_bytes  # of one that does not tell its length
+    with service.body_held(most if size is None else min(size, most)):
+        return await handler(request)
 
 
 def _has_key(http: web.Request, key: str) -> bool:

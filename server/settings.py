@@ -59,6 +59,18 @@ class Settings(BaseModel):
         gt=0,
         description="seconds a client may take to send its body; a stalled one holds nothing",
     )
+    max_bodies_bytes: int = Field(
+        64 * 2**20,
+        ge=1_024,
+        description=(
+            "bytes of request bodies held at once, all clients together; more are answered 429"
+        ),
+    )
+    max_connections: int = Field(
+        512,
+        ge=8,
+        description="connections at once; of more, those that ask nothing are closed",
+    )
     queue_length: int = Field(
         16,
         ge=1,

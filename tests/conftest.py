@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import zstandard
-from gates import write_plain
 from hypothesis import HealthCheck, settings
-from neovim import Desk
 from redraft.model.edits import gate_file
 from redraft.model.training.shards import pack
-from tiny import tiny_config, tiny_tokenizer
+from support.gates import write_plain
+from support.neovim import Desk
+from support.tiny import tiny_config, tiny_tokenizer
+from support.training_sources import write_sources
 
 # A busy machine is no failure: an example may take as long as it takes.
 settings.register_profile("redraft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -46,16 +45,6 @@ def pytest_terminal_summary(
         terminalreporter.write_line(f"{count} pictures of editors in {folder}")
 
 
-OLD = [f"value_{i} = compute({i})" for i in range(40)]
-NEW = [s.replace("compute", "measure") if i in (4, 8, 12) else s for i, s in enumerate(OLD)]
-
-
-def write_lines(path: Path, records: list[dict[str, object]]) -> Path:
-    text = "".join(json.dumps(record) + "\n" for record in records)
-    path.write_bytes(zstandard.ZstdCompressor().compress(text.encode()))
-    return path
-
-
 @pytest.fixture(autouse=True, scope="session")
 def _gate_by_the_mean(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What is shown in tests does not change with what the shipped gate was fitted on."""
@@ -72,16 +61,6 @@ def _nothing_is_recorded(
 ) -> None:
     """Whoever runs the tests may have recording turned on for their own work."""
     monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path_factory.getbasetemp() / "none"))
-
-
-def write_sources(folder: Path, copies: int) -> tuple[Path, Path]:
-    """Training data: a commit and a file, each so many times."""
-    before, after = "\n".join(OLD), "\n".join(NEW)
-    files = [{"path": "a.py", "language": "python", "before": before, "after": after}]
-    commit = {"repo": "r", "commit": "c", "time": 0, "files": files}
-    plain = {"repo": "r", "path": "b.py", "language": "python", "text": after}
-    commits = write_lines(folder / "x-commits.jsonl.zst", [commit] * copies)
-    return commits, write_lines(folder / "x-files.jsonl.zst", [plain] * copies)
 
 
 @pytest.fixture

@@ -28,9 +28,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import psutil
-from neovim import Neovim, server_command
 from rich.console import Console
 from rich.progress import track
+from support.neovim import Neovim, server_command
 
 #: From the moment Neovim reads a key to the end of drawing what it did, by Neovim's own clock.
 WATCH = """

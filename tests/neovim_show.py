@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from neovim import Neovim
+from support.neovim import Neovim
 
 #: What a person would have in their configuration, beside the plugin.
 INIT = """

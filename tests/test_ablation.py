@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import write_lines
-from fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
 from redraft.evals.benchmarks.ablation import ALL, ARMS, ablate, arms, file_of
 from redraft.evals.benchmarks.commit_moments import Step, steps_in
 from redraft.evals.benchmarks.next_edit import Asking
@@ -21,6 +19,8 @@ from redraft.model.errors import SettingsError
 from redraft.model.prompt.render import render
 from redraft.model.records import Candidate, Confidence, Prediction
 from redraft.model.runtime.prefix_cache import PrefixCache
+from support.fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
+from support.training_sources import write_lines
 
 BUDGET = 8_000
 HELPER = "def measured(value, unit):\n    scaled = value * unit\n    return scaled\n"

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import typer
-from fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
 from redraft.evals.figures.spread import Spread
 from redraft.evals.latency import latency
 from redraft.evals.latency.bench_editing import STAGES as EDITING_STAGES
@@ -21,6 +20,7 @@ from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.server.commands import bench
 from redraft.server.commands.bench import Shown, amount_of
 from redraft.server.settings import Settings
+from support.fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
 
 SLOW = Spread(12_345.6, 23_456.7, 34_567.8)  # a 0.5B model on a busy machine
 DRAFTS = (DraftCount("copy", (40, 20), (40, 20), (30, 10)),)

@@ -10,12 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
 from redraft.evals.figures.spread import Spread
 from redraft.evals.latency.beside import Row, compare, headline, other_lines, typed_lines
 from redraft.model.engine.answer import Model
 from redraft.model.errors import SettingsError
 from redraft.model.runtime.prefix_cache import PrefixCache
+from support.fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
 
 
 def model() -> Model:

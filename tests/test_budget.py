@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_backend import FakeBackend, FakeSequence, Noise, small_config
 from redraft.model.config import ModelConfig
 from redraft.model.engine.answer import room_for
 from redraft.model.engine.budget import (
@@ -22,6 +21,7 @@ from redraft.model.network.rope import stretch
 from redraft.model.records import EditRequest, Quality
 from redraft.model.runtime.backend import IntArray
 from redraft.model.runtime.kv_memory import SIZE_CLASSES, size_class
+from support.fake_backend import FakeBackend, FakeSequence, Noise, small_config
 
 
 class Clock:

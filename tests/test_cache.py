@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from onnx_models import BASE, some_tokens, some_window, store
 from redraft.model.config import ModelConfig
 from redraft.model.errors import InvalidRequest
 from redraft.model.runtime.backend import CanvasOutput, IntArray, Sequence
@@ -30,6 +29,7 @@ from redraft.model.runtime.prefix_cache import (
     excess,
     victims,
 )
+from support.onnx_models import BASE, some_tokens, some_window, store
 
 # --- the decision
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes_http import ScriptedPredictor, served
 from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import ModelStatus, Predictor
 from redraft.model.runtime import device
@@ -22,32 +21,9 @@ from redraft.server.commands.main import _ask_once, main
 from redraft.server.engine_process import client
 from redraft.server.engine_process import open as engines
 from redraft.server.settings import Settings, load_settings
-
-RUN = "import sys; from redraft.server.commands.main import main; sys.argv[0] = 'redraft'; main()"
-
-
-async def redraft(
-    *arguments: str, environment: dict[str, str] | None = None
-) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of one call."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        RUN,
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "COLUMNS": "200", **(environment or {})},
-    )
-    async with asyncio.timeout(60):
-        out, err = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
-
-
-def call(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
-    return asyncio.run(redraft(*arguments, environment=environment))
+from support.command import RUN, call, is_one_red_line, redraft
+from support.predictor import ScriptedPredictor
+from support.served import served
 
 
 def call_with_server(
@@ -58,10 +34,6 @@ def call_with_server(
             return await redraft(*arguments, "--server", url, environment={"REDRAFT_API_KEY": key})
 
     return asyncio.run(run())
-
-
-def is_one_red_line(err: str) -> bool:
-    return err.startswith("error: ") and err.count("\n") == 1
 
 
 def test_help_names_every_command() -> None:
@@ -262,16 +234,16 @@ def test_an_engine_that_dies_over_the_request_is_done_without(
 
 
 def test_nothing_to_suggest_is_said_and_no_failure(source: Path) -> None:
-    code, out, err = call_with_server(
-        ScriptedPredictor(pieces=()), "complete", f"{source}:1:1", "-q"
-    )
+    code, out, err = call_with_server(ScriptedPredictor([()]), "complete", f"{source}:1:1", "-q")
     assert (code, out) == (0, "")
     assert "nothing to suggest: nothing to add" in err
 
 
 def test_a_model_that_failed_to_load_is_said(source: Path) -> None:
     state = ModelStatus("failed", "fake", message="The weights are corrupt: run this and that.")
-    code, _, err = call_with_server(ScriptedPredictor(state=state), "complete", f"{source}:1:1")
+    code, _, err = call_with_server(
+        ScriptedPredictor(statuses=[state]), "complete", f"{source}:1:1"
+    )
     assert code == 1
     assert "run this and that" in err
 

@@ -11,7 +11,7 @@ from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
-from test_context import CART, MAIN
+from support.shop import CART, MAIN
 
 
 class Desk:
@@ -142,3 +142,28 @@ def test_neither_the_home_folder_nor_a_whole_disk_is_read(
     desk.context._folders = lambda: [desk.folder.as_uri()]
     desk.context.folders_changed()
     assert [len(folders) for folders in watched] == [1, 0]
+
+
+def test_an_edit_leads_to_no_file_outside_the_workspace(desk: Desk, tmp_path: Path) -> None:
+    desk.folder = tmp_path / "project"
+    desk.context = ClientContext(
+        lambda: desk.documents,
+        lambda: [desk.folder.as_uri()],
+        lambda: desk.settings,
+        time.monotonic,
+        background=False,
+    )
+    main = desk.open("main.py", MAIN)
+    desk.open(".venv/lib/site-packages/shop/cart.py", CART)
+    desk.documents += [
+        Document((tmp_path / "project-two" / "cart.py").as_uri(), CART, 0, "python"),
+        Document("file:///usr/lib/python3/shop/cart.py", CART, 0, "python"),
+        Document("untitled:Untitled-1", CART, 0, "python"),
+    ]
+    assert [each.uri for each in desk.context.documents()] == [main.uri, "untitled:Untitled-1"]
+
+
+def test_without_a_workspace_every_open_file_may_be_led_to() -> None:
+    documents = [Document("file:///a/cart.py", CART, 0, "python")]
+    context = ClientContext(lambda: documents, list, LspSettings, time.monotonic, background=False)
+    assert [each.uri for each in context.documents()] == ["file:///a/cart.py"]

@@ -13,8 +13,9 @@ import re
 from typing import Any
 
 import pytest
-from fakes_http import ScriptedPredictor, served
-from test_http_llamacpp import VIM
+from support.edit_prompts import VIM
+from support.predictor import ScriptedPredictor
+from support.served import served
 
 PROMPT = {"model": "fake-1m", "prompt": "def add(a, b):\n    ", "suffix": "\n", "max_tokens": 64}
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import rewrite
-from fakes_http import ScriptedPredictor, served
-from lsp_process import LspProcess, lsp_process
-from redraft.model.records import EditRequest, Prediction
+from redraft.model.records import EditRequest
 from redraft.server.settings import Settings
+from support.lsp_process import LspProcess, lsp_process
+from support.predictor import WRITTEN, Answer, ScriptedPredictor, rewrite
+from support.served import served
 
 FOLDER = Path(__file__).parent / "sequences"
 PAGES = Path(__file__).parent.parent / "editor-clients"
@@ -109,22 +109,14 @@ def test_a_client_gets_what_it_asks_for_and_no_popup(name: str, tmp_path: Path) 
         assert [line for line in outcomes.read_text().splitlines() if "redraft-" in line] == wanted
 
 
-class _Rewriting(ScriptedPredictor):
-    """Makes one edit, as often as it is asked for."""
-
-    edit: tuple[str, str] = ("", "")
-
-    def _prediction(self, request: EditRequest) -> Prediction:
-        if request.task == "infill":
-            return super()._prediction(request)
-        return rewrite(request, *self.edit)
-
-
 @pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_client_over_http_gets_what_it_asks_for(name: str) -> None:
     told = sequence(name)
-    predictor = _Rewriting()
-    predictor.edit = tuple(told["edit"])
+
+    def answer(request: EditRequest) -> Answer:
+        return WRITTEN if request.task == "infill" else rewrite(request, *told["edit"])
+
+    predictor = ScriptedPredictor([answer])
 
     async def run() -> None:
         async with served(predictor, None) as (_, client):

@@ -12,9 +12,9 @@ from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import Place
 from redraft.server.commands.show_context import Part, parts_of, request_for, spelled, workspace_of
 from redraft.server.settings import Settings
-from test_cli import call, is_one_red_line
-from test_context import CART, FILES, MAIN, indexer_of, view
-from tiny import tiny_config, tiny_tokenizer
+from support.command import call, is_one_red_line
+from support.shop import CART, FILES, MAIN, indexer_of, view
+from support.tiny import tiny_config, tiny_tokenizer
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from redraft.lsp.context.region import Region, choose, cost, follow, keep
 from redraft.model.text import syntax
 from redraft.model.text.common import common_ends, common_head, common_tail
 from redraft.model.text.syntax import LANGUAGES, Syntax, parse
-from test_context_definitions import SAMPLES
+from support.definitions import SAMPLES
 
 #: Whatever else the machine is doing.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)

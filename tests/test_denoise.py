@@ -7,21 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_backend import (
-    END,
-    MASK,
-    SPECIAL,
-    VOCAB,
-    FakeBackend,
-    FakeSequence,
-    Noise,
-    Predict,
-    Script,
-    always,
-    ids,
-    small_config,
-    word,
-)
 from numpy.typing import NDArray
 from redraft.model.decoding.copies import Copy, continuation
 from redraft.model.decoding.denoise import (
@@ -40,6 +25,21 @@ from redraft.model.decoding.denoise import (
 from redraft.model.decoding.probabilities import sure_part
 from redraft.model.prompt.constraints import Constraint
 from redraft.model.records import CanvasState
+from support.fake_backend import (
+    END,
+    MASK,
+    SPECIAL,
+    VOCAB,
+    FakeBackend,
+    FakeSequence,
+    Noise,
+    Predict,
+    Script,
+    always,
+    ids,
+    small_config,
+    word,
+)
 
 PROMPT = ids("def f(x):\n    ")
 PLAIN = Plan(threshold=0.9, repair_above=None)

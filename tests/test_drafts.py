@@ -7,17 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_backend import (
-    END,
-    MASK,
-    SPECIAL,
-    VOCAB,
-    FakeBackend,
-    Noise,
-    fake_tokenizer,
-    ids,
-    small_config,
-)
 from numpy.typing import NDArray
 from redraft.evals.figures.drafts import columns, fields_of, together, told
 from redraft.model.decoding.answer import Answer
@@ -37,6 +26,17 @@ from redraft.model.engine.record_json import parse_json, prediction_from_json, p
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
 from redraft.model.runtime.backend import CanvasOutput
 from redraft.model.runtime.prefix_cache import PrefixCache
+from support.fake_backend import (
+    END,
+    MASK,
+    SPECIAL,
+    VOCAB,
+    FakeBackend,
+    Noise,
+    fake_tokenizer,
+    ids,
+    small_config,
+)
 
 #: Measured on two quiet Zen 4 cores with 936 tokens cached: 0.5B in int8.
 INT8 = PassPrices.measured({1: 19.0, 2: 18.3, 4: 23.0, 9: 31.0, 16: 41.3})

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from fake_answers import Mixture
-from fake_backend import (
-    SPECIAL,
-    VOCAB,
-    FakeBackend,
-    FakeSequence,
-    Noise,
-    fake_tokenizer,
-    ids,
-    small_config,
-)
-from gates import SHIPPED
-from onnx_models import store
 from redraft.model.config import ModelConfig
 from redraft.model.decoding.candidates import EFFORTS, Field, Proposal, effort_for
 from redraft.model.decoding.canvas_edits import write_canvas_edits
@@ -34,9 +23,11 @@ from redraft.model.decoding.denoise import (
     Denoised,
     Limits,
     Plan,
+    Run,
     plan_for,
 )
 from redraft.model.decoding.judged_edits import write_edits
+from redraft.model.decoding.tree import Tree
 from redraft.model.edits.gate import threshold
 from redraft.model.edits.gate_file import read_gate
 from redraft.model.edits.hunks import recent_edit
@@ -55,7 +46,20 @@ from redraft.model.records import (
 from redraft.model.runtime.backend import Backend, CanvasOutput, FloatArray, IntArray
 from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence, stack
 from redraft.model.runtime.prefix_cache import PrefixCache
-from tiny import tiny_config, tiny_tokenizer
+from support.fake_answers import Mixture
+from support.fake_backend import (
+    SPECIAL,
+    VOCAB,
+    FakeBackend,
+    FakeSequence,
+    Noise,
+    fake_tokenizer,
+    ids,
+    small_config,
+)
+from support.gates import SHIPPED
+from support.onnx_models import store
+from support.tiny import tiny_config, tiny_tokenizer
 
 PLAIN = plan_for("medium")
 TOKENIZER = fake_tokenizer()
@@ -175,7 +179,7 @@ def test_higher_quality_looks_at_more_ranges() -> None:
     many = {f"{n}-{n}\nx = {n}\n": 0.12 for n in range(1, 7)}
     text = "\n".join("abcdef")
     found = {
-        quality: asked(many, text=text, quality=quality, candidates=1).stats.denoise_steps
+        quality: asked(many, text=text, quality=quality, candidates=1).stats.computed_tokens
         for quality in ("low", "medium", "high")
     }
     assert found["low"] < found["high"]
@@ -365,7 +369,7 @@ def test_packed_candidates_of_real_graphs_are_those_written_one_by_one(tmp_path:
             return sequence
 
     request = dataclasses.replace(
-        REQUEST, text=CALLS, edits=history(CALLS, RENAMED), candidates=4, max_tokens=30
+        REQUEST, text=CALLS, edits=history(CALLS, RENAMED), candidates=8, max_tokens=30
     )
     found = []
     for kind in (OnnxBackend, Alone):
@@ -392,6 +396,78 @@ def test_judged_candidates_of_real_graphs_are_scored_the_same_from_a_warm_cache(
     assert warm.stats.reused_tokens > cold.stats.reused_tokens
     assert warm.candidates == cold.candidates
     backend.close()
+
+
+class InTurn(FakeSequence):
+    """Reads one branch after the other."""
+
+    branches = False
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_branches_read_side_by_side_are_those_read_in_turn(seed: int) -> None:
+    class Alone(FakeBackend):
+        def new_sequence(self, capacity: int) -> FakeSequence:
+            self.sequences.append(InTurn(self._predict, self._causal, capacity))
+            return self.sequences[-1]
+
+    found = []
+    for kind in (FakeBackend, Alone):
+        backend = kind(Noise(seed), small_config(8, "ar"))
+        found.append(written(backend, proposals=FIELD.proposals))
+    together, alone = found
+    assert together.passes < alone.passes
+    best = {draft.text: draft for draft in alone.drafts}
+    shared = [draft for draft in together.drafts if draft.text in best]
+    assert len(shared) >= 2
+    for draft in shared:
+        total = best[draft.text].confidence.total
+        assert draft.confidence.total == pytest.approx(total, abs=1e-3)
+
+
+def test_branches_of_real_graphs_are_judged_as_texts_alone(tmp_path: Path) -> None:
+    config = dataclasses.replace(graph_config("ar"), adapter="all")
+    store(config, "fp32", tmp_path)
+    backend = OnnxBackend(tmp_path, "CPU", threads=1)
+    sequence = backend.new_sequence(200)
+    assert sequence.branches
+    first = config.text_ids.start
+    sequence.prefill(np.arange(first, first + 20))
+    tree = Tree(Run(sequence, lambda: False, None), first + 3, config.end_token, keep=99)
+    texts = [[first + 5, first + 6, first + 7], [first + 5, first + 9], [first + 8]]
+    assert len(tree.read(texts)) == 6 and tree.read(texts[:1]) == []
+    assert len(sequence.tokens) == 20 + 6  # what begins alike is read once
+    for text in texts:
+        sequence.truncate(20)
+        alone = sequence.verify(np.asarray([first + 3, *text]), logits=True)
+        node = tree.node(text)
+        assert node is not None and node.logits is not None and alone.logits is not None
+        np.testing.assert_allclose(node.logits, alone.logits[-1], rtol=1e-3, atol=1e-3)
+        logs = [one.logs[two.token] for one, two in pairwise(node.path())]
+        np.testing.assert_allclose(logs, alone.log_probability, rtol=1e-3, atol=1e-3)
+    backend.close()
+
+
+def test_where_there_is_no_room_for_all_branches_texts_are_read_again() -> None:
+    backend = FakeBackend(Noise(1), small_config(8, "ar"))
+    wide, narrow = backend.new_sequence(400), backend.new_sequence(len(PROMPT) + 12)
+    for sequence in (wide, narrow):
+        sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    trees = [Tree(Run(each, lambda: False, None), MARK, 0) for each in (wide, narrow)]
+    for text in (ids("some text"), ids("other"), ids("some more")):
+        for tree in trees:
+            tree.read([text])
+    for text in (ids("some text"), ids("other"), ids("some more")):
+        one, two = (tree.node(text) for tree in trees)
+        assert one is not None and two is not None and one.read and two.read
+        assert (one.best, one.confidence) == (two.best, two.confidence)
+
+
+def test_proposals_are_priced_in_the_pass_that_prices_no_edit() -> None:
+    text = "def shown(x):\n    print(show(x))\n"
+    prediction = asked({"2-2\n    print(shown(x))\n": 0.9, "": 0.1}, "ar", RENAMED, text=text)
+    assert prediction.candidates[0].source == "both"
+    assert prediction.stats.denoise_steps == 1
 
 
 # --- limits, streams, cancelling ----------------------------------------------------------------
@@ -436,15 +512,18 @@ def test_no_answer_is_longer_than_the_limit(verifier: str, most: int) -> None:
 @pytest.mark.parametrize("quality", ["low", "medium", "high"])
 @pytest.mark.parametrize("verifier", KINDS)
 def test_passes_are_bounded_and_reported(verifier: str, quality: Quality) -> None:
-    """Nothing is begun after the budget; what was begun first is finished."""
+    """Once the time is up nothing is begun; where nothing is written yet, the first is finished."""
     model = over(FakeBackend(Noise(5, scale=1.0), small_config(8, verifier)))
     text = "\n".join(f"line {n}" for n in range(30))
     request = dataclasses.replace(REQUEST, text=text, max_tokens=24, quality=quality, candidates=9)
-    stats = answer(model, request, clock).stats
+    late = (0.1 * at for at in itertools.count())  # each look at the clock is 100 ms later
+    stats = answer(model, request, lambda: next(late)).stats
     (sequence,) = model.backend.sequences  # type: ignore[attr-defined]
     passes = [entry for entry in sequence.log if not entry.startswith("prefill")]
     assert stats.denoise_steps == len(passes)
-    assert stats.denoise_steps <= EFFORTS[quality].passes + 2 * request.max_tokens
+    looks = EFFORTS[quality].deadline_ms / 100
+    if verifier == "ar":  # canvases look at the clock before each text, not before each pass
+        assert stats.denoise_steps <= looks + request.max_tokens
 
 
 def test_drawn_answers_are_drawn_one_by_one() -> None:

@@ -11,7 +11,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pytest
-from fake_backend import (
+from redraft.model.decoding.denoise import Cancelled
+from redraft.model.engine.answer import LoadProgress, Model, answer, warm_up
+from redraft.model.engine.engine import RETRY_AFTER_S, Engine
+from redraft.model.errors import (
+    EngineGone,
+    InvalidRequest,
+    ModelNotReady,
+    Overloaded,
+    PredictionTimeout,
+    RedraftError,
+    WeightsError,
+)
+from redraft.model.records import CanvasState, EditRequest, ModelStatus, Prediction
+from redraft.model.runtime.backend import CanvasOutput, FloatArray, IntArray
+from redraft.model.runtime.prefix_cache import PrefixCache
+from support.fake_backend import (
     MASK,
     FakeBackend,
     FakeSequence,
@@ -23,20 +38,6 @@ from fake_backend import (
     ids,
     small_config,
 )
-from redraft.model.decoding.denoise import Cancelled
-from redraft.model.engine.answer import LoadProgress, Model, answer, warm_up
-from redraft.model.engine.engine import RETRY_AFTER_S, Engine
-from redraft.model.errors import (
-    EngineGone,
-    InvalidRequest,
-    ModelNotReady,
-    Overloaded,
-    RedraftError,
-    WeightsError,
-)
-from redraft.model.records import CanvasState, EditRequest, ModelStatus, Prediction
-from redraft.model.runtime.backend import CanvasOutput, FloatArray, IntArray
-from redraft.model.runtime.prefix_cache import PrefixCache
 
 T = TypeVar("T")
 
@@ -625,3 +626,77 @@ def test_vocabulary_of_the_fake_tokenizer_is_the_fakes() -> None:
     tokenizer = fake_tokenizer()
     assert tokenizer.encode("return é") == ids("return é")
     assert np.all([tokenizer.vocab_bytes[i] == b"" for i in range(17)])
+
+
+# --- overload, hangs and weights that change ---------------------------------------------------
+
+
+def test_under_overload_the_newest_is_answered_and_the_oldest_told_to_come_back() -> None:
+    held, clock = Held(ids(ANSWER)), Clock()
+
+    async def work() -> None:
+        engine = Engine(lambda report: make_model(held), "fake", 8, clock)
+        await ready(engine)
+        asked = [asyncio.create_task(engine.predict(REQUEST))]
+        await held.reached()
+        for until_the_next_s in (1.5, 1.5, 0.0):
+            asked.append(asyncio.create_task(engine.predict(REQUEST)))
+            await asyncio.sleep(0)
+            clock.now += until_the_next_s
+        held.gate.set()
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        await engine.close()
+        assert [type(one) for one in told] == [Prediction, Overloaded, Overloaded, Prediction]
+        assert isinstance(told[1], Overloaded) and told[1].retry_after_s > 0
+
+    run(work())
+
+
+def test_a_prediction_that_takes_too_long_is_given_up_and_the_next_is_answered() -> None:
+    held, clock = Held(ids(ANSWER)), Clock()
+
+    async def work() -> None:
+        engine = Engine(lambda report: make_model(held), "fake", 8, clock, limit_s=5.0)
+        await ready(engine)
+        task = asyncio.create_task(engine.predict(REQUEST))
+        await held.reached()
+        clock.now += 6
+        held.gate.set()
+        with pytest.raises(PredictionTimeout, match="6 s, the limit being 5 s"):
+            await task
+        assert (await engine.predict(REQUEST)).candidates
+        await engine.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize("when", ["before a request", "while it is computed"])
+def test_weights_that_were_written_to_are_loaded_again_before_they_are_used(when: str) -> None:
+    held, problems = Held(ids(ANSWER)), [""]
+    loads = []
+
+    def load(report: LoadProgress) -> Model:
+        loads.append(report)
+        problems[0] = ""
+        return dataclasses.replace(make_model(held), changed=lambda: problems[0])
+
+    async def work() -> None:
+        engine = Engine(load, "fake")
+        await ready(engine)
+        if when == "before a request":
+            held.gate.set()
+            problems[0] = "weights.bin was written to"
+            task = asyncio.create_task(engine.predict(REQUEST))
+        else:
+            task = asyncio.create_task(engine.predict(REQUEST))
+            await held.reached()
+            problems[0] = "weights.bin was written to"
+            held.gate.set()
+        with pytest.raises(ModelNotReady, match=r"weights\.bin was written to.*loaded again"):
+            await task
+        await ready(engine)
+        assert (await engine.predict(REQUEST)).candidates
+        await engine.close()
+
+    run(work())
+    assert len(loads) == 2

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fakes_http import eventually
-from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
+from redraft.model.errors import EngineGone, InvalidRequest, ModelNotReady, SettingsError
 from redraft.model.records import EditRequest
 from redraft.server.engine_process.client import EngineClient
 from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous
 from redraft.server.settings import Settings
+from support.served import eventually
 
-ENGINE = "fakes_http:process_engine"
+ENGINE = "support.engines:process_engine"
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files or signals")
 
@@ -234,7 +234,7 @@ def test_an_engine_that_cannot_start_says_why_and_is_not_tried_without_end(
 ) -> None:
     async def run() -> None:
         slow = settings.with_options(backoff_s=30)
-        async with client(slow, engine="fakes_http:broken_engine") as joined:
+        async with client(slow, engine="support.engines:broken_engine") as joined:
             with pytest.raises(EngineGone, match="the fake engine cannot start"):
                 await joined.status()
             with pytest.raises(EngineGone, match="next try"):
@@ -246,7 +246,7 @@ def test_an_engine_that_cannot_start_says_why_and_is_not_tried_without_end(
 def test_an_engine_that_hangs_at_its_start_is_ended(settings: Settings) -> None:
     async def run() -> None:
         hasty = settings.with_options(start_timeout_s=4)
-        async with client(hasty, engine="fakes_http:hanging_engine") as joined:
+        async with client(hasty, engine="support.engines:hanging_engine") as joined:
             with pytest.raises(EngineGone, match="within 4 s"):
                 await joined.status()
             await eventually(lambda: not Rendezvous.of(hasty).is_taken())
@@ -256,8 +256,8 @@ def test_an_engine_that_hangs_at_its_start_is_ended(settings: Settings) -> None:
 
 def test_a_missing_engine_is_named(settings: Settings) -> None:
     async def run() -> None:
-        async with client(settings, engine="fakes_http:nothing") as joined:
-            with pytest.raises(EngineGone, match="fakes_http:nothing"):
+        async with client(settings, engine="support.engines:nothing") as joined:
+            with pytest.raises(EngineGone, match=r"support\.engines:nothing"):
                 await joined.status()
 
     asyncio.run(run())
@@ -342,3 +342,54 @@ def test_the_log_has_no_text_of_the_user(settings: Settings) -> None:
     log = Rendezvous.of(settings).log_file.read_text()
     assert "engine process" in log
     assert "secret" not in log
+
+
+# --- hung engines, and models that are loaded again --------------------------------------------
+
+
+@posix
+def test_an_engine_that_hangs_is_ended_and_the_request_answered_by_another(
+    settings: Settings, tmp_path: Path
+) -> None:
+    async def run() -> tuple[int, int]:
+        async with client(settings) as joined:
+            first = await pid_of(joined)
+            psutil.Process(first).suspend()
+            async with asyncio.timeout(20):
+                second = await pid_of(joined)
+            await eventually(lambda: gone(first))
+            return first, second
+
+    first, second = asyncio.run(run())
+    assert first != second
+
+
+@posix
+def test_an_engine_that_hangs_is_no_obstacle_to_the_next_editor(settings: Settings) -> None:
+    async def run() -> tuple[int, int]:
+        async with client(settings) as early, client(settings) as late:
+            first = await pid_of(early)
+            psutil.Process(first).suspend()
+            async with asyncio.timeout(20):
+                return first, await pid_of(late)
+
+    first, second = asyncio.run(run())
+    assert first != second
+
+
+def test_a_request_lost_with_its_engine_is_answered_once_the_next_one_is_ready(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_ENGINE_LOADS_S", "0.7")
+
+    async def run() -> tuple[int, int]:
+        async with client(settings, engine="support.engines:loading_engine") as joined:
+            with pytest.raises(ModelNotReady):  # nothing ever answered: the status says it loads
+                await pid_of(joined)
+            await asyncio.sleep(0.8)
+            first = await pid_of(joined)
+            kill(first)
+            return first, await pid_of(joined)
+
+    first, second = asyncio.run(run())
+    assert first != second

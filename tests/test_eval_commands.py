@@ -13,9 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import NEW, OLD, write_lines
-from fakes import infill as offering
-from onnx_models import store
 from redraft.evals.benchmarks.infill import Asking, by_model, episode, request_for, solve
 from redraft.evals.benchmarks.infill_gaps import Problem
 from redraft.evals.benchmarks.judged_model import find_subject, load
@@ -27,7 +24,10 @@ from redraft.model.weights import registry
 from redraft.model.weights.fetch import Progress
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
-from tiny import tiny_config, tiny_tokenizer
+from support.onnx_models import store
+from support.predictor import infill as offering
+from support.tiny import tiny_config, tiny_tokenizer
+from support.training_sources import NEW, OLD, write_lines
 from typer.testing import CliRunner
 
 CONFIG = tiny_config(head_dim=16)
@@ -278,7 +278,7 @@ def test_a_ready_folder_is_judged_as_it_is(weights: Path, tmp_path: Path) -> Non
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """SHA-256 of the base of a model called "tiny", which lies in the cache already."""
-    tiny_gguf = pytest.importorskip("tiny_gguf")
+    tiny_gguf = pytest.importorskip("support.tiny_gguf")
     for name in list(os.environ):
         if name.startswith("REDRAFT_"):
             monkeypatch.delenv(name)

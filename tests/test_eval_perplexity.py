@@ -7,9 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import write_lines
-from fake_backend import FakeBackend, Noise, small_config
-from onnx_models import store
 from redraft.evals.benchmarks.perplexity import (
     BLOCK,
     CHUNK,
@@ -28,7 +25,10 @@ from redraft.evals.benchmarks.perplexity import (
 )
 from redraft.evals.figures.runs import open_run
 from redraft.model.errors import SettingsError
-from tiny import tiny_config, tiny_tokenizer
+from support.fake_backend import FakeBackend, Noise, small_config
+from support.onnx_models import store
+from support.tiny import tiny_config, tiny_tokenizer
+from support.training_sources import write_lines
 
 CONFIG = tiny_config(head_dim=16, max_positions=2_304, adapter="none")  # 4,352 are stretched by 2
 CODE = "".join(f"def foo_{i}(x):\n    return foo(x) + {i}\n" for i in range(300))

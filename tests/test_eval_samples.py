@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import write_lines
 from redraft.evals.benchmarks.commit_moments import Step, steps_of
 from redraft.evals.benchmarks.infill_gaps import gaps_of, human_eval, whole_files
 from redraft.evals.benchmarks.next_edit import Asking, ask_for, changed_lines, episode, overlap
@@ -20,6 +19,7 @@ from redraft.model.edits.hunks import recent_edit
 from redraft.model.errors import SettingsError
 from redraft.model.prompt.render import window
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
+from support.training_sources import write_lines
 
 OLD = [f"value_{i} = compute({i})" for i in range(90)]
 PLACES = (3, 9, 30, 31, 80)  # two hunks in sight, one of two lines, one far off

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_hub import Hub, serving
 from redraft.model.errors import WeightsError
 from redraft.model.silence import import_silenced
 from redraft.model.weights import hub as hub_module
 from redraft.model.weights import packages
 from redraft.model.weights.fetch import Base, Progress, fetch_base, part_of, take_base
 from redraft.model.weights.hub import HubFile
-from tiny_wheels import only_wheels_of, sha, write_wheel
+from support.fake_hub import Hub, serving
+from support.tiny_wheels import only_wheels_of, sha, write_wheel
 
 SIZES = (90_000, 90_000, 30_000)
 

@@ -17,7 +17,7 @@ from redraft.model.weights.gguf import (
     tensor_shapes,
     tokenizer_data,
 )
-from tiny_gguf import HEADS, HIDDEN, KV_HEADS, VOCAB, gguf, interleave, random, write_llama
+from support.tiny_gguf import HEADS, HIDDEN, KV_HEADS, VOCAB, gguf, interleave, random, write_llama
 
 QUANTS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q8_0"]
 

@@ -8,7 +8,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx_models import (
+from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.network.onnx_files import materialise
+from redraft.model.network.onnx_graph import build, forms_of
+from redraft.model.network.quantize import VARIANTS
+from support.onnx_models import (
     BASE,
     SHAPES,
     predictable,
@@ -20,11 +24,7 @@ from onnx_models import (
     store,
     weights_for,
 )
-from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.network.onnx_files import materialise
-from redraft.model.network.onnx_graph import build, forms_of
-from redraft.model.network.quantize import VARIANTS
-from reference import log_softmax
+from support.reference import log_softmax
 
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend", reason="needs onnxruntime")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")

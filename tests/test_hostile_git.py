@@ -19,7 +19,7 @@ from redraft.lsp.context.indexer import fill
 from redraft.lsp.context.symbol_index import Index
 from redraft.lsp.recording.git_moves import has_moved
 from redraft.model.errors import InstallError, RedraftError
-from test_imports import PACKAGES, ROOT, modules
+from support.tree import PACKAGES, ROOT, modules
 
 pty = pytest.importorskip("pty", reason="there are no terminals of this kind here")
 pytestmark = [

@@ -8,13 +8,14 @@ import re
 from typing import Any
 
 import pytest
-from fakes_edit import EditPredictor, mercury_as_zed, mercury_body
-from fakes_http import served
 from redraft.model.engine.record_json import request_to_json
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest
 from redraft.server.app import create_app
 from redraft.server.settings import Settings
+from support.edit_prompts import mercury_as_zed, mercury_body
+from support.predictor import ScriptedPredictor
+from support.served import served
 
 INFILL = {"prompt": "a", "suffix": "b"}
 EDIT = mercury_body(mercury_as_zed("", "x = 1<|cursor|>", ""))
@@ -38,7 +39,7 @@ ASKED: dict[str, list[dict[str, Any] | None]] = {
 }
 
 
-async def answers(predictor: EditPredictor) -> list[tuple[str, str]]:
+async def answers(predictor: ScriptedPredictor) -> list[tuple[str, str]]:
     """Route and body of the answer to each of :data:`ASKED`."""
     found = []
     async with served(predictor) as (_, client):
@@ -61,13 +62,13 @@ def values(text: str) -> list[str]:
 
 
 def test_every_route_is_asked() -> None:
-    routes = {r.canonical for r in create_app(EditPredictor(), Settings()).router.resources()}
+    routes = {r.canonical for r in create_app(ScriptedPredictor(), Settings()).router.resources()}
     assert routes - {"/metrics"} == set(ASKED)
 
 
 @pytest.mark.parametrize("error", [None, EngineGone("the engine is gone")])
 def test_json_has_no_spaces_between_its_parts(error: Exception | None) -> None:
-    for path, text in asyncio.run(answers(EditPredictor(error=error))):
+    for path, text in asyncio.run(answers(ScriptedPredictor([error]))):
         assert values(text), path
         for value in values(text):
             assert value == json.dumps(json.loads(value), separators=(",", ":")), path
@@ -75,5 +76,7 @@ def test_json_has_no_spaces_between_its_parts(error: Exception | None) -> None:
 
 def test_llama_vim_finds_the_content() -> None:
     """Its own look at an answer, by which it passes over any other."""
-    answer = next(text for path, text in asyncio.run(answers(EditPredictor())) if path == "/infill")
+    answer = next(
+        text for path, text in asyncio.run(answers(ScriptedPredictor())) if path == "/infill"
+    )
     assert re.search(r'"content"\s*:"', answer)

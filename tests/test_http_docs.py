@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from fakes_edit import EditPredictor, post
 from redraft.model.records import ModelStatus
+from support.predictor import chatting, editing
+from support.served import post
 
 PAGE = Path(__file__).parent.parent / "editor-clients" / "http.md"
 
@@ -30,14 +31,22 @@ def test_the_page_shows_every_route() -> None:
         "/feedback",
         "/infill",
         "/api/generate",
+        "/v1/chat/completions",
+        "/v1/decisions",
+        "/api/chat",
     }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_request_of_the_page_is_answered(command: str) -> None:
     path, body = request(command)
+    if "chat" in path or "decisions" in path:
+        status, answer = post(path, body, chatting("Hello."))
+        assert status == 200 and ("Hello." in json.dumps(answer) or "answers" in answer)
+        return
     shown = ModelStatus("ready", "redraft-135m int8", "CPU")  # as the page calls it
-    predictor = EditPredictor(edit=(4, 4, ["print(area(3, 4))"]), state=shown)
+    predictor = editing((4, 4, ["print(area(3, 4))"]))
+    predictor.statuses = [shown]
     status, answer = post(path, body, predictor)
     if path == "/feedback":  # the page's id stands for one that an answer gave
         assert (status, answer["error"]["code"]) == (404, "unknown_request_id")

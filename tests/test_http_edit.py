@@ -6,19 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from fakes_edit import (
-    EditPredictor,
-    LineEdit,
-    change,
-    mercury_applied,
-    mercury_as_cursortab,
-    mercury_as_zed,
-    mercury_body,
-    post,
-)
-from fakes_http import served
 from redraft.model.errors import ModelNotReady
-from redraft.model.records import EditRequest, RecentEdit
+from redraft.model.records import RecentEdit
+from support.edit_prompts import mercury_applied, mercury_as_cursortab, mercury_as_zed, mercury_body
+from support.predictor import LineEdit, ScriptedPredictor, change, editing
+from support.served import post, served
 
 PATH = "/v1/edit/completions"
 
@@ -39,33 +31,21 @@ HISTORY = """--- a/src/main.py
 """
 
 
-class Changing(EditPredictor):
-    """Edits as a function of the request says."""
-
-    def __init__(self, edit: Any) -> None:
-        super().__init__()
-        self._edit = edit
-
-    def _prediction(self, request: EditRequest) -> Any:
-        self.edit = self._edit(request)
-        return super()._prediction(request)
-
-
-def ask(content: str, predictor: EditPredictor, **fields: Any) -> Any:
+def ask(content: str, predictor: ScriptedPredictor, **fields: Any) -> Any:
     status, body = post(PATH, mercury_body(content, **fields), predictor)
     assert status == 200, body
     return body
 
 
-def region_after(content: str, predictor: EditPredictor) -> str | None:
+def region_after(content: str, predictor: ScriptedPredictor) -> str | None:
     return mercury_applied(ask(content, predictor)["choices"][0]["message"]["content"])
 
 
 def test_the_answer_has_every_field_a_strict_client_requires() -> None:
     content = mercury_as_cursortab(["import os"], ["def f():", "    retur<|cursor|>"], ["x = 1"])
-    body = ask(content, Changing(change("retur", "return 1")))
+    body = ask(content, editing(change("retur", "return 1")))
     assert body["id"].startswith("cmpl-")
-    assert body["object"] == "chat.completion"
+    assert body["object"] == "edit.completion"
     assert isinstance(body["created"], int)
     assert body["model"] == "fake-1m"
     assert body["choices"] == [
@@ -90,7 +70,7 @@ def test_the_prompt_becomes_a_next_edit_request() -> None:
         "<|recently_viewed_code_snippet|>\ncode_snippet_file_path: b.py\nB = 2\n"
         "<|/recently_viewed_code_snippet|>\n"
     )
-    predictor = EditPredictor()
+    predictor = ScriptedPredictor()
     content = mercury_as_cursortab(
         ["import os", ""], ["a<|cursor|> = 1", "b = 2"], ["c = 3"], HISTORY, snippets
     )
@@ -114,7 +94,7 @@ def test_the_prompt_becomes_a_next_edit_request() -> None:
 
 
 def test_zeds_prompt_gives_the_same_request() -> None:
-    predictor = EditPredictor()
+    predictor = ScriptedPredictor()
     region = "a<|cursor|> = 1\nb = 2"
     ask(mercury_as_zed("import os\n\n", region, "\nc = 3\n", HISTORY), predictor)
     [request] = predictor.requests
@@ -125,7 +105,7 @@ def test_zeds_prompt_gives_the_same_request() -> None:
 
 def test_no_edit_is_exactly_none_with_the_reason_beside_it() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>"], [])
-    body = ask(content, EditPredictor(edit=None))
+    body = ask(content, ScriptedPredictor())
     assert body["choices"][0]["message"]["content"] == "None"
     assert body["choices"][0]["finish_reason"] == "stop"
     assert body["redraft"] == {"reason": "nothing to change", "abstained": "nothing"}
@@ -133,7 +113,7 @@ def test_no_edit_is_exactly_none_with_the_reason_beside_it() -> None:
 
 def test_an_edit_that_changes_nothing_is_none() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>", "b"], [])
-    assert region_after(content, EditPredictor(edit=(1, 1, ["a"]))) is None
+    assert region_after(content, editing((1, 1, ["a"]))) is None
 
 
 @pytest.mark.parametrize(
@@ -152,32 +132,32 @@ def test_an_edit_that_changes_nothing_is_none() -> None:
 @pytest.mark.parametrize("after", [[], ["below"], ["", "below"]])
 def test_no_line_end_is_added_or_lost(edit: LineEdit, expected: str, after: list[str]) -> None:
     content = mercury_as_cursortab(["above"], ["a", "b<|cursor|>", "c"], after)
-    assert region_after(content, EditPredictor(edit=edit)) == expected
+    assert region_after(content, editing(edit)) == expected
     tail = "".join(f"\n{line}" for line in after)
     content = mercury_as_zed("above\n", "a\nb<|cursor|>\nc", tail)
-    assert region_after(content, EditPredictor(edit=edit)) == expected
+    assert region_after(content, editing(edit)) == expected
 
 
 def test_a_blank_last_line_of_the_region_stays() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>", ""], ["b"])
-    assert region_after(content, EditPredictor(edit=(1, 1, ["A"]))) == "A\n"
+    assert region_after(content, editing((1, 1, ["A"]))) == "A\n"
 
 
 def test_windows_line_ends_come_back_and_new_lines_get_them() -> None:
     content = mercury_as_zed("top\r\n", "a\r\nb<|cursor|>\r\nc", "\r\nend\r\n")
-    predictor = EditPredictor(edit=(2, 2, ["B", "B2"]))
+    predictor = editing((2, 2, ["B", "B2"]))
     assert region_after(content, predictor) == "a\r\nB\r\nB2\r\nc"
     assert "\r" not in predictor.requests[0].text
 
 
 def test_mixed_line_ends_outside_the_edit_are_left_alone() -> None:
     content = mercury_as_zed("", "a\r\nb<|cursor|>\nc\r\nd", "")
-    assert region_after(content, EditPredictor(edit=(4, 4, ["D"]))) == "a\r\nb\nc\r\nD"
+    assert region_after(content, editing((4, 4, ["D"]))) == "a\r\nb\nc\r\nD"
 
 
 def test_a_prompt_with_windows_line_ends_throughout() -> None:
     content = mercury_as_cursortab(["x"], ["a<|cursor|>", "b"], ["y"]).replace("\n", "\r\n")
-    predictor = EditPredictor(edit=(2, 2, ["B"]))
+    predictor = editing((2, 2, ["B"]))
     assert region_after(content, predictor) == "a\r\nB"
     assert predictor.requests[0].text == "x\na\nb\ny\n"
     assert predictor.requests[0].path == "src/main.py"
@@ -185,19 +165,19 @@ def test_a_prompt_with_windows_line_ends_throughout() -> None:
 
 def test_without_a_cursor_it_is_where_the_last_edit_ended() -> None:
     history = "--- a/src/main.py\n+++ b/src/main.py\n@@ -2 +2 @@\n-bb\n+bbb\n"
-    predictor = EditPredictor()
+    predictor = ScriptedPredictor()
     ask(mercury_as_cursortab(["x"], ["a", "bbb", "c", "d", "e"], [], history), predictor)
     assert predictor.requests[0].cursor == len("x\na\nbbb")
 
 
 def test_without_cursor_and_history_it_is_in_the_middle() -> None:
-    predictor = EditPredictor()
+    predictor = ScriptedPredictor()
     ask(mercury_as_cursortab([], ["a", "bb", "c"], []), predictor)
     assert predictor.requests[0].cursor == len("a\nbb")
 
 
 def test_an_empty_history_and_an_empty_region_are_fine() -> None:
-    predictor = EditPredictor(edit=(1, 1, ["import os"]))
+    predictor = editing((1, 1, ["import os"]))
     assert region_after(mercury_as_zed("", "<|cursor|>", "", history=""), predictor) == "import os"
     assert predictor.requests[0].edits == ()
     assert predictor.requests[0].region == (0, 1)
@@ -207,7 +187,7 @@ def test_a_huge_region_is_narrowed_for_the_model_and_comes_back_whole() -> None:
     lines = [f"line {i}" for i in range(5_000)]
     marked = list(lines)
     marked[2_500] += "<|cursor|>"
-    predictor = Changing(change("line 2500", "line two"))
+    predictor = editing(change("line 2500", "line two"))
     region = region_after(mercury_as_cursortab([], marked, []), predictor)
     first, last = predictor.requests[0].region or (0, 0)
     assert last - first <= 48
@@ -218,7 +198,7 @@ def test_a_huge_region_is_narrowed_for_the_model_and_comes_back_whole() -> None:
 def test_a_region_of_long_lines_is_narrowed_to_what_the_model_sees_whole() -> None:
     lines = ["x" * 500 for _ in range(20)]
     lines[10] += "<|cursor|>"
-    predictor = EditPredictor()
+    predictor = ScriptedPredictor()
     ask(mercury_as_cursortab([], lines, []), predictor)
     first, last = predictor.requests[0].region or (0, 0)
     assert first <= 10 < last
@@ -226,7 +206,7 @@ def test_a_region_of_long_lines_is_narrowed_to_what_the_model_sees_whole() -> No
 
 
 def test_a_line_too_long_to_be_seen_whole_is_not_edited() -> None:
-    predictor = EditPredictor(edit=(1, 1, ["short"]))
+    predictor = editing((1, 1, ["short"]))
     body = ask(mercury_as_cursortab([], ["x" * 1_000_000 + "<|cursor|>"], []), predictor)
     assert body["choices"][0]["message"]["content"] == "None"
     assert "too long" in body["redraft"]["reason"]
@@ -236,20 +216,20 @@ def test_a_line_too_long_to_be_seen_whole_is_not_edited() -> None:
 def test_markers_within_a_line_are_code() -> None:
     region = ['START = "<|code_to_edit|>"', 'end("<|/code_to_edit|>")<|cursor|>']
     content = mercury_as_cursortab(['H = "<|edit_diff_history|>"'], region, [])
-    predictor = EditPredictor(edit=(1, 1, ["START = 1"]))
+    predictor = editing((1, 1, ["START = 1"]))
     assert region_after(content, predictor) == 'START = 1\nend("<|/code_to_edit|>")'
 
 
 def test_the_real_file_section_is_the_one_behind_the_snippets() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>", "<|current_file_content|>"], [])
-    region = region_after(content, EditPredictor(edit=(1, 1, ["A"])))
+    region = region_after(content, editing((1, 1, ["A"])))
     assert region == "A\n<|current_file_content|>"
 
 
 @pytest.mark.parametrize("line", ["<|code_to_edit|>", "<|/code_to_edit|>", "<|cursor|>"])
 def test_markers_that_could_be_either_suggest_nothing(line: str) -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>", line], [])
-    predictor = EditPredictor(edit=(1, 1, ["A"]))
+    predictor = editing((1, 1, ["A"]))
     body = ask(content, predictor)
     assert body["choices"][0]["message"]["content"] == "None"
     assert line in body["redraft"]["reason"]
@@ -264,7 +244,7 @@ def test_a_marker_line_in_a_snippet_or_the_history_does_no_harm() -> None:
     )
     history = "--- t\n+++ t\n@@ -0,0 +1,1 @@\n+<|edit_diff_history|>\n"
     content = mercury_as_cursortab([], ["a<|cursor|>"], [], history, snippets)
-    assert region_after(content, EditPredictor(edit=(1, 1, ["A"]))) == "A"
+    assert region_after(content, editing((1, 1, ["A"]))) == "A"
 
 
 @pytest.mark.parametrize(
@@ -288,7 +268,7 @@ def test_any_prefix_of_a_prompt_is_answered_or_refused() -> None:
     whole = mercury_as_cursortab(["x"], ["a<|cursor|>"], ["y"], HISTORY)
 
     async def run() -> set[int]:
-        async with served(EditPredictor(edit=(1, 1, ["A"]))) as (_, client):
+        async with served(editing((1, 1, ["A"]))) as (_, client):
             found = set()
             for end in range(0, len(whole), 7):
                 async with client.post(PATH, json=mercury_body(whole[:end])) as answer:
@@ -322,7 +302,7 @@ def test_any_prefix_of_a_prompt_is_answered_or_refused() -> None:
 )
 def test_a_wrong_field_is_named(change_: dict[str, Any], param: str, says: str) -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>"], [])
-    predictor = EditPredictor()
+    predictor = ScriptedPredictor()
     status, body = post(PATH, mercury_body(content) | change_, predictor)
     assert status == 400
     assert body["error"]["param"] == param
@@ -335,7 +315,7 @@ def test_a_message_in_parts_is_put_together() -> None:
     parts = [{"type": "text", "text": content[:40]}, {"type": "text", "text": content[40:]}]
     messages = [{"role": "system", "content": "be brief"}, {"role": "user", "content": parts}]
     body = mercury_body(content) | {"messages": messages}
-    status, answer = post(PATH, body, EditPredictor(edit=(1, 1, ["A"])))
+    status, answer = post(PATH, body, editing((1, 1, ["A"])))
     assert status == 200
     assert answer["choices"][0]["message"]["content"] == "```\nA\n```"
 
@@ -345,21 +325,21 @@ def test_other_models_are_refused_and_errors_keep_their_status() -> None:
     status, body = post(PATH, mercury_body(content, model="redraft-9"))
     assert (status, body["error"]["code"]) == (404, "model_not_found")
     status, body = post(
-        PATH, mercury_body(content), EditPredictor(error=ModelNotReady("still loading"))
+        PATH, mercury_body(content), ScriptedPredictor([ModelNotReady("still loading")])
     )
     assert (status, body["error"]["code"]) == (503, "model_not_ready")
 
 
 def test_a_cut_answer_still_gives_a_whole_region() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>", "b"], [])
-    body = ask(content, EditPredictor(edit=(1, 1, ["A"]), finish="length"))
+    body = ask(content, editing((1, 1, ["A"]), finish="length"))
     assert body["choices"][0]["finish_reason"] == "stop"
     assert body["choices"][0]["message"]["content"] == "```\nA\nb\n```"
 
 
 def test_the_change_alone_is_asked_for_however_much_the_client_allows() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>"], [])
-    predictor = EditPredictor()
+    predictor = ScriptedPredictor()
     ask(content, predictor, max_tokens=8_192, stop=["```"])
     assert predictor.requests[0].max_tokens == 256
     assert predictor.requests[0].stop == ()

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any
 
-from fakes_edit import EditPredictor, mercury_as_cursortab, mercury_body, post
-from fakes_http import served
-from redraft.model.records import CanvasState, EditRequest
+from redraft.model.records import EditRequest, Prediction
+from support.edit_prompts import mercury_as_cursortab, mercury_body
+from support.predictor import ScriptedPredictor, editing, rewrite_lines
+from support.served import post, served
 
 PATH = "/v1/edit/completions"
 
 
-class Denoising(EditPredictor):
-    """Shows each state of an answer in the model's own format."""
-
-    def _steps(self, on_step: Any) -> None:
-        for step, pieces in enumerate(
-            [(None, None, None), ("2-2\n", None, None), ("2-2\n", "B", None)], 1
-        ):
-            if on_step is not None:
-                on_step(CanvasState(step, pieces))
-
-
-def stream(content: str, predictor: EditPredictor, **fields: Any) -> list[Any]:
+def stream(content: str, predictor: ScriptedPredictor, **fields: Any) -> list[Any]:
     async def run() -> str:
         body = mercury_body(content, **fields) | {"stream": True}
         async with served(predictor) as (_, client), client.post(PATH, json=body) as answer:
@@ -40,7 +29,7 @@ def stream(content: str, predictor: EditPredictor, **fields: Any) -> list[Any]:
 
 def test_a_stream_carries_the_answer_in_one_piece() -> None:
     content = mercury_as_cursortab([], ["a", "b<|cursor|>"], [])
-    [chunk] = stream(content, EditPredictor(edit=(2, 2, ["B"])))
+    [chunk] = stream(content, editing((2, 2, ["B"])))
     assert chunk["object"] == "chat.completion.chunk"
     assert chunk["choices"][0]["delta"]["content"] == "```\na\nB\n```"
     assert chunk["choices"][0]["finish_reason"] == "stop"
@@ -49,7 +38,10 @@ def test_a_stream_carries_the_answer_in_one_piece() -> None:
 
 def test_diffusing_streams_the_whole_region_in_each_state() -> None:
     content = mercury_as_cursortab([], ["a", "b<|cursor|>", "c"], [])
-    chunks = stream(content, Denoising(edit=(2, 2, ["B2"])), diffusing=True)
+    predictor = editing((2, 2, ["B2"]))
+    #: In the model's own format.
+    predictor.states = [(None, None, None), ("2-2\n", None, None), ("2-2\n", "B", None)]
+    chunks = stream(content, predictor, diffusing=True)
     texts = [chunk["choices"][0]["delta"]["content"] for chunk in chunks]
     assert texts == [
         "```\na\n░░\nc\n```",
@@ -61,20 +53,15 @@ def test_diffusing_streams_the_whole_region_in_each_state() -> None:
 
 def test_a_prompt_that_cannot_be_read_can_be_streamed() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>", "<|code_to_edit|>"], [])
-    [chunk] = stream(content, EditPredictor())
+    [chunk] = stream(content, ScriptedPredictor())
     assert chunk["choices"][0]["message"]["content"] == "None"
 
 
 def test_several_candidates_are_several_choices() -> None:
-    class Two(EditPredictor):
-        def _prediction(self, request: EditRequest) -> Any:
-            self.edit = (1, 1, ["A"])
-            one = super()._prediction(request)
-            self.edit = (2, 2, ["B"])
-            other = super()._prediction(request)
-            return replace(one, candidates=one.candidates + other.candidates)
+    def two(request: EditRequest) -> Prediction:
+        return rewrite_lines(request, (1, 1, ["A"]), (2, 2, ["B"]))
 
     content = mercury_as_cursortab([], ["a<|cursor|>", "b"], [])
-    _, body = post(PATH, mercury_body(content, n=2), Two())
+    _, body = post(PATH, mercury_body(content, n=2), ScriptedPredictor([two]))
     texts = [choice["message"]["content"] for choice in body["choices"]]
     assert texts == ["```\nA\nb\n```", "```\na\nB\n```"]

@@ -6,10 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from fakes_edit import EditPredictor, mercury_as_cursortab, mercury_body
-from fakes_http import served
 from prometheus_client import CollectorRegistry
 from redraft.server.wires.feedback import Ledger
+from support.edit_prompts import mercury_as_cursortab, mercury_body
+from support.predictor import ScriptedPredictor
+from support.served import served
 
 EDIT = ("/v1/edit/completions", mercury_body(mercury_as_cursortab([], ["a<|cursor|>"], [])))
 INFILL = ("/v1/fim/completions", {"prompt": "a", "suffix": "b"})
@@ -30,7 +31,7 @@ def session(*reports: tuple[int, Any], asked: tuple[str, Any] = EDIT) -> tuple[l
     """Two answers, then reports of (which answer, action); statuses and the metrics at the end."""
 
     async def run() -> tuple[list[int], str]:
-        async with served(EditPredictor()) as (_, client):
+        async with served(ScriptedPredictor()) as (_, client):
             ids = []
             for _ in range(2):
                 async with client.post(asked[0], json=asked[1]) as answer:
@@ -49,7 +50,7 @@ def session(*reports: tuple[int, Any], asked: tuple[str, Any] = EDIT) -> tuple[l
 def send(body: dict[str, Any]) -> tuple[int, Any]:
     async def run() -> tuple[int, Any]:
         async with (
-            served(EditPredictor()) as (_, client),
+            served(ScriptedPredictor()) as (_, client),
             client.post("/feedback", json=body) as answer,
         ):
             return answer.status, await answer.json()
@@ -79,7 +80,7 @@ def test_a_report_that_says_otherwise_is_heard_too() -> None:
 
 def test_a_streamed_answer_can_be_reported() -> None:
     async def run() -> int:
-        async with served(EditPredictor()) as (_, client):
+        async with served(ScriptedPredictor()) as (_, client):
             body = {"prompt": "a", "suffix": "b", "stream": True}
             async with client.post("/v1/completions", json=body) as answer:
                 text = await answer.text()

@@ -6,12 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from fakes_edit import (
-    EditPredictor,
+from redraft.lsp.settings import LspSettings
+from redraft.model.edits.gate import EAGERNESS, Eagerness, threshold
+from redraft.model.records import EditRequest, Prediction
+from redraft.server.settings import Settings, load_settings
+from support.edit_prompts import (
     mercury_applied,
     mercury_as_cursortab,
     mercury_body,
-    post,
     sweep_as_zed,
     zeta1_applied,
     zeta1_as_zed,
@@ -19,18 +21,15 @@ from fakes_edit import (
     zeta21_applied,
     zeta21_as_zed,
 )
-from fakes_http import served
-from redraft.lsp.settings import LspSettings
-from redraft.model.edits.gate import EAGERNESS, Eagerness, threshold
-from redraft.model.records import Candidate, EditRequest, Prediction
-from redraft.server.settings import Settings, load_settings
+from support.predictor import ScriptedPredictor, editing, predicted, rewrite_lines
+from support.served import post, served
 
 EDIT = "/v1/edit/completions"
 MERCURY = mercury_body(mercury_as_cursortab([], ["a<|cursor|>", "b"], []))
 
 
-def unsure(confidence: float = 0.13) -> EditPredictor:
-    return EditPredictor(edit=(1, 1, ["changed"]), confidence=confidence)
+def unsure(confidence: float = 0.13) -> ScriptedPredictor:
+    return editing((1, 1, ["changed"]), confidence=confidence)
 
 
 def content(body: Any) -> str:
@@ -115,19 +114,15 @@ def test_an_eagerness_that_does_not_exist_is_refused_with_those_that_do() -> Non
     assert "'low', 'medium', 'high'" in body["error"]["message"]
 
 
-class Two(EditPredictor):
+def two(request: EditRequest) -> Prediction:
     """Two candidates, of which the second is the surer."""
-
-    def _prediction(self, request: EditRequest) -> Prediction:
-        candidates: list[Candidate] = []
-        for confidence, text in ((0.2, "first"), (0.97, "second")):
-            self.edit, self.confidence = (1, 1, [text]), confidence
-            candidates += super()._prediction(request).candidates
-        return Prediction("p-1", "fake-1m int8", tuple(candidates))
+    first = rewrite_lines(request, (1, 1, ["first"]), confidence=0.2)
+    second = rewrite_lines(request, (1, 1, ["second"]), confidence=0.97)
+    return predicted(*first.candidates, *second.candidates)
 
 
 def test_only_the_candidates_that_are_sure_enough_are_choices() -> None:
-    _, body = post(EDIT, {**MERCURY, "n": 2}, Two())
+    _, body = post(EDIT, {**MERCURY, "n": 2}, ScriptedPredictor([two]))
     [choice] = body["choices"]
     assert mercury_applied(choice["message"]["content"]) == "second\nb"
 
@@ -146,7 +141,7 @@ def test_a_stream_ends_with_none_and_the_reason() -> None:
 
 
 def test_infill_is_not_gated() -> None:
-    _, body = post("/v1/fim/completions", {"prompt": "x = ", "suffix": "\n"}, EditPredictor())
+    _, body = post("/v1/fim/completions", {"prompt": "x = ", "suffix": "\n"}, ScriptedPredictor())
     assert body["choices"][0]["text"] == "return a + b"
 
 

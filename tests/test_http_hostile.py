@@ -10,8 +10,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from fakes_http import ScriptedPredictor, eventually, served
-from hostile_http import never_a_500
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from redraft.model.errors import ModelNotReady, SettingsError
@@ -23,6 +21,8 @@ from redraft.server.settings import Settings
 from redraft.server.wires import openai
 from redraft.server.wires.prompts.markers import Middle, Unknown, recognise
 from redraft.server.wires.prompts.regions import MAX_RELATED
+from support.predictor import ScriptedPredictor
+from support.served import eventually, never_a_500, served
 
 INFILL_ROUTES = ("/v1/completions", "/v1/fim/completions", "/redraft/v1/predict")
 
@@ -231,7 +231,7 @@ def test_bytes_that_are_not_http_leave_the_server_well(garbage: bytes) -> None:
 
 
 def test_a_fault_of_ours_is_a_500_that_shows_no_inside() -> None:
-    predictor = ScriptedPredictor(error=ZeroDivisionError("the secret text of the user"))
+    predictor = ScriptedPredictor([ZeroDivisionError("the secret text of the user")])
     status, _, error = send("/v1/completions", {"prompt": "a", "suffix": "b"}, predictor=predictor)
     assert status == 500
     assert error["code"] == "internal_error"
@@ -239,7 +239,7 @@ def test_a_fault_of_ours_is_a_500_that_shows_no_inside() -> None:
 
 
 def test_a_model_that_is_not_ready_is_a_503_to_try_again() -> None:
-    predictor = ScriptedPredictor(error=ModelNotReady("The weights are loading (40 %)."))
+    predictor = ScriptedPredictor([ModelNotReady("The weights are loading (40 %).")])
     status, headers, error = send(
         "/v1/completions", {"prompt": "a", "suffix": "b"}, predictor=predictor
     )
@@ -319,7 +319,7 @@ def test_health_tells_strangers_nothing_but_the_state() -> None:
 
     async def run() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         settings = Settings(api_key=SecretStr("secret-key"), shutdown_s=0.1)
-        async with served(ScriptedPredictor(state=failed), settings) as (_, client):
+        async with served(ScriptedPredictor(statuses=[failed]), settings) as (_, client):
             stranger = await client.get("/health")
             wrong = await client.get("/health", headers={"Authorization": "Bearer wrong"})
             known = await client.get("/health", headers={"Authorization": "Bearer secret-key"})

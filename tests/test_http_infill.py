@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import pytest
-from fakes_http import READY, ScriptedPredictor, eventually, served
 from redraft.model.errors import EngineGone
-from redraft.model.records import EditRequest, ModelStatus, Prediction
+from redraft.model.records import EditRequest, ModelStatus
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
 from redraft.server.wires.prompts.markers import Middle, Unknown, recognise
-
-
-def post(path: str, body: dict[str, Any], predictor: ScriptedPredictor | None = None) -> Any:
-    """(status, JSON) of one request to a fresh server."""
-
-    async def run() -> Any:
-        async with (
-            served(predictor or ScriptedPredictor()) as (_, client),
-            client.post(path, json=body) as answer,
-        ):
-            return answer.status, await answer.json()
-
-    return asyncio.run(run())
+from support.predictor import READY, ScriptedPredictor, infill
+from support.served import eventually, post, served
 
 
 def events(path: str, body: dict[str, Any], predictor: ScriptedPredictor) -> list[Any]:
@@ -76,7 +63,7 @@ def test_mercury_infill_has_text_and_message_and_a_finish_reason() -> None:
 
 
 def test_openai_infill_counts_cached_tokens() -> None:
-    status, body = post("/v1/completions", {"model": "fake-1m", "prompt": "a", "suffix": "b"})
+    status, body = post("/v1/completions", {"model": "fake-1m", "prompt": "a", "suffix": ";"})
     assert status == 200
     assert body["choices"] == [
         {"index": 0, "text": "return a + b", "logprobs": None, "finish_reason": "stop"}
@@ -91,13 +78,13 @@ def test_openai_infill_counts_cached_tokens() -> None:
 
 
 def test_an_answer_cut_for_length_says_so() -> None:
-    predictor = ScriptedPredictor(finish="length")
+    predictor = ScriptedPredictor([lambda asked: infill(asked, "x", finish="length")])
     _, body = post("/v1/completions", {"prompt": "a", "suffix": "b"}, predictor)
     assert body["choices"][0]["finish_reason"] == "length"
 
 
 def test_nothing_to_suggest_is_one_empty_choice() -> None:
-    predictor = ScriptedPredictor(pieces=())
+    predictor = ScriptedPredictor([()])
     _, body = post("/v1/fim/completions", {"prompt": "a", "suffix": "b"}, predictor)
     assert [choice["text"] for choice in body["choices"]] == [""]
     assert body["choices"][0]["finish_reason"] == "stop"
@@ -130,15 +117,14 @@ def test_n_gives_as_many_choices() -> None:
 
 
 def test_n_gives_as_many_choices_where_the_model_knows_fewer() -> None:
-    class One(ScriptedPredictor):
-        def _prediction(self, request: EditRequest) -> Prediction:
-            return super()._prediction(replace(request, candidates=1))
-
-    for pieces, text in ((("return",), "return"), ((), "")):
-        _, body = post("/v1/completions", {"prompt": "a", "suffix": "", "n": 3}, One(pieces=pieces))
+    for text in ("return", ""):
+        one = ScriptedPredictor([text])
+        _, body = post("/v1/completions", {"prompt": "a", "suffix": "", "n": 3}, one)
         assert [choice["text"] for choice in body["choices"]] == [text] * 3
         assert [choice["index"] for choice in body["choices"]] == [0, 1, 2]
-    chunks = events("/v1/completions", {"prompt": "a", "suffix": "", "n": 2}, One())
+    chunks = events(
+        "/v1/completions", {"prompt": "a", "suffix": "", "n": 2}, ScriptedPredictor(["return"])
+    )
     assert [chunk["choices"][0]["index"] for chunk in chunks] == [0, 1]
 
 
@@ -165,7 +151,7 @@ def test_too_many_tokens_are_clamped_to_the_limit() -> None:
 
 
 def test_windows_line_ends_come_back_as_they_were_sent() -> None:
-    predictor = ScriptedPredictor(pieces=("if x:", "\n", "    y"))
+    predictor = ScriptedPredictor([("if x:", "\n", "    y")])
     _, body = post("/v1/completions", {"prompt": "a\r\n", "suffix": "\r\nb"}, predictor)
     assert predictor.requests[0].text == "a\n\nb"
     assert predictor.requests[0].cursor == 2
@@ -175,7 +161,7 @@ def test_windows_line_ends_come_back_as_they_were_sent() -> None:
 def test_stream_ends_with_the_whole_text_and_its_usage() -> None:
     chunks = events(
         "/v1/completions",
-        {"prompt": "a", "suffix": "b", "stream_options": {"include_usage": True}},
+        {"prompt": "a", "suffix": ";", "stream_options": {"include_usage": True}},
         ScriptedPredictor(),
     )
     assert "".join(c["text"] for chunk in chunks for c in chunk["choices"]) == "return a + b"
@@ -186,13 +172,13 @@ def test_stream_ends_with_the_whole_text_and_its_usage() -> None:
 
 
 def test_stream_without_diffusing_has_no_canvas_states() -> None:
-    chunks = events("/v1/fim/completions", {"prompt": "a", "suffix": "b"}, ScriptedPredictor())
+    chunks = events("/v1/fim/completions", {"prompt": "a", "suffix": ";"}, ScriptedPredictor())
     assert [chunk["choices"][0]["text"] for chunk in chunks] == ["return a + b"]
 
 
 @pytest.mark.parametrize("path", ["/v1/fim/completions", "/v1/completions"])
 def test_diffusing_streams_each_state_of_the_whole_answer(path: str) -> None:
-    chunks = events(path, {"prompt": "a", "suffix": "b", "diffusing": True}, ScriptedPredictor())
+    chunks = events(path, {"prompt": "a", "suffix": ";", "diffusing": True}, ScriptedPredictor())
     texts = [chunk["choices"][0]["text"] for chunk in chunks]
     assert texts == ["░░░ b", "░░ + b", "░ a + b", "return a + b"]
     reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks]
@@ -200,20 +186,18 @@ def test_diffusing_streams_each_state_of_the_whole_answer(path: str) -> None:
 
 
 def test_an_error_before_the_first_piece_of_a_stream_keeps_its_status() -> None:
-    predictor = ScriptedPredictor(error=EngineGone("the engine is gone"))
+    predictor = ScriptedPredictor([EngineGone("the engine is gone")])
     status, body = post("/v1/completions", {"prompt": "a", "suffix": "", "stream": True}, predictor)
     assert status == 502
     assert body["error"]["code"] == "engine_gone"
 
 
 def test_an_error_within_a_stream_is_its_last_event() -> None:
-    class Failing(ScriptedPredictor):
-        def _prediction(self, request: Any) -> Any:
-            raise EngineGone("the engine is gone")
+    failing = ScriptedPredictor([EngineGone("the engine is gone")], states=[(None,)] * 3)
 
     async def run() -> list[str]:
         async with (
-            served(Failing()) as (_, client),
+            served(failing) as (_, client),
             client.post(
                 "/v1/fim/completions",
                 json={"prompt": "a", "suffix": "b", "stream": True, "diffusing": True},
@@ -304,11 +288,11 @@ def test_models_lists_what_requests_may_name() -> None:
 
 def test_health_reports_progress_until_ready() -> None:
     async def run() -> Any:
-        predictor = ScriptedPredictor(state=ModelStatus("loading", "fake-1m", progress=0.4))
+        predictor = ScriptedPredictor(statuses=[ModelStatus("loading", "fake-1m", progress=0.4)])
         async with served(predictor) as (_, client):
             loading = await client.get("/health")
             loading_body = await loading.json()
-            predictor.state = READY
+            predictor.statuses[:] = [READY]
             ready = await client.get("/health")
             return loading.status, loading_body, ready.status, await ready.json()
 
@@ -350,7 +334,7 @@ def test_a_dropped_connection_stops_the_computation() -> None:
                 await eventually(lambda: predictor.running == 0)
         return predictor
 
-    assert asyncio.run(run()).cancelled == 2
+    assert len(asyncio.run(run()).cancelled) == 2
 
 
 async def _read_all(client: aiohttp.ClientSession, path: str, body: dict[str, Any]) -> bytes:
@@ -359,14 +343,13 @@ async def _read_all(client: aiohttp.ClientSession, path: str, body: dict[str, An
 
 
 def test_shutdown_lets_a_running_request_finish() -> None:
-    class Gated(ScriptedPredictor):
-        async def predict(self, request: Any, on_step: Any = None) -> Any:
-            started.set()
-            await gate.wait()
-            return await super().predict(request, on_step)
+    async def gated(request: EditRequest) -> str:
+        started.set()
+        await gate.wait()
+        return "x"
 
     async def run() -> int:
-        app = create_app(Gated(), Settings())
+        app = create_app(ScriptedPredictor([gated]), Settings())
         async with aiohttp.ClientSession() as client:
             async with listening(app, host="127.0.0.1", port=0, shutdown_s=20) as url:
                 ask = {"prompt": "a", "suffix": "b"}
@@ -392,4 +375,4 @@ def test_shutdown_ends_what_does_not_finish() -> None:
                 await asking
         return predictor
 
-    assert asyncio.run(run()).cancelled == 1
+    assert len(asyncio.run(run()).cancelled) == 1

@@ -7,49 +7,14 @@ import json
 from typing import Any
 
 import pytest
-from fakes_edit import post
-from fakes_http import ScriptedPredictor, served
 from redraft.model.records import CanvasState, EditRequest, Prediction
 from redraft.server.http.prometheus import Metrics
 from redraft.server.http.service import Service
 from redraft.server.settings import Settings
 from redraft.server.wires.llamacpp import keep_indented, within
-
-#: As llama.vim writes it.
-VIM: dict[str, Any] = {
-    "id_slot": 0,
-    "input_prefix": "import os\n",
-    "input_suffix": ")\nprint(x)\n",
-    "input_extra": [
-        {"text": "def a():\n    pass\n", "time": [1, 2], "filename": "old.py"},
-        {"text": "def b():\n    pass\n", "time": [3, 4], "filename": "new.py"},
-    ],
-    "prompt": "x = f(",
-    "n_predict": 128,
-    "stop": ["\n\n"],
-    "n_indent": 0,
-    "top_k": 40,
-    "top_p": 0.99,
-    "stream": False,
-    "samplers": ["top_k", "top_p", "infill"],
-    "cache_prompt": True,
-    "t_max_prompt_ms": 500,
-    "t_max_predict_ms": 1000,
-    "response_fields": [
-        "content",
-        "timings/prompt_n",
-        "timings/prompt_ms",
-        "timings/prompt_per_token_ms",
-        "timings/prompt_per_second",
-        "timings/predicted_n",
-        "timings/predicted_ms",
-        "timings/predicted_per_token_ms",
-        "timings/predicted_per_second",
-        "truncated",
-        "tokens_cached",
-        "no_such_field",
-    ],
-}
+from support.edit_prompts import VIM
+from support.predictor import ScriptedPredictor, State
+from support.served import post, served
 
 
 def test_llama_vim_gets_the_fields_it_chose_under_their_whole_names() -> None:
@@ -102,7 +67,7 @@ def test_any_number_of_tokens_means_as_many_as_the_server_gives() -> None:
 
 
 def test_a_least_indentation_ends_the_content() -> None:
-    predictor = ScriptedPredictor(pieces=("a", "\n    b\n", "\n", "c"))
+    predictor = ScriptedPredictor([("a", "\n    b\n", "\n", "c")])
     _, body = post("/infill", VIM | {"n_indent": 4}, predictor)
     assert body["content"] == "a\n    b"
     assert keep_indented("a\r\n\tb\r\nc", 1) == "a\r\n\tb"
@@ -110,19 +75,19 @@ def test_a_least_indentation_ends_the_content() -> None:
 
 
 def test_windows_line_ends_come_back() -> None:
-    predictor = ScriptedPredictor(pieces=("a", "\n", "b"))
+    predictor = ScriptedPredictor([("a", "\n", "b")])
     _, body = post("/infill", VIM | {"input_suffix": ")\r\n"}, predictor)
     assert body["content"] == "a\r\nb"
 
 
 def test_nothing_to_suggest_is_empty_content() -> None:
-    _, body = post("/infill", VIM, ScriptedPredictor(pieces=()))
+    _, body = post("/infill", VIM, ScriptedPredictor([()]))
     assert body["content"] == ""
 
 
 def test_a_stream_is_one_event_that_stops() -> None:
     async def run() -> str:
-        body = {"input_prefix": "a", "input_suffix": "b", "stream": True}
+        body = {"input_prefix": "a", "input_suffix": ";", "stream": True}
         async with (
             served(ScriptedPredictor()) as (_, client),
             client.post("/infill", json=body) as answer,
@@ -135,24 +100,21 @@ def test_a_stream_is_one_event_that_stops() -> None:
     assert (body["content"], body["stop"]) == ("return a + b", True)
 
 
-class Slow(ScriptedPredictor):
-    """Writes a line, then another; the second is never finished."""
-
-    def _steps(self, on_step: Any) -> None:
-        for step, pieces in enumerate([(None, None), ("one", None), ("one\ntw", None)], 1):
-            if on_step is not None:
-                on_step(CanvasState(step, pieces))
+#: A line, then another; the second is never finished.
+SLOW: tuple[State, ...] = ((None, None), ("one", None), ("one\ntw", None))
 
 
 def test_what_is_whole_when_the_time_is_up_is_the_answer() -> None:
-    status, body = post("/infill", VIM | {"t_max_predict_ms": 1e-9}, Slow(hold=True))
+    status, body = post(
+        "/infill", VIM | {"t_max_predict_ms": 1e-9}, ScriptedPredictor(states=SLOW, hold=True)
+    )
     assert status == 200
     assert body["content"] == "one"
 
 
 def test_the_time_counts_from_the_first_step_and_only_whole_lines_count() -> None:
     async def run(limit_ms: float) -> Prediction | CanvasState:
-        service = Service(Slow(), Settings(), Metrics())
+        service = Service(ScriptedPredictor(states=SLOW), Settings(), Metrics())
         ticks = iter(range(100))
         request = EditRequest("infill", "a.py", "", 0)
         return await within(service, request, limit_ms, clock=lambda: float(next(ticks)))

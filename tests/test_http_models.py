@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes_edit import EditPredictor, mercury_as_zed, mercury_body, post
+from support.edit_prompts import mercury_as_zed, mercury_body
+from support.predictor import ScriptedPredictor
+from support.served import post
 
 INFILL = {"prompt": "x = ", "suffix": "\n"}
 OLLAMA = {"prompt": "x = ", "stream": False}
@@ -36,7 +38,7 @@ def test_a_name_that_is_not_ours_means_the_loaded_model(
 
 @pytest.mark.parametrize(("path", "body"), [*ASKED, ("/api/show", {})])
 def test_a_model_of_ours_that_is_not_loaded_is_an_error(path: str, body: dict[str, Any]) -> None:
-    predictor = EditPredictor()
+    predictor = ScriptedPredictor()
     status, answer = post(path, {**body, "model": "redraft-9b"}, predictor)
     assert status == 404
     assert "'redraft-9b'" in str(answer["error"])

@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from fakes_edit import EditPredictor, post, zeta2_as_zed
-from fakes_http import ScriptedPredictor, served
 from redraft.model.errors import ModelNotReady, Overloaded
+from support.edit_prompts import zeta2_as_zed
+from support.predictor import ScriptedPredictor, editing
+from support.served import post, served
 
 #: The ends of every model Zed knows, sent for any of them.
 STOPS = [
@@ -57,7 +58,7 @@ def test_infill_by_markers() -> None:
 
 
 def test_an_edit_by_markers() -> None:
-    predictor = EditPredictor(edit=(1, 1, ["A"]))
+    predictor = editing((1, 1, ["A"]))
     _, body = post("/api/generate", zed(zeta2_as_zed("", "a\nb", "\nc", 0)), predictor)
     assert body["response"] == "A\nb\n>>>>>>> UPDATED\n"
 
@@ -109,7 +110,7 @@ def test_it_streams_unless_told_otherwise() -> None:
     ("error", "status"), [(ModelNotReady("still loading"), 503), (Overloaded("full", 3.0), 429)]
 )
 def test_errors_are_strings_as_in_ollama(error: Exception, status: int) -> None:
-    found, body = post("/api/generate", zed("a"), ScriptedPredictor(error=error))
+    found, body = post("/api/generate", zed("a"), ScriptedPredictor([error]))
     assert found == status
     assert body == {"error": str(error)}
 

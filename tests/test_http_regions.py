@@ -5,21 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from fakes_edit import (
-    LineEdit,
-    mercury_applied,
-    mercury_as_cursortab,
-    mercury_as_zed,
-    mercury_body,
-    post,
-    sweep_as_zed,
-    zeta1_applied,
-    zeta1_as_zed,
-    zeta2_applied,
-    zeta2_as_zed,
-    zeta21_applied,
-    zeta21_as_zed,
-)
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from redraft.model.engine.validate import check_request
@@ -31,6 +16,21 @@ from redraft.server.wires.prompts.markers import Rewrite, recognise
 from redraft.server.wires.prompts.mercury import read_mercury
 from redraft.server.wires.prompts.regions import Excerpt, edit_request, rewrite
 from redraft.server.wires.prompts.zeta import Unreadable, Writer
+from support.edit_prompts import (
+    mercury_applied,
+    mercury_as_cursortab,
+    mercury_as_zed,
+    mercury_body,
+    sweep_as_zed,
+    zeta1_applied,
+    zeta1_as_zed,
+    zeta2_applied,
+    zeta2_as_zed,
+    zeta21_applied,
+    zeta21_as_zed,
+)
+from support.predictor import LineEdit
+from support.served import post
 
 TEMPLATE = EditRequest("infill", "untitled", "", 0)
 

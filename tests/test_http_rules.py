@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fakes_edit import (
-    EditPredictor,
+from redraft.model.edits.hunks import recent_edit
+from redraft.model.edits.just_done import just_done
+from redraft.model.edits.spans import Span
+from redraft.model.records import EditRequest, Prediction, RecentEdit
+from support.edit_prompts import (
     mercury_applied,
     mercury_as_zed,
     mercury_body,
-    post,
     sweep_as_zed,
     zeta1_applied,
     zeta1_as_zed,
@@ -21,11 +23,8 @@ from fakes_edit import (
     zeta21_applied,
     zeta21_as_zed,
 )
-from fakes_http import served
-from redraft.model.edits.hunks import recent_edit
-from redraft.model.edits.just_done import just_done
-from redraft.model.edits.spans import Span
-from redraft.model.records import Candidate, EditRequest, Prediction, RecentEdit
+from support.predictor import LineEdit, ScriptedPredictor, editing, rewrite_lines
+from support.served import post, served
 
 #: What the user changed is in the second line.
 OLD = ["fn area(r: f64) -> f64 {", "    r * r", "}"]
@@ -37,11 +36,11 @@ RUST = f"--- a/src/main.rs\n+++ b/src/main.rs\n{DIFF}"
 Answered = tuple[str | None, Any]  # the region as its client has it then, and what is said of it
 
 
-def rewritten(first: int, last: int, *lines: str) -> EditPredictor:
-    return EditPredictor(edit=(first, last, [*lines]), confidence=0.99)
+def rewritten(first: int, last: int, *lines: str) -> ScriptedPredictor:
+    return editing((first, last, [*lines]), confidence=0.99)
 
 
-def as_mercury(predictor: EditPredictor, **fields: Any) -> Answered:
+def as_mercury(predictor: ScriptedPredictor, **fields: Any) -> Answered:
     history = RUST.replace("src/main.rs", "src/main.py")
     body = mercury_body(mercury_as_zed("", f"<|cursor|>{REGION}", "", history), **fields)
     _, answer = post("/v1/edit/completions", body, predictor)
@@ -49,18 +48,18 @@ def as_mercury(predictor: EditPredictor, **fields: Any) -> Answered:
     return mercury_applied(text), answer.get("redraft")
 
 
-def completed(prompt: str, predictor: EditPredictor, fields: Any) -> tuple[str, Any]:
+def completed(prompt: str, predictor: ScriptedPredictor, fields: Any) -> tuple[str, Any]:
     _, answer = post("/v1/completions", {"prompt": prompt, **fields}, predictor)
     return answer["choices"][0]["text"], answer.get("redraft")
 
 
-def as_zeta2(predictor: EditPredictor, **fields: Any) -> Answered:
+def as_zeta2(predictor: ScriptedPredictor, **fields: Any) -> Answered:
     prompt = zeta2_as_zed("", REGION, "\n", 0, f"<filename>edit_history\n{RUST}")
     text, said = completed(prompt, predictor, fields)
     return zeta2_applied(REGION, text), said
 
 
-def as_zeta21(predictor: EditPredictor, **fields: Any) -> Answered:
+def as_zeta21(predictor: ScriptedPredictor, **fields: Any) -> Answered:
     blocks = [f"{NEW[0]}\n", f"{NEW[1]}\n", NEW[2]]
     prompt = zeta21_as_zed("", blocks, "\n", 0)
     prompt = prompt.replace("<[fim-prefix]>", f"<[fim-prefix]><filename>edit_history\n{RUST}")
@@ -69,14 +68,14 @@ def as_zeta21(predictor: EditPredictor, **fields: Any) -> Answered:
     return None if new == REGION else new, said
 
 
-def as_zeta1(predictor: EditPredictor, **fields: Any) -> Answered:
+def as_zeta1(predictor: ScriptedPredictor, **fields: Any) -> Answered:
     events = f'User edited "src/main.rs":\n```diff\n{DIFF}```'
     text, said = completed(zeta1_as_zed("", REGION, "", 0, events), predictor, fields)
     new = zeta1_applied(text)
     return None if new == REGION else new, said
 
 
-def as_sweep(predictor: EditPredictor, **fields: Any) -> Answered:
+def as_sweep(predictor: ScriptedPredictor, **fields: Any) -> Answered:
     old, new = "\n".join(OLD), "\n".join(NEW)
     diff = f"<|file_sep|>src/main.rs.diff\noriginal:\n{old}\nupdated:\n{new}\n"
     text, said = completed(sweep_as_zed(f"{REGION}\n", sections=diff), predictor, fields)
@@ -127,19 +126,14 @@ def test_mercury_edits_are_parsed_by_the_files_name() -> None:
     assert answer["redraft"]["reason"] == "it would add 1 syntax error"
 
 
-class Two(EditPredictor):
+def two(request: EditRequest) -> Prediction:
     """The better candidate breaks a rule, the other does not."""
-
-    def _prediction(self, request: EditRequest) -> Prediction:
-        candidates: list[Candidate] = []
-        for text in ("    r * r", "    PI * r.powi(2)"):
-            self.edit, self.confidence = (2, 2, [text]), 0.99
-            candidates += super()._prediction(request).candidates
-        return Prediction("p-1", "fake-1m int8", tuple(candidates))
+    lines: tuple[LineEdit, LineEdit] = (2, 2, ["    r * r"]), (2, 2, ["    PI * r.powi(2)"])
+    return rewrite_lines(request, *lines, confidence=0.99)
 
 
 def test_a_worse_candidate_that_keeps_the_rules_takes_its_place() -> None:
-    region, said = as_mercury(Two())
+    region, said = as_mercury(ScriptedPredictor([two]))
     assert region == REGION.replace("r * r", "r.powi(2)")
     assert said is None
 

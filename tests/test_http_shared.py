@@ -9,12 +9,13 @@ from typing import Any
 
 import aiohttp
 import pytest
-from fakes_http import ScriptedPredictor, eventually, served
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest, Prediction
 from redraft.server.http.prometheus import Metrics
 from redraft.server.http.service import Service
 from redraft.server.settings import Settings
+from support.predictor import WRITTEN, Answer, ScriptedPredictor
+from support.served import eventually, served
 
 BODY = {"prompt": "a", "suffix": "b"}
 REQUEST = EditRequest(task="infill", path="a.py", text="ab", cursor=1)
@@ -23,24 +24,13 @@ REQUEST = EditRequest(task="infill", path="a.py", text="ab", cursor=1)
 class Gated(ScriptedPredictor):
     """Answers once ``gate`` is set."""
 
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**fields)
-        self.gate = asyncio.Event()
-
-    async def predict(self, request: EditRequest, on_step: Any = None) -> Prediction:
-        self.requests.append(request)
-        self.running += 1
-        try:
+    def __init__(self, answer: Answer = WRITTEN) -> None:
+        async def behind_the_gate(request: EditRequest) -> Answer:
             await self.gate.wait()
-        except asyncio.CancelledError:
-            self.cancelled += 1
-            raise
-        finally:
-            self.running -= 1
-        if self.error is not None:
-            raise self.error
-        await asyncio.to_thread(self._steps, on_step)
-        return self._prediction(request)
+            return answer
+
+        super().__init__([behind_the_gate])
+        self.gate = asyncio.Event()
 
 
 def service(predictor: ScriptedPredictor) -> Service:
@@ -133,7 +123,7 @@ def test_one_that_leaves_takes_nobodys_answer_along() -> None:
         assert predictor.running == 1
         predictor.gate.set()
         assert (await second).candidates
-        return len(predictor.requests), predictor.cancelled
+        return len(predictor.requests), len(predictor.cancelled)
 
     assert asyncio.run(run()) == (1, 0)
 
@@ -146,7 +136,7 @@ def test_the_computation_ends_when_the_last_has_left_and_the_next_begins_anew() 
         for task in tasks:
             task.cancel()
         [again] = await asked(one, REQUEST)
-        await eventually(lambda: predictor.cancelled == 1)
+        await eventually(lambda: len(predictor.cancelled) == 1)
         predictor.gate.set()
         assert (await again).candidates
         assert len(predictor.requests) == 2
@@ -156,7 +146,7 @@ def test_the_computation_ends_when_the_last_has_left_and_the_next_begins_anew() 
 
 def test_a_failure_is_everybodys() -> None:
     async def run() -> list[Any]:
-        predictor = Gated(error=EngineGone("gone"))
+        predictor = Gated(EngineGone("gone"))
         tasks = await asked(service(predictor), REQUEST, REQUEST)
         predictor.gate.set()
         return await asyncio.gather(*tasks, return_exceptions=True)

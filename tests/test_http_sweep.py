@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from fakes_edit import EditPredictor, post, sweep_as_cursortab, sweep_as_zed
-from redraft.model.records import EditRequest, RecentEdit
+from redraft.model.records import RecentEdit
 from redraft.server.wires.prompts.markers import Unknown, recognise
+from support.edit_prompts import sweep_as_cursortab, sweep_as_zed
+from support.predictor import ScriptedPredictor, editing
+from support.served import post
 
 SECTIONS = """<|file_sep|>src/context.rs
 fn context() {}
@@ -23,7 +23,7 @@ three
 """
 
 
-def text(prompt: str, predictor: EditPredictor) -> str:
+def text(prompt: str, predictor: ScriptedPredictor) -> str:
     status, body = post("/v1/completions", {"prompt": prompt, "model": "sweep"}, predictor)
     assert status == 200, body
     found: str = body["choices"][0]["text"]
@@ -35,7 +35,7 @@ def lines(count: int) -> list[str]:
 
 
 def test_sweep_becomes_a_next_edit_request() -> None:
-    predictor = EditPredictor()
+    predictor = ScriptedPredictor()
     text(sweep_as_zed("a\nbbb\nc", "a\nb\nc", SECTIONS), predictor)
     [request] = predictor.requests
     assert request.task == "next_edit"
@@ -51,24 +51,24 @@ def test_sweep_becomes_a_next_edit_request() -> None:
 
 def test_the_window_comes_back_without_the_line_end_that_was_added() -> None:
     window = "\n".join(lines(21))
-    written = text(sweep_as_zed(window), EditPredictor(edit=(21, 21, ["last"])))
+    written = text(sweep_as_zed(window), editing((21, 21, ["last"])))
     assert written == window.replace("line 20", "last")
 
 
 @pytest.mark.parametrize("window", ["\n".join([*lines(20), ""]), "a\nb\n\n"])
 def test_a_blank_last_line_of_the_window_stays(window: str) -> None:
-    predictor = EditPredictor(edit=(1, 1, ["first"]))
+    predictor = editing((1, 1, ["first"]))
     written = text(sweep_as_zed(window), predictor)
     assert written == "first" + window[window.index("\n") :]
 
 
 def test_no_edit_is_empty_text() -> None:
-    assert text(sweep_as_zed("a\nb"), EditPredictor(edit=None)) == ""
+    assert text(sweep_as_zed("a\nb"), ScriptedPredictor()) == ""
 
 
 def test_cursortab_gets_what_follows_the_lines_it_wrote() -> None:
     file = lines(40)
-    predictor = EditPredictor(edit=(2, 2, ["changed"]))
+    predictor = editing((2, 2, ["changed"]))
     written = text(sweep_as_cursortab(file, 10, 30, 15, 4), predictor)
     [request] = predictor.requests
     assert request.text == "\n".join(file) + "\n"  # all of the file is shown around the window
@@ -79,7 +79,7 @@ def test_cursortab_gets_what_follows_the_lines_it_wrote() -> None:
 
 def test_cursortab_gets_the_rest_of_the_window_where_nothing_changes() -> None:
     file = lines(12)
-    written = text(sweep_as_cursortab(file, 2, 10, 5, 0), EditPredictor(edit=None))
+    written = text(sweep_as_cursortab(file, 2, 10, 5, 0), ScriptedPredictor())
     assert written == "\n".join(file[5:10])
 
 
@@ -87,17 +87,17 @@ def test_a_line_written_in_part_is_continued_or_left() -> None:
     prompt = sweep_as_cursortab(["abc", "def"], 0, 2, 0, 2).replace(
         "updated/src/main.py:1:2\n", "updated/src/main.py:1:2\nab"
     )
-    assert text(prompt, EditPredictor(edit=(1, 1, ["abX"]))) == "X\ndef"
-    assert text(prompt, EditPredictor(edit=(1, 1, ["zz"]))) == "c\ndef"
+    assert text(prompt, editing((1, 1, ["abX"]))) == "X\ndef"
+    assert text(prompt, editing((1, 1, ["zz"]))) == "c\ndef"
 
 
 def test_a_prompt_that_ends_with_its_header_is_read_too() -> None:
     prompt = sweep_as_zed("a\nb").removesuffix("\n")
-    assert text(prompt, EditPredictor(edit=(2, 2, ["B"]))) == "a\nB"
+    assert text(prompt, editing((2, 2, ["B"]))) == "a\nB"
 
 
 def test_an_unchanged_original_puts_the_cursor_in_the_middle() -> None:
-    predictor = EditPredictor()
+    predictor = ScriptedPredictor()
     text(sweep_as_zed("\n".join(lines(21))), predictor)
     assert predictor.requests[0].text[: predictor.requests[0].cursor].endswith("line 10")
 
@@ -116,16 +116,12 @@ def test_torn_prompts_and_markers_in_code_suggest_nothing(prompt: str) -> None:
     meant = recognise(prompt)
     assert isinstance(meant, Unknown)
     assert meant.reason
-    predictor = EditPredictor(edit=(1, 1, ["A"]))
+    predictor = editing((1, 1, ["A"]))
     assert text(prompt, predictor) == ""
     assert predictor.requests == []
 
 
 def test_windows_line_ends_come_back() -> None:
-    class Last(EditPredictor):
-        def _prediction(self, request: EditRequest) -> Any:
-            assert "\r" not in request.text
-            return super()._prediction(request)
-
-    prompt = sweep_as_zed("a\r\nb\r\nc")
-    assert text(prompt, Last(edit=(2, 2, ["B", "B2"]))) == "a\r\nB\r\nB2\r\nc"
+    predictor = editing((2, 2, ["B", "B2"]))
+    assert text(sweep_as_zed("a\r\nb\r\nc"), predictor) == "a\r\nB\r\nB2\r\nc"
+    assert "\r" not in predictor.requests[0].text

@@ -8,10 +8,9 @@ import json
 from typing import Any
 
 import pytest
-from fakes_edit import (
-    EditPredictor,
-    LineEdit,
-    post,
+from redraft.model.records import RecentEdit
+from redraft.server.wires.prompts.markers import Unknown, recognise
+from support.edit_prompts import (
     zeta1_applied,
     zeta1_as_zed,
     zeta2_applied,
@@ -19,9 +18,8 @@ from fakes_edit import (
     zeta21_applied,
     zeta21_as_zed,
 )
-from fakes_http import served
-from redraft.model.records import RecentEdit
-from redraft.server.wires.prompts.markers import Unknown, recognise
+from support.predictor import LineEdit, ScriptedPredictor, editing
+from support.served import post, served
 
 CONTEXT = """<filename>src/related.rs
 pub fn helper() {}
@@ -39,19 +37,19 @@ pub fn helper() {}
 """
 
 
-def answer(prompt: str, predictor: EditPredictor, **fields: Any) -> Any:
+def answer(prompt: str, predictor: ScriptedPredictor, **fields: Any) -> Any:
     status, body = post("/v1/completions", {"prompt": prompt, **fields}, predictor)
     assert status == 200, body
     return body
 
 
-def text(prompt: str, predictor: EditPredictor) -> str:
+def text(prompt: str, predictor: ScriptedPredictor) -> str:
     found: str = answer(prompt, predictor)["choices"][0]["text"]
     return found
 
 
 def test_zeta2_becomes_a_next_edit_request() -> None:
-    predictor = EditPredictor()
+    predictor = ScriptedPredictor()
     answer(zeta2_as_zed("use std;\n", "a\nbb\nc", "\nend\n", 3, CONTEXT), predictor)
     [request] = predictor.requests
     assert request.task == "next_edit"
@@ -79,14 +77,14 @@ EDITS: list[tuple[LineEdit, str]] = [
 @pytest.mark.parametrize("after", ["\nend\n", "", "\n\nend"])
 def test_zeta2_answers_the_whole_region(edit: LineEdit, expected: str, after: str) -> None:
     region = "a\nb\nc"
-    written = text(zeta2_as_zed("top\n", region, after, 2), EditPredictor(edit=edit))
+    written = text(zeta2_as_zed("top\n", region, after, 2), editing(edit))
     assert written.endswith(">>>>>>> UPDATED\n")
     assert zeta2_applied(region, written) == expected
 
 
 @pytest.mark.parametrize("cursor", [0, 2])
 def test_zeta2_keeps_a_blank_last_line(cursor: int) -> None:
-    written = text(zeta2_as_zed("", "a\n", "\nb\n", cursor), EditPredictor(edit=(1, 1, ["A"])))
+    written = text(zeta2_as_zed("", "a\n", "\nb\n", cursor), editing((1, 1, ["A"])))
     assert zeta2_applied("a\n", written) == "A\n"
 
 
@@ -95,19 +93,19 @@ def test_zeta2_as_cursortab_ends_every_line() -> None:
         "<[fim-suffix]>end\n<[fim-prefix]><filename>main.py\ntop\n"
         "<<<<<<< CURRENT\na\n<|user_cursor|>\n=======\n<[fim-middle]>"
     )
-    predictor = EditPredictor(edit=(1, 1, ["A"]))
+    predictor = editing((1, 1, ["A"]))
     assert text(prompt, predictor) == "A\n\n>>>>>>> UPDATED\n"
     assert predictor.requests[0].text == "top\na\n\nend\n"
 
 
 def test_zeta2_deleting_the_region_is_told_from_no_edit() -> None:
     prompt = zeta2_as_zed("top\n", "a\nb", "\nend\n", 0)
-    assert text(prompt, EditPredictor(edit=(1, 2, []))) == ">>>>>>> UPDATED\n"
-    assert text(prompt, EditPredictor(edit=None)) == ""
+    assert text(prompt, editing((1, 2, []))) == ">>>>>>> UPDATED\n"
+    assert text(prompt, ScriptedPredictor()) == ""
 
 
 def test_no_edit_is_empty_text_with_the_reason_beside_it() -> None:
-    body = answer(zeta2_as_zed("", "a", "", 0), EditPredictor(edit=None), model="zeta2", stop=[])
+    body = answer(zeta2_as_zed("", "a", "", 0), ScriptedPredictor(), model="zeta2", stop=[])
     assert body["choices"][0] == {
         "index": 0,
         "text": "",
@@ -121,29 +119,27 @@ def test_no_edit_is_empty_text_with_the_reason_beside_it() -> None:
 
 def test_headings_underlined_with_the_separator_are_code() -> None:
     region = "Title\n=======\ntext"
-    written = text(
-        zeta2_as_zed("Top\n=======\n", region, "\nend\n", 5), EditPredictor(edit=(3, 3, ["more"]))
-    )
+    written = text(zeta2_as_zed("Top\n=======\n", region, "\nend\n", 5), editing((3, 3, ["more"])))
     assert zeta2_applied(region, written) == "Title\n=======\nmore"
 
 
 def test_windows_line_ends_of_a_region_come_back() -> None:
     prompt = zeta2_as_zed("top\r\n", "a\r\nb\r\nc", "\r\nend\r\n", 0)
-    predictor = EditPredictor(edit=(2, 2, ["B", "B2"]))
+    predictor = editing((2, 2, ["B", "B2"]))
     assert text(prompt, predictor).startswith("a\r\nB\r\nB2\r\nc")
     assert "\r" not in predictor.requests[0].text
 
 
 def test_the_name_of_the_formats_own_model_is_taken() -> None:
     prompt = zeta2_as_zed("", "a", "", 0)
-    assert answer(prompt, EditPredictor(), model="zeta2")["model"] == "fake-1m"
+    assert answer(prompt, ScriptedPredictor(), model="zeta2")["model"] == "fake-1m"
 
 
 def test_a_stream_of_an_edit_is_one_piece() -> None:
     async def run() -> str:
         body = {"prompt": zeta2_as_zed("", "a", "", 0), "stream": True, "n": 1, "top_k": 50}
         async with (
-            served(EditPredictor(edit=(1, 1, ["A"]))) as (_, client),
+            served(editing((1, 1, ["A"]))) as (_, client),
             client.post("/v1/completions", json=body) as response,
         ):
             return await response.text()
@@ -183,7 +179,7 @@ def test_torn_prompts_and_markers_in_code_suggest_nothing(prompt: str) -> None:
     meant = recognise(prompt)
     assert isinstance(meant, Unknown)
     assert meant.reason
-    predictor = EditPredictor(edit=(1, 1, ["A"]))
+    predictor = editing((1, 1, ["A"]))
     body = answer(prompt, predictor)
     assert body["choices"][0]["text"] == ""
     assert body["redraft"]["reason"] == meant.reason
@@ -210,7 +206,7 @@ BLOCKS = ["a\nb\n", "c\nd\n", "e\nf"]
 )
 def test_zeta21_rewrites_from_marker_to_marker(edit: LineEdit, markers: str, expected: str) -> None:
     prompt = zeta21_as_zed("top\n", BLOCKS, "\nend\n", 3)
-    predictor = EditPredictor(edit=edit)
+    predictor = editing(edit)
     written = text(prompt, predictor)
     assert written == markers
     assert zeta21_applied(BLOCKS, written) == expected
@@ -223,14 +219,14 @@ def test_zeta21_without_an_edit_repeats_the_marker_before_the_cursor(
     cursor: int, number: int
 ) -> None:
     prompt = zeta21_as_zed("top\n", BLOCKS, "\nend\n", cursor)
-    written = text(prompt, EditPredictor(edit=None))
+    written = text(prompt, ScriptedPredictor())
     assert written == f"<|marker_{number}|><|marker_{number}|>"
     assert zeta21_applied(BLOCKS, written) == "".join(BLOCKS)
 
 
 def test_zeta21_fills_an_empty_region() -> None:
     prompt = zeta21_as_zed("", [""], "", 0)
-    written = text(prompt, EditPredictor(edit=(1, 1, ["use std;"])))
+    written = text(prompt, editing((1, 1, ["use std;"])))
     assert written == "<|marker_1|>use std;<|marker_2|>"
 
 
@@ -244,7 +240,7 @@ EVENTS = "User edited src/lib.rs:\n```diff\n@@ -1,2 +1,2 @@\n fn a() {}\n-old\n+
 def test_zeta1_answers_the_region_between_its_markers(
     edit: LineEdit, expected: str, after: str
 ) -> None:
-    predictor = EditPredictor(edit=edit)
+    predictor = editing(edit)
     written = text(zeta1_as_zed("top\n", "a\nb\nc", after, 2, EVENTS), predictor)
     assert zeta1_applied(written) == expected
     [request] = predictor.requests
@@ -255,6 +251,6 @@ def test_zeta1_answers_the_region_between_its_markers(
 
 
 def test_zeta1_without_an_edit_answers_the_region_as_it_is() -> None:
-    written = text(zeta1_as_zed("", "a\n\nb\n", "\nend", 1), EditPredictor(edit=None))
+    written = text(zeta1_as_zed("", "a\n\nb\n", "\nend", 1), ScriptedPredictor())
     assert written == "<|editable_region_start|>\na\n\nb\n\n<|editable_region_end|>"
     assert zeta1_applied(written) == "a\n\nb\n"

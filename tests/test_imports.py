@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.tree import PACKAGES, ROOT, modules
 
-ROOT = Path(__file__).parent.parent
-PACKAGES = ("model", "lsp", "server", "evals")
 MAY_IMPORT = {
     "model": set(),
     "lsp": {"model"},
@@ -33,12 +32,16 @@ USES_TORCH = {
 #: each other. Modules at a package's door stand here by their names, those of one line together.
 LEVELS = {
     "model": (
-        "__init__ records errors config silence memo", "text", "edits prompt network", "weights",
+        "__init__ records errors config silence memo", "text", "edits prompt network",
+        "proposals weights",
         "runtime", "decoding", "engine training",
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),
-    "server": ("settings", "http", "wires.prompts", "wires", "app", "engine_process", "commands"),
-    "evals": ("figures recordings sandbox", "benchmarks latency", "replay", "gate", "report"),
+    "server": (
+        "settings", "http", "wires.prompts", "wires", "app", "engine_process", "scaling",
+        "commands",
+    ),
+    "evals": ("figures recordings sandbox", "benchmarks latency soak", "replay", "gate", "report"),
 }  # fmt: skip
 
 
@@ -55,10 +58,6 @@ def imported(path: Path) -> set[str]:
             whole = ".".join([*base, *([node.module] if node.module else [])])
             found |= {whole, *(f"{whole}.{alias.name}" for alias in node.names)}
     return found
-
-
-def modules(package: str) -> list[Path]:
-    return sorted((ROOT / package).rglob("*.py"))
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -134,6 +133,17 @@ def test_serving_imports_no_torch(module: str, tmp_path: Path) -> None:
     check = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", check], cwd=tmp_path, timeout=120)
     assert done.returncode == 0
+
+
+def test_no_test_module_is_imported_by_another() -> None:
+    tests = ROOT / "tests"
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in sorted(tests.rglob("*.py"))
+        for name in imported(path)
+        if name.split(".")[0] == "conftest" or name.split(".")[0].startswith("test_")
+    ]
+    assert not wrong, "what several tests use belongs to tests/support"
 
 
 def test_every_package_says_what_it_is_for() -> None:

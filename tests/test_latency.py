@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_backend import FakeBackend, FakeSequence, Noise, fake_tokenizer, small_config
 from redraft.evals.figures.spread import Spread
 from redraft.evals.latency import latency
 from redraft.evals.latency.latency import COMPARED_EVERY, TYPED, measure, type_into
 from redraft.model.engine.answer import Model
 from redraft.model.runtime.backend import CanvasOutput, IntArray
 from redraft.model.runtime.prefix_cache import PrefixCache
+from support.fake_backend import FakeBackend, FakeSequence, Noise, fake_tokenizer, small_config
 
 
 def model_over(backend: FakeBackend) -> Model:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx_models import store
 from redraft.model.config import ModelConfig
 from redraft.model.engine import load
 from redraft.model.engine.answer import LoadProgress, Model, answer
@@ -22,7 +21,8 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.runtime.kv_memory import size_class
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.prefix_cache import PrefixCache
-from tiny import tiny_config, tiny_tokenizer
+from support.onnx_models import store
+from support.tiny import tiny_config, tiny_tokenizer
 
 TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" * 4
 CURSOR = TEXT.index("= ") + 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from desk import Desk, reason, shown
-from lsp_process import LspProcess, insert_texts, lsp_process
+from support.desk import Desk, reason, shown
+from support.lsp_process import LspProcess, insert_texts, lsp_process
 
 
 def command(client: LspProcess, name: str, *arguments: Any) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def test_how_things_stand_tells_model_settings_and_the_last_reason(tmp_path: Pat
         told = command(client, "redraft.status")["result"]
         assert (told["kind"], told["message"]) == ("Normal", "nothing to add")
         assert told["model"]["state"] == "ready"
-        assert (told["model"]["name"], told["model"]["contextTokens"]) == ("fake fp32", 2048)
+        assert (told["model"]["name"], told["model"]["contextTokens"]) == ("fake-1m int8", 4096)
         assert (told["settings"]["eagerness"], told["settings"]["enabled"]) == ("low", True)
         assert told["snoozedS"] == 0
 

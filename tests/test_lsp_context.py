@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import READY, FakePredictor
-from lsp_process import LspProcess, lsp_process
 from redraft.lsp.connection import documents_sync
 from redraft.lsp.connection.server import create_server
 from redraft.lsp.context.gather import BUDGET, Context
 from redraft.lsp.context.indexer import Indexer, fill
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import Place
-from test_context import CART, MAIN
+from support.lsp_process import LspProcess, lsp_process
+from support.predictor import READY, ScriptedPredictor
+from support.shop import CART, MAIN
 
 SHOP = MAIN.replace(
     "    cart = Cart(customer)\n",
@@ -179,7 +179,7 @@ def threads() -> list[threading.Thread]:
 @pytest.mark.parametrize("ending", ["shutdown", "leave"])
 def test_the_index_ends_with_the_connection(workspace: Path, ending: str) -> None:
     async def life() -> None:
-        server = create_server(FakePredictor())
+        server = create_server(ScriptedPredictor())
         client = server.client
         client.folders = [workspace.as_uri()]
         before = set(threads())
@@ -200,7 +200,7 @@ def test_the_index_ends_with_the_connection(workspace: Path, ending: str) -> Non
 
 def test_the_budget_is_the_models_once_it_told(workspace: Path) -> None:
     async def life() -> None:
-        client = create_server(FakePredictor(statuses=[READY])).client
+        client = create_server(ScriptedPredictor(statuses=[READY])).client
         assert client.watch.context_tokens is None
         client.watch.start()
         while client.watch.context_tokens is None:
@@ -215,7 +215,7 @@ def test_nothing_is_read_before_the_client_told_what_is_secret(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def life() -> None:
-        client = create_server(FakePredictor()).client
+        client = create_server(ScriptedPredictor()).client
         client.folders, client.pulls_settings = [workspace.as_uri()], True
         told = asyncio.get_running_loop().create_future()
         asked = asyncio.Event()

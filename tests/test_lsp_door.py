@@ -14,7 +14,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from fakes import FakePredictor
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.lsp.connection import door
@@ -24,6 +23,7 @@ from redraft.lsp.connection.server import serve_tcp
 from redraft.lsp.recording.folder import Recordings
 from redraft.model.errors import SettingsError
 from redraft.server.commands.lsp_token import given_token
+from support.predictor import ScriptedPredictor
 
 TOKEN = "a-token-of-these-tests"
 OPTIONS = {"initializationOptions": {"token": TOKEN}}
@@ -34,10 +34,10 @@ Step = Callable[[int], Awaitable[None]]
 # --- a server and its clients ------------------------------------------------------------------
 
 
-def with_server(step: Step) -> FakePredictor:
+def with_server(step: Step) -> ScriptedPredictor:
     """Run ``step`` with the port of a server, and end that; the predictor tells what it was
     asked."""
-    predictor = FakePredictor()
+    predictor = ScriptedPredictor()
 
     async def scenario() -> None:
         port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -141,7 +141,7 @@ def test_each_client_has_a_session_of_its_own() -> None:
             "didOpen" in (await two.ask("textDocument/inlineCompletion", asked))["error"]["message"]
         )
         with pytest.raises(SettingsError, match="choose another port"):
-            await serve_tcp(FakePredictor(), "127.0.0.1", port, TOKEN)
+            await serve_tcp(ScriptedPredictor(), "127.0.0.1", port, TOKEN)
         two.writer.close()
         assert "result" in await one.ask("shutdown", None)
         one.writer.close()
@@ -154,7 +154,7 @@ def test_whoever_is_connected_is_sent_away_when_the_server_ends() -> None:
         port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(
             serve_tcp(
-                *(FakePredictor(), "127.0.0.1", 0, TOKEN),
+                *(ScriptedPredictor(), "127.0.0.1", 0, TOKEN),
                 listening=lambda _, at: port.set_result(at),
             )
         )
@@ -414,4 +414,4 @@ def test_a_token_file_that_is_no_secret_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "example.org", "::"])
 def test_tcp_stays_on_this_machine(host: str) -> None:
     with pytest.raises(SettingsError, match="this machine only"):
-        asyncio.run(serve_tcp(FakePredictor(), host, 0, TOKEN))
+        asyncio.run(serve_tcp(ScriptedPredictor(), host, 0, TOKEN))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lsp_process import URI, LspProcess, insert_texts, lsp_process
 from redraft.lsp.connection.framing import MAX_BODY, BadFrame, Frames
+from support.lsp_process import URI, LspProcess, insert_texts, lsp_process
 
 CODE = "def area(r):\n    \n"
 

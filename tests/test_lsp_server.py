@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FakePredictor
-from lsp_process import URI, insert_texts, lsp_process
 from redraft.evals.latency.keystroke import keystroke_overhead
 from redraft.lsp.connection.server import create_server
 from redraft.lsp.connection.turns import Lane, Superseded
 from redraft.lsp.editor.paths import shown_path
+from support.lsp_process import URI, insert_texts, lsp_process
+from support.predictor import ScriptedPredictor
 
 CODE = "def area(r):\n    \n"
 
@@ -468,7 +468,7 @@ def test_stray_output_of_libraries_does_not_reach_the_client(tmp_path: Path) -> 
 
 
 def test_a_server_can_be_made_outside_an_event_loop() -> None:
-    assert create_server(FakePredictor()).name == "redraft"
+    assert create_server(ScriptedPredictor()).name == "redraft"
 
 
 def test_the_bench_times_every_keystroke() -> None:

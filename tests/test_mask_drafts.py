@@ -27,7 +27,7 @@ from redraft.model.training.mask_drafts import (  # noqa: E402
 from redraft.model.training.shards import Rows  # noqa: E402
 from redraft.model.training.train import mask_loss, run  # noqa: E402
 from redraft.model.training.train_config import TrainConfig  # noqa: E402
-from tiny import tiny_config  # noqa: E402
+from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)
 MODEL = replace(tiny_config(), adapter="canvas")

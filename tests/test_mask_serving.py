@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx_models import shaped, store, weights_for
 from redraft.model.decoding.copies import Drafted
 from redraft.model.decoding.judged_row import JudgedRow, lay_out
 from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence
+from support.onnx_models import shaped, store, weights_for
 
 CONFIG = shaped("masks")
 CACHED = 37

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from lsp_process import SERVER
-from neovim import Neovim, neovim, server_command
-from neovim_script import needs_neovim, run_script
+from support.lsp_process import SERVER
+from support.neovim import Neovim, neovim, server_command
+from support.neovim_script import needs_neovim, run_script
 
 pytestmark = needs_neovim
 
@@ -51,12 +51,12 @@ def drive(folder: Path, text: str, *answers: str) -> dict[str, Any]:
 
 
 def test_neovim_gets_suggestions_and_takes_them(tmp_path: Path) -> None:
-    log = drive(tmp_path, "def area(r):\n\nx = 1\n", "str(r)\n    return s", "y = 2")
+    log = drive(tmp_path, "def area(r):\n\nx = 1\n", "str(r)\n    return s", "y = 2\n")
     assert (log["encoding"], log["provider"]) == ("utf-16", True)
     [item] = log["first"]["result"]["items"]
     assert item["range"]["start"] == {"line": 1, "character": 15}
     assert log["text"] == ["def area(r):", "    s = '😀' + str(r)", "    return s", "x = 1"]
-    assert log["second"]["result"]["items"][0]["insertText"] == "y = 2"
+    assert log["second"]["result"]["items"][0]["insertText"] == "y = 2\n"
     assert log["popups"] == []
     cursors = [json.loads(line) for line in (tmp_path / "model.log").read_text().splitlines()]
     # The engine counts characters: the emoji is one, and what was typed has arrived.
@@ -64,7 +64,7 @@ def test_neovim_gets_suggestions_and_takes_them(tmp_path: Path) -> None:
 
 
 def test_neovim_keeps_dos_line_ends(tmp_path: Path) -> None:
-    log = drive(tmp_path, "def area(r):\r\n\r\nx = 1\r\n", "str(r)\n    return s", "y = 2")
+    log = drive(tmp_path, "def area(r):\r\n\r\nx = 1\r\n", "str(r)\n    return s", "y = 2\n")
     [item] = log["first"]["result"]["items"]
     assert item["insertText"] == "str(r)\r\n    return s"
     assert log["text"] == ["def area(r):", "    s = '😀' + str(r)", "    return s", "x = 1"]

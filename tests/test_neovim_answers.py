@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from neovim import Desk, Neovim, edits, ghost, neovim
-from neovim_script import needs_neovim
+from support.neovim import Desk, Neovim, edits, ghost, neovim
+from support.neovim_script import needs_neovim
 
 pytestmark = needs_neovim
 

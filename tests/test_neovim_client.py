@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from neovim import Desk, edits, ghost
-from neovim_script import needs_neovim
+from support.neovim import Desk, edits, ghost
+from support.neovim_script import needs_neovim
 
 pytestmark = needs_neovim
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from neovim import CLIENT, Desk, Neovim, edits, ghost
-from neovim_script import needs_neovim
+from support.neovim import CLIENT, Desk, Neovim, edits, ghost
+from support.neovim_script import needs_neovim
 
 pytestmark = needs_neovim
 
@@ -96,7 +96,7 @@ def test_why_and_status_answer_what_people_ask(desk: Desk) -> None:
         """
     )
     told = editor.lua("return vim.g.echoed")
-    assert "model: fake fp32 on CPU" in told
+    assert "model: fake-1m int8 on CPU" in told
     assert "eagerness = " in told
 
 
@@ -118,7 +118,7 @@ def test_the_health_page_names_what_is_wrong(desk: Desk) -> None:
     page = "\n".join(editor.lines())
     editor.picture("health")
     editor.command("bwipeout!")
-    assert "OK model fake fp32 on CPU" in page
+    assert "OK model fake-1m int8 on CPU" in page
     assert "<Tab> is accept" in page
     assert "<M-l> should be accept_always and is mapped to x" in page
     editor.lua("vim.keymap.del('i', '<M-l>')")

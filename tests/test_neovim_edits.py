@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neovim import Desk, edits
-from neovim_script import needs_neovim
+from support.neovim import Desk, edits
+from support.neovim_script import needs_neovim
 
 pytestmark = needs_neovim
 

@@ -6,8 +6,8 @@ buffers or for one, with a way back to it.
 
 from __future__ import annotations
 
-from neovim import Desk, Neovim, edits, ghost
-from neovim_script import needs_neovim
+from support.neovim import Desk, Neovim, edits, ghost
+from support.neovim_script import needs_neovim
 
 pytestmark = needs_neovim
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neovim import Neovim, server_command
-from neovim_script import needs_neovim
+from support.neovim import Neovim, server_command
+from support.neovim_script import needs_neovim
 
 pytestmark = needs_neovim
 

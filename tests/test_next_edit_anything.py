@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from desk import URI, Desk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from redraft.lsp.editor.documents import Document
@@ -14,6 +13,7 @@ from redraft.lsp.session.questions import Query
 from redraft.model.edits.abstained import Abstained
 from redraft.model.prompt.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
+from support.desk import URI, Desk
 
 OTHER = "file:///w/b.py"
 FILLER = "".join(f"value_{i} = '😀'\n" for i in range(40))

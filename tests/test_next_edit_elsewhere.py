@@ -6,18 +6,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from desk import URI, Desk, reason
-from fakes import rewrite
 from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.next_edits import AFTER_EDIT_S
 from redraft.lsp.session.other_places import MOST_PLACES
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import EditRequest, Prediction
+from support.desk import URI, Desk, reason
+from support.predictor import rewrite
 
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 FAR = f"def area(r):\n    return r\n\n{FILLER}print(area(2))\n"
-NOTHING = Prediction("fake-1", "fake fp32", (), "The model would change nothing here.")
+NOTHING = Prediction("fake-1", "fake-1m int8", (), "The model would change nothing here.")
 
 
 def settle(desk: Desk, ask: Ask, prediction: Prediction) -> Show | Abstained:

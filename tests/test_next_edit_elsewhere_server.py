@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lsp_process import URI, LspProcess, lsp_process
+from support.lsp_process import URI, LspProcess, lsp_process
 
 OTHER = "file:///w/project/b.py"
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from neovim_script import needs_neovim, run_script
+from support.neovim_script import needs_neovim, run_script
 
 pytestmark = needs_neovim
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_process import URI, LspProcess, insert_texts, lsp_process
+from support.lsp_process import URI, LspProcess, insert_texts, lsp_process
 
 CODE = "def area(r):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
 EDIT = {"edit": ["area(2)", "area(2, 3.14)"]}
@@ -218,7 +218,7 @@ def test_our_own_request_says_all_there_is_to_say(tmp_path: Path) -> None:
             "id": "redraft-1",
             "chain": "redraft-1",
             "confidence": 0.9,
-            "model": "fake fp32",
+            "model": "fake-1m int8",
             "reason": "from the model",
             "jump": {"uri": URI, "position": {"line": 4, "character": 12}},
             "cursor": {"line": 4, "character": 18},

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from desk import URI, Desk, reason, shown
-from fakes import infill, rewrite
 from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS, COOL_DOWN_S, REJECTIONS
 from redraft.lsp.session.decisions import Ask, Show
@@ -15,6 +13,8 @@ from redraft.lsp.session.next_edits import AFTER_EDIT_S, LIFETIME_S
 from redraft.lsp.settings import updated
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import Prediction
+from support.desk import URI, Desk, reason, shown
+from support.predictor import infill, rewrite
 
 CODE = (
     "def area(r):\n    return 3.14 * r * r\n\n\ndef show(r):\n    print(area(r))\n"
@@ -149,7 +149,7 @@ def test_next_edits_can_be_switched_off_alone() -> None:
 
 def test_ghost_text_that_is_shown_comes_first() -> None:
     desk = edited()
-    desk.answer(", e")
+    desk.answer(" -> float")
     assert reason(desk.consider_edit()) == "ghost text is shown at the cursor"
     assert isinstance(desk.consider_edit(invoked=True), Ask)
 
@@ -353,6 +353,25 @@ def test_what_was_computed_ahead_is_of_no_use_once_the_edit_was_turned_down() ->
     assert isinstance(desk.consider_edit(invoked=True), Ask)
 
 
+def test_two_tabs_later_the_edit_was_computed_while_the_first_was_shown() -> None:
+    desk = edited()
+    shown = shown_edit(desk)
+    ahead = []
+    for old, new in [("show(2)", "show(2, 3)"), ("show(2, 3)", "show(2, 3, 4)")]:
+        ask = desk.session.follow_up(desk.query(), shown.suggestion)
+        assert ask is not None
+        ahead.append(ask)
+        desk.session.prefetched(ask, rewrite(ask.request, old, new))
+    assert "show(2, 3)" in ahead[1].request.text
+    assert len(ahead[1].request.edits) == len(ahead[0].request.edits) + 1
+    assert desk.session.follow_up(desk.query(), shown.suggestion) is None  # as far ahead as it goes
+    for _ in range(2):
+        desk.accept(shown)
+        following = desk.consider_edit()
+        assert isinstance(following, Show), following  # the model is not asked
+        shown = following
+
+
 def test_edits_that_follow_each_other_are_one_chain() -> None:
     desk = edited()
     first = shown_edit(desk)
@@ -387,7 +406,8 @@ def test_nothing_is_computed_beforehand_twice_or_where_it_is_switched_off() -> N
     desk = edited()
     first = shown_edit(desk)
     assert prefetch(desk, first, "show(2)", "show(2, 3)") is not None
-    assert prefetch(desk, first, "show(2)", "show(2, 3)") is None
+    assert prefetch(desk, first, "show(2, 3)", "show(2, 3, 4)") is not None
+    assert desk.session.follow_up(desk.query(), first.suggestion) is None
     off = edited(prefetch=False)
     assert prefetch(off, shown_edit(off), "show(2)", "show(2, 3)") is None
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from desk import URI, Desk
-from fakes import READY, rewrite
 from redraft.evals.recordings.format import Changed, Encountered, SetContent, TextEdit
 from redraft.evals.replay.editor import Editor, unconnected
 from redraft.evals.replay.simulated_time import run
@@ -19,6 +17,8 @@ from redraft.lsp.session.typing_rhythm import REST_S
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import EditRequest, Prediction, RecentEdit
+from support.desk import URI, Desk
+from support.predictor import READY, rewrite
 
 KEY_S = 0.2
 CODE = "def area(r):\n    return 3 * r\n\n\ndef show(r):\n    print(area(r))\n"

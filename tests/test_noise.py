@@ -20,7 +20,7 @@ from redraft.model.training.noise import (
     settle_end,
     sloped_mask,
 )
-from reference import sharpening
+from support.reference import sharpening
 
 MASK, END = 16, 0
 #       prompt          answer   END and padding

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NEW, OLD, write_lines
-from lsp_process import LspProcess
-from onnx_models import register
-from outgoing import END_S, Guard, Kind, best_guard, guarded, outside, strace_works, tried
 from redraft.model.silence import REPORTERS, SILENCED
-from tiny import tiny_config, tiny_tokenizer
+from support.lsp_process import LspProcess
+from support.onnx_models import register
+from support.outgoing import END_S, Guard, Kind, best_guard, guarded, outside, strace_works, tried
+from support.tiny import tiny_config, tiny_tokenizer
+from support.training_sources import NEW, OLD, write_lines
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
 

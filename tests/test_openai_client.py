@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from fakes_http import ScriptedPredictor, served
 from pydantic import SecretStr
 from redraft.server.settings import Settings
+from support.predictor import ScriptedPredictor
+from support.served import served
 
 openai = pytest.importorskip("openai", reason="the dev extra installs the openai client")
 
@@ -59,7 +60,7 @@ def test_a_streamed_completion_with_usage() -> None:
         stream = await client.completions.create(
             model="fake-1m",
             prompt="a",
-            suffix="b",
+            suffix=";",
             stream=True,
             stream_options={"include_usage": True},
         )
@@ -74,7 +75,7 @@ def test_a_streamed_completion_with_usage() -> None:
 def test_denoising_states_through_an_extra_field() -> None:
     async def use(client: Any) -> list[str]:
         stream = await client.completions.create(
-            model="fake-1m", prompt="a", suffix="b", stream=True, extra_body={"diffusing": True}
+            model="fake-1m", prompt="a", suffix=";", stream=True, extra_body={"diffusing": True}
         )
         return [choice.text async for chunk in stream for choice in chunk.choices]
 
@@ -97,7 +98,7 @@ def test_models_are_listed() -> None:
     ],
 )
 def test_refusals_are_the_clients_own_errors(change: dict[str, Any], error: str, says: str) -> None:
-    fields = {"model": "fake-1m", "prompt": "a", "suffix": "b"} | change
+    fields = {"model": "fake-1m", "prompt": "a", "suffix": ";"} | change
     with pytest.raises(getattr(openai, error)) as caught:
         with_client(lambda client: client.completions.create(**fields))
     assert says in caught.value.body["message"]
@@ -113,7 +114,7 @@ def test_a_wrong_key_is_the_clients_authentication_error() -> None:
 
 def test_a_full_queue_is_the_clients_rate_limit_error() -> None:
     async def use(client: Any) -> None:
-        ask = {"model": "fake-1m", "prompt": "a", "suffix": "b"}
+        ask = {"model": "fake-1m", "prompt": "a", "suffix": ";"}
         first = asyncio.create_task(client.completions.create(**ask | {"prompt": "first"}))
         while not predictor.running:
             await asyncio.sleep(0.01)

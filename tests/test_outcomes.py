@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gates import PLAIN
 from redraft.evals.recordings.shown_and_outcome import Shown, read_outcomes, tallies
 from redraft.lsp.recording import events as answers
 from redraft.lsp.recording import format as entries
@@ -23,6 +22,7 @@ from redraft.model.edits.gate_features import UNKNOWN
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, Task
 from redraft.server.commands.main import app
+from support.gates import PLAIN
 from typer.testing import CliRunner
 
 TEXT = "def area(r):\n    return\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx_models import BASE, store
+from support.onnx_models import BASE, store
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
 from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence

@@ -32,7 +32,7 @@ from redraft.model.prompt.tokens import (
 )
 from redraft.model.records import EditRequest, RecentEdit, RelatedFile
 from redraft.model.text.common import common_head
-from tiny import tiny_config, tiny_tokenizer
+from support.tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 CONFIG = tiny_config()
@@ -224,11 +224,11 @@ def test_an_answer_that_drops_the_unfinished_word_is_invalid() -> None:
 
 
 def test_forced_text_allows_its_beginnings_and_its_extensions() -> None:
-    allowed = ForcedText(" ret", TOKENIZER).allowed(b"")
+    allowed = ForcedText(" ret", TOKENIZER).allowed([])
     assert allowed is not None
     found = {TOKENIZER.vocab_bytes[i] for i in np.flatnonzero(allowed)}
     assert found == {b" ", b" return"}
-    assert ForcedText(" ret", TOKENIZER).allowed(b" return") is None
+    assert ForcedText(" ret", TOKENIZER).allowed(TOKENIZER.encode(" return")) is None
 
 
 @given(st.integers(1, 60), st.integers(1, 61), st.integers(0, 60))
@@ -244,10 +244,10 @@ def test_exactly_the_valid_ranges_can_be_written(count: int, first: int, last: i
 
 def test_end_is_allowed_at_once_but_not_inside_a_range() -> None:
     grammar = ValidRange(3, TOKENIZER, CONFIG.end_token)
-    first, inside = grammar.allowed(b""), grammar.allowed(b"1-")
+    first, inside = grammar.allowed([]), grammar.allowed(TOKENIZER.encode("1-"))
     assert first is not None and first[CONFIG.end_token]
     assert inside is not None and not inside[CONFIG.end_token]
-    assert grammar.allowed(b"1-2\n") is None
+    assert grammar.allowed(TOKENIZER.encode("1-2\n")) is None
 
 
 @given(st.lists(st.text("ab", max_size=3), min_size=1, max_size=6), st.data())

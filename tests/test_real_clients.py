@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes_http import ScriptedPredictor, served
-from neovim import Neovim, server_command
-from neovim_script import needs_neovim
+from support.neovim import Neovim, server_command
+from support.neovim_script import needs_neovim
+from support.predictor import ScriptedPredictor
+from support.served import served
 
 pytestmark = needs_neovim
 

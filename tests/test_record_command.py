@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recording_scene import Scene
 from redraft.lsp.recording.folder import Recordings, recordings_folder
 from redraft.server.commands.main import app
+from support.recording_scene import Scene
 from typer.testing import CliRunner, Result
 
 

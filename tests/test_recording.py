@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from recording_scene import URI, Replayed, Scene, changes_in, insertion, replayed
 from redraft.evals.recordings.format import Focused, SelectionChanged
 from redraft.evals.recordings.streams import read_stream, typed_spans
 from redraft.lsp.editor.documents import Change, Document
@@ -20,6 +19,7 @@ from redraft.lsp.recording.format import line_of
 from redraft.lsp.recording.git_moves import has_moved
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import SettingsError
+from support.recording_scene import URI, Replayed, Scene, changes_in, insertion, replayed
 
 # --- the switch ---
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_process import LspProcess, insert_texts, lsp_process
-from recording_scene import changes_in, replayed, write_until_killed
 from redraft.evals.recordings.format import Note
 from redraft.evals.recordings.streams import read_stream
 from redraft.lsp.recording.folder import Recordings
+from support.lsp_process import LspProcess, insert_texts, lsp_process
+from support.recording_scene import changes_in, replayed, write_until_killed
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def test_every_candidate_is_recorded_with_what_became_of_it(tmp_path: Path) -> N
     assert first["candidates"][0]["edit"] == [[0, 4], [0, 4], "maybe"]
     assert first["candidates"][0]["showProbability"] == 0.3
     assert second["shown"] == item["command"]["arguments"][0]
-    assert second["versions"]["model"] == "fake fp32"
+    assert second["versions"]["model"] == "fake-1m int8"
     assert second["latency"]["tookMs"] > 0
     kinds = [n.source_id.removeprefix("Redraft.") for n in notes if "Redraft" in n.source_id]
     assert kinds == ["answer", "decision", "answer", "decision", "drawn", "outcome"]

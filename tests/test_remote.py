@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from fakes_http import READY, ScriptedPredictor, eventually, served
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
@@ -37,6 +36,8 @@ from redraft.model.records import (
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
+from support.predictor import READY, ScriptedPredictor
+from support.served import eventually, served
 
 REQUEST = EditRequest("infill", "a.py", "x = \n", 4)
 
@@ -164,7 +165,7 @@ def test_a_prediction_comes_back_as_it_was() -> None:
 
 
 def test_an_abstention_comes_back_with_its_reason() -> None:
-    there = through(ScriptedPredictor(pieces=()), lambda remote: remote.predict(REQUEST))
+    there = through(ScriptedPredictor([()]), lambda remote: remote.predict(REQUEST))
     assert (there.candidates, there.reason) == ((), "nothing to add")
 
 
@@ -178,13 +179,15 @@ def test_canvas_states_come_in_order_before_the_prediction() -> None:
 def test_a_long_canvas_state_is_not_cut() -> None:
     states: list[CanvasState] = []
     pieces = ("x" * 300_000, "y" * 300_000, "z")
-    through(ScriptedPredictor(pieces), lambda remote: remote.predict(REQUEST, states.append))
+    through(
+        ScriptedPredictor([tuple(pieces)]), lambda remote: remote.predict(REQUEST, states.append)
+    )
     assert states[-1].pieces == (None, *pieces[1:])
 
 
 def test_status_comes_back_as_it_was() -> None:
     for state in (READY, ModelStatus("downloading", "m int8", progress=0.25, message="6 of 24 MB")):
-        assert through(ScriptedPredictor(state=state), lambda remote: remote.status()) == state
+        assert through(ScriptedPredictor(statuses=[state]), lambda remote: remote.status()) == state
 
 
 @pytest.mark.parametrize(
@@ -201,19 +204,17 @@ def test_status_comes_back_as_it_was() -> None:
 def test_an_error_of_the_engine_is_raised_here(error: errors.RedraftError, steps: bool) -> None:
     on_step = (lambda state: None) if steps else None
     with pytest.raises(type(error)) as caught:
-        through(ScriptedPredictor(error=error), lambda remote: remote.predict(REQUEST, on_step))
+        through(ScriptedPredictor([error]), lambda remote: remote.predict(REQUEST, on_step))
     assert str(caught.value) == str(error)
     assert getattr(caught.value, "retry_after_s", None) == getattr(error, "retry_after_s", None)
 
 
 def test_an_error_after_the_first_state_is_raised_here() -> None:
-    class Failing(ScriptedPredictor):
-        def _prediction(self, request: EditRequest) -> Prediction:
-            raise errors.WeightsError("it broke on the way")
-
+    error = errors.WeightsError("it broke on the way")
+    failing = ScriptedPredictor([error], states=[(None,)] * 3)
     states: list[CanvasState] = []
     with pytest.raises(errors.WeightsError, match="on the way"):
-        through(Failing(), lambda remote: remote.predict(REQUEST, states.append))
+        through(failing, lambda remote: remote.predict(REQUEST, states.append))
     assert len(states) == 3
 
 
@@ -239,7 +240,7 @@ def test_cancelling_here_stops_the_computation_there(steps: bool) -> None:
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        await eventually(lambda: predictor.cancelled == 1)
+        await eventually(lambda: len(predictor.cancelled) == 1)
 
     through(predictor, use)
 

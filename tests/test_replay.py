@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-from fakes import READY, infill, rewrite
 from redraft.evals.figures.runs import Episode
 from redraft.evals.replay.player import Outcome, play
 from redraft.evals.replay.predictors import ReadyPredictor
@@ -16,7 +15,8 @@ from redraft.evals.replay.timed_predictor import ReplayPredictor
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest, Prediction
-from typist import Typist
+from support.predictor import READY, infill, rewrite
+from support.typist import Typist
 
 Ask = Callable[[EditRequest], Prediction]
 

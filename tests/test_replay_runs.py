@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from fakes import READY, FakePredictor, infill
-from onnx_models import store
 from redraft.evals.figures.intervals import Figure
 from redraft.evals.figures.runs import Episode, RunFile, open_run, read_run
 from redraft.evals.replay.predictors import ReadyPredictor, Who, check_who
@@ -19,9 +17,11 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError, SettingsError, WeightsError
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.server.commands.main import app
-from tiny import tiny_config, tiny_tokenizer
+from support.onnx_models import store
+from support.predictor import READY, ScriptedPredictor, infill
+from support.tiny import tiny_config, tiny_tokenizer
+from support.typist import Typist
 from typer.testing import CliRunner
-from typist import Typist
 
 COPY = Who(model="copy-last-edit")
 MEASURED = ("context_ms", "gate_ms")  # real time, whatever the clock of the replay says
@@ -149,8 +149,8 @@ def test_a_model_in_this_process_predicts(recordings: Path, tmp_path: Path) -> N
 
 
 def test_a_server_is_asked_from_within_simulated_time(recordings: Path) -> None:
-    loading = ModelStatus("loading", model="fake fp32")
-    fake = FakePredictor(["x = 2"], delay_s=0.01, statuses=[loading, READY])
+    loading = ModelStatus("loading", model="fake-1m int8")
+    fake = ScriptedPredictor(["x = 2"], delay_s=0.01, statuses=[loading, READY])
     there = ThreadedPredictor(lambda: fake)
     ready = ReadyPredictor(there.ask, there.ready(poll_s=0.01), there.close)
     (script, *_) = read_scripts([recordings])
@@ -164,7 +164,7 @@ def test_a_server_is_asked_from_within_simulated_time(recordings: Path) -> None:
 
 def test_a_model_that_cannot_be_used_is_said_before_anything_is_played() -> None:
     there = ThreadedPredictor(
-        lambda: FakePredictor(statuses=[ModelStatus("failed", model="m", message="no")])
+        lambda: ScriptedPredictor(statuses=[ModelStatus("failed", model="m", message="no")])
     )
     with pytest.raises(WeightsError, match="no"):
         there.ready(poll_s=0.01)

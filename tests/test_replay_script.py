@@ -16,7 +16,7 @@ from redraft.evals.recordings.format import Changed, TextEdit
 from redraft.evals.replay.script import sample, script_of
 from redraft.evals.replay.simulated_time import run
 from redraft.model.records import EditRequest, RecentEdit
-from typist import Typist
+from support.typist import Typist
 
 # --- scripts -------------------------------------------------------------------------------------
 

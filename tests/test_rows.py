@@ -11,7 +11,7 @@ from redraft.model.records import RecentEdit
 from redraft.model.training.commits import Change
 from redraft.model.training.middles import Source
 from redraft.model.training.rows import Kit, Recipe, Row, edit_row, infill_row, rows_of, show_row
-from tiny import tiny_config, tiny_tokenizer
+from support.tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 CONFIG = tiny_config()

@@ -12,7 +12,6 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_models import BASE, predictable, some_tokens, some_window, store, weights_for
 from redraft.model.errors import InstallError, InvalidRequest, SettingsError, WeightsError
 from redraft.model.network.rope import rope_tables, stretch
 from redraft.model.runtime import device
@@ -20,6 +19,7 @@ from redraft.model.runtime import kv_memory as memory_module
 from redraft.model.runtime.backend import CanvasOutput
 from redraft.model.runtime.device import check_onnxruntime, int8_is_exact, pick_device
 from redraft.model.runtime.kv_memory import RESERVE, SIZE_CLASSES, DeviceMemory, Pool, size_class
+from support.onnx_models import BASE, predictable, some_tokens, some_window, store, weights_for
 
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
@@ -439,6 +439,29 @@ def test_a_truncated_data_file_without_manifest_is_refused(tmp_path: Path) -> No
     (tmp_path / "weights.bin").write_bytes(data[: len(data) // 2])
     with pytest.raises(WeightsError, match="redraft model pull"):
         runtime.OnnxBackend(tmp_path)
+
+
+@pytest.mark.parametrize("way", ["overwritten", "truncated"])
+def test_weights_that_are_written_to_while_they_are_in_use_are_noticed(
+    tmp_path: Path, way: str
+) -> None:
+    store(BASE, "fp32", tmp_path)
+    file = tmp_path / "weights.bin"
+    backend = runtime.OnnxBackend(tmp_path, threads=1)
+    assert backend.changed() == ""
+    with file.open("r+b") as opened:
+        opened.write(b"\1" * 64) if way == "overwritten" else opened.truncate(4_096)
+    assert "weights.bin was written to" in backend.changed()
+    backend.close()
+
+
+def test_weights_that_others_were_put_in_the_place_of_stay_as_they_were(tmp_path: Path) -> None:
+    store(BASE, "fp32", tmp_path)
+    backend = runtime.OnnxBackend(tmp_path, threads=1)
+    (tmp_path / "new").write_bytes(b"other weights")
+    (tmp_path / "new").replace(tmp_path / "weights.bin")
+    assert backend.changed() == ""
+    backend.close()
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"layout": 99, "variant": "fp32"}', "[1]"])

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from desk import URI, Desk
-from recording_scene import Scene
 from redraft.lsp.context.indexer import fill
 from redraft.lsp.context.secret_texts import secret_in
 from redraft.lsp.context.symbol_index import Index
@@ -18,6 +16,8 @@ from redraft.lsp.session.decisions import Ask
 from redraft.lsp.session.exclusions import refuse_file
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.abstained import Abstained
+from support.desk import URI, Desk
+from support.recording_scene import Scene
 
 
 def names(listed: str) -> list[str]:

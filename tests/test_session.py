@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from desk import URI, Desk, reason, shown
-from fakes import infill
 from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.outcomes import Debounce
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import Prediction
+from support.desk import URI, Desk, reason, shown
+from support.predictor import infill
 
 # --- what is asked -----------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zstandard
-from conftest import write_lines
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.training import shards
 from redraft.model.training.shards import pack, read_shards
-from tiny import tiny_config, tiny_tokenizer
+from support.tiny import tiny_config, tiny_tokenizer
+from support.training_sources import write_lines
 
 CONFIG = tiny_config()
 OLD = [f"value_{i} = compute({i})" for i in range(40)]

@@ -13,7 +13,7 @@ from redraft.model.errors import SettingsError
 from redraft.model.weights.adapter import load_adapter
 from redraft.server.commands.train import app
 from safetensors.numpy import save_file
-from tiny_gguf import random
+from support.tiny_gguf import random
 from typer.testing import CliRunner
 
 BASE = "b" * 64

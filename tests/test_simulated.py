@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import write_lines
 from redraft.evals.recordings.format import Closed, Encountered, Note, SelectionChanged, Stream
 from redraft.evals.recordings.from_git import Imported, Wanted, import_git
 from redraft.evals.recordings.simulated import Simulation, natural_cuts, plan_of
 from redraft.evals.recordings.streams import Documents, coalesce, read_stream
 from redraft.lsp.recording.format import header, line_of
 from redraft.model.errors import InstallError, SettingsError
+from support.training_sources import write_lines
 
 OLD = "".join(f"def step_{n}(value):\n    return value + {n}\n\n\n" for n in range(12))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.errors import WeightsError
 from redraft.model.prompt.tokens import END, MARKS, MASK, Tokenizer, build_bpe, unfinished_word
-from tiny import tiny_tokenizer
+from support.tiny import tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 

@@ -20,11 +20,11 @@ from redraft.model.training.batches import Batches, plan_batches, stream  # noqa
 from redraft.model.training.checkpoints import low_rank  # noqa: E402
 from redraft.model.training.noise import Noise  # noqa: E402
 from redraft.model.training.shards import Rows, read_shards  # noqa: E402
-from redraft.model.training.train import batch_loss, judge, run  # noqa: E402
+from redraft.model.training.train import _build, batch_loss, judge, run  # noqa: E402
 from redraft.model.training.train_config import TrainConfig  # noqa: E402
-from reference import sharpening  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
-from tiny import tiny_config  # noqa: E402
+from support.reference import sharpening  # noqa: E402
+from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for each other
 MODEL = tiny_config()
@@ -113,6 +113,25 @@ def test_frozen_base_gets_no_gradient_and_the_adapter_does() -> None:
     batch_loss(network, batch, 0.0, "cpu").backward()
     moved = {n for n, p in network.named_parameters() if p.grad is not None and p.grad.any()}
     assert moved and all(n.endswith(("lora_b", "mask_embedding")) for n in moved)
+
+
+def test_an_adapter_goes_on_at_a_higher_rank_and_says_the_same_until_it_learns() -> None:
+    weights, batch = random_weights(), Batches(toy_rows(), QUICK.laying(), MODEL)[0]
+    small = _build(QUICK, MODEL, weights, {}, "cpu")
+    start = {
+        name: torch.randn_like(p).numpy() * 0.1
+        for name, p in small.named_parameters()
+        if name.endswith(("lora_a", "lora_b"))
+    }
+    small, large = (
+        _build(replace(QUICK, adapter="all", rank=rank), MODEL, weights, start, "cpu")
+        for rank in (4, 6)
+    )
+    large.mask_embedding.data.copy_(small.mask_embedding.data)
+    losses = [float(batch_loss(network, batch, 1.0, "cpu").detach()) for network in (small, large)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    with pytest.raises(SettingsError, match="has rank 4, the config says 2: raise it"):
+        _build(replace(QUICK, rank=2), MODEL, weights, start, "cpu")
 
 
 def test_every_row_is_in_exactly_one_batch_of_an_epoch() -> None:

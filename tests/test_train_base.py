@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("torch", reason="training needs the 'train' extra (torch)")
 pytest.importorskip("transformers", reason="the tiny base is written with transformers")
 
-from conftest import NEW, OLD, write_lines, write_sources
 from redraft.model.weights.import_model import import_model
 from redraft.server.commands.main import app
-from tiny_hf import LAYOUTS, write_hf
+from support.tiny_hf import LAYOUTS, write_hf
+from support.training_sources import NEW, OLD, write_lines, write_sources
 from typer.testing import CliRunner
 
 

@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from desk import Desk
-from fakes import FakePredictor, infill, rewrite
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.evals.replay.editor import unconnected
@@ -24,6 +22,8 @@ from redraft.model.edits.spans import Span
 from redraft.model.edits.verdict import Moment, Show, first_shown, judge, less, moment_of
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest, Prediction
+from support.desk import Desk
+from support.predictor import ScriptedPredictor, infill, rewrite
 
 CODE = "def area(r):\n    return r\n"
 LONG = "import os\n" + "x = 1\n" * 100 + "y = f(2)\n"
@@ -143,7 +143,7 @@ def about_another_document_that_changed() -> Decision:
     return desk.session.settle(there, said, desk.revision, 0.0, target=other.revision + 1)
 
 
-def asked_of(predictor: FakePredictor, times: int = 1) -> Decision:
+def asked_of(predictor: ScriptedPredictor, times: int = 1) -> Decision:
     """What comes of the first of so many questions at once."""
 
     async def asking() -> Decision:
@@ -176,6 +176,7 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         ),
         "what it would add already follows the cursor",
     ),
+    "does_not_fit": (lambda: ghost("elif r:"), "it would add 1 syntax error"),
     "special_token": (
         lambda: edit("return r", "return <|endoftext|>"),
         "the answer held the special token <|endoftext|>",
@@ -255,7 +256,7 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     "nothing_edited": (lambda: Desk(CODE).consider_edit(), "nothing was edited yet"),
     "no_recent_edit": (long_after_an_edit, "no edit in the last 10 s"),
     "superseded": (
-        lambda: asked_of(FakePredictor(["x"], delay_s=1), 2), "a newer request took its place"
+        lambda: asked_of(ScriptedPredictor(["x"], delay_s=1), 2), "a newer request took its place"
     ),
     "document_changed": (
         lambda: settled(7), "the document changed while the model was thinking"
@@ -265,7 +266,7 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         about_another_document_that_changed, "b.py changed while the model was thinking"
     ),
     "failed": (
-        lambda: asked_of(FakePredictor([EngineGone("the engine is gone")])), "the engine is gone"
+        lambda: asked_of(ScriptedPredictor([EngineGone("it is gone")])), "it is gone"
     ),
     "prefetched": (lambda: PREFETCHED, "computed ahead of time"),
 }  # fmt: skip

@@ -20,9 +20,9 @@ from typing import Any
 
 import psutil
 import pytest
-from lsp_process import SERVER
-from vscode_desk import BODY, CALL, CODE, STATUS, Window, change_signature, window
-from vscode_studio import Studio, missing, studio
+from support.lsp_process import SERVER
+from support.vscode_desk import BODY, CALL, CODE, STATUS, Window, change_signature, window
+from support.vscode_studio import Studio, missing, studio
 
 pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),

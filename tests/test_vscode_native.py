@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from vscode_desk import BODY, CALL, CODE, POSITION, change_signature, window
-from vscode_studio import Studio, missing, studio
+from support.vscode_desk import BODY, CALL, CODE, POSITION, change_signature, window
+from support.vscode_studio import Studio, missing, studio
 
 pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),

@@ -21,8 +21,8 @@ from redraft.model.weights.adapter import Adapter, load_adapter, merge, save_in_
 from redraft.model.weights.fetch import Progress
 from redraft.model.weights.gguf import read_checkpoint
 from safetensors.numpy import save_file
-from tiny_gguf import HIDDEN, random, write_llama
-from tiny_wheels import only_wheels_of, write_wheel
+from support.tiny_gguf import HIDDEN, random, write_llama
+from support.tiny_wheels import only_wheels_of, write_wheel
 
 RANK, MASK_TOKEN = 4, 16
 LINEAR = "blocks.1.attn.q"

@@ -1,9 +1,9 @@
 """Infill, asked for as an editor asks, and judged: ``redraft eval infill``.
 
 The prompt is rendered from a gap's prefix and suffix alone, by the path that serves; the completion
-is the first candidate's text, nothing cut by the benchmark. Gaps with tests are tried in the
-sandbox (pass@1); all are compared with what really stood there, and parsed in its place. Who fills
-the gaps is a model or a rule.
+is the first candidate's text as it fits there, as clients that insert are given it. Gaps with tests
+are tried in the sandbox (pass@1); all are compared with what really stood there, and parsed in its
+place. Who fills the gaps is a model or a rule.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from redraft.model.decoding.plan import Plan
+from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.fitting import Place, fit
 from redraft.model.engine.answer import Model, answer
 from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.records import EditRequest, Prediction
@@ -136,7 +138,7 @@ def episode(
 ) -> Episode:
     """What came of one problem."""
     first = said.candidates[0] if said.candidates else None
-    completion = first.text if first is not None else ""
+    completion = _fitted(problem, first.text) if first is not None else ""
     true = problem.filled(problem.middle)
     found = problem.filled(completion)
     verdict = judge(problem.program(completion)) if problem.test else None
@@ -160,6 +162,13 @@ def episode(
         **said_of(said, "infill"),
         **fields_of(said.stats),
     }
+
+
+def _fitted(problem: Problem, written: str) -> str:
+    """What clients that can only insert are given of an answer; "" where it is held back."""
+    place = Place(problem.filled(""), len(problem.prefix), problem.path, problem.language)
+    made = fit(written, place)
+    return "" if isinstance(made, Abstained) else made.new
 
 
 def _parses(true: str, found: str, language: str) -> bool | None:

@@ -17,6 +17,7 @@ from typing import Any
 from lsprotocol import types
 from redraft.model.records import Prediction, Predictor, Task
 
+from ..context.workspace import saved_text
 from ..editor.documents import Documents
 from ..editor.paths import shown_path
 from ..recording.folder import Recordings
@@ -34,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 NAME = "redraft"
 
+_EARLY_S = 30.0  # after the start: what differs from its file was typed while nobody listened
 _STOP_S = 1.0  # for the index to end; a file takes it a few milliseconds, git at worst longer
 
 
@@ -113,11 +115,14 @@ class Client:
             ),
             made_by=f"redraft {version()}",
         )
+        self._reads = background
+        self._since_s = clock()
         self.line = StatusLine(notify)
         self.watch = ModelWatch(predictor, self.line, notify, ask)
         self.prefetches: dict[str, Prefetch] = {}  # by document
         self.pulls_settings = False  # does the client answer workspace/configuration?
         self.registers_settings = False  # and tell of changes only if asked to?
+        self.shows_disabled = False  # code actions that cannot be done, with the reason
         self.versions_edits = False  # does it check the version of a document it is to edit?
         self.waking: asyncio.TimerHandle | None = None  # the end of a pause the user asked for
         self._lanes: dict[tuple[str, Task], Lane] = {}
@@ -127,6 +132,12 @@ class Client:
         logger.debug("suggestion %s was %s", settled.suggestion.id, settled.outcome)
         self.recorder.settled(settled)
         self.learning.settled(settled.outcome)
+
+    def saved_text(self, uri: str) -> str | None:
+        """What the file of a document holds; None where it does not matter: once the client has
+        been there for a while, its user's edits have all been seen."""
+        early = self.clock() - self._since_s < _EARLY_S
+        return saved_text(uri) if early and self._reads else None
 
     def lane(self, uri: str, task: Task) -> Lane:
         return self._lanes.setdefault((uri, task), Lane())

@@ -50,6 +50,8 @@ def _initialize(client: Client, params: Any) -> types.InitializeResult:
     client.pulls_settings = bool(at(workspace, "configuration"))
     client.registers_settings = bool(at(workspace, "didChangeConfiguration", "dynamicRegistration"))
     client.versions_edits = bool(at(workspace, "workspaceEdit", "documentChanges"))
+    actions = at(fields, "capabilities", "textDocument", "codeAction")
+    client.shows_disabled = bool(at(actions, "disabledSupport"))
     notebooks = at(fields, "capabilities", "notebookDocument") is not None
     return types.InitializeResult(
         capabilities=_capabilities(notebooks, client.session.settings.completion_items),
@@ -131,7 +133,12 @@ def _opened(client: Client, params: Any) -> None:
 def _open(client: Client, item: messages.Opened) -> None:
     if client.documents.get(item.uri) is not None:
         client.close_document(item.uri)
+        saved = None  # it was followed already
+    else:
+        saved = client.saved_text(item.uri)
     _begin(client, client.documents.open(item.uri, item.text, item.version, item.language))
+    if saved is not None:
+        client.session.missed(item.uri, saved.split("\n"))
 
 
 def _begin(client: Client, document: Document) -> None:

@@ -56,7 +56,7 @@ async def _get_completions(client: Client, params: Any) -> dict[str, Any]:
         "text": line + text,
         "displayText": text,
         "position": at.as_json(),
-        "range": Range(start, at).as_json(),
+        "range": Range(start, _behind(document, at, show)).as_json(),
         "docVersion": document.version or 0,
     }
     return {"completions": [completion]}
@@ -93,8 +93,21 @@ def _inline_item(document: Document, asked: InlineCompletionAsked, show: Show) -
         text = asked.selected.text + text
         start, end = (document.clamped(place) for place in _ends(asked.selected.range))
         item["filterText"] = asked.selected.text
-    command = _accept(show.suggestion)
-    return item | {"insertText": text, "range": Range(start, end).as_json(), "command": command}
+    range_ = Range(start, _behind(document, end, show)).as_json()
+    item |= _doubt(show)
+    return item | {"insertText": text, "range": range_, "command": _accept(show.suggestion)}
+
+
+def _doubt(show: Show) -> dict[str, str]:
+    """For what is only shown because somebody asked by hand: why it would not be. The protocol has
+    no field for it."""
+    return {"unsure": show.suggestion.unsure} if show.suggestion.unsure else {}
+
+
+def _behind(document: Document, at: Position, show: Show) -> Position:
+    """Where what ghost text at ``at`` replaces ends; ``at`` itself where it only goes in."""
+    over = show.suggestion.end - show.suggestion.start
+    return document.position(document.index(at) + over) if over else at
 
 
 # --- next edits ----------------------------------------------------------------------
@@ -128,6 +141,7 @@ async def _own_next_edit(client: Client, params: Any) -> dict[str, Any]:
         "confidence": round(made.confidence, 4),
         "model": made.model,
         "reason": show.reason,
+        **_doubt(show),
         "jump": {"uri": target.uri, "position": place} if elsewhere else None,
         "cursor": _landing(made),
     }
@@ -186,18 +200,23 @@ async def _code_action(client: Client, params: Any) -> list[dict[str, Any]]:
         asked = replace(asked, selection=None)
     document, decision = await next_edit(client, replace(asked, other_documents=False))
     show = _answer(client, document, decision, "next edit offered as a code action")
-    return [_action(client, document, show.suggestion)] if show else []
+    if show:
+        return [_action(client, document, show.suggestion)]
+    title, why = "No edit predicted", {"reason": decision.reason}
+    nothing = {"title": title, "kind": ACTION_KIND, "disabled": why}
+    return [nothing] if client.shows_disabled and wanted.kinds else []
 
 
 def _action(client: Client, document: Document, suggestion: Suggestion) -> dict[str, Any]:
     range_, text = _replaced(document, suggestion)
     changed = [{"range": range_, "newText": text}]
+    doubt = ", unsure" if suggestion.unsure else ""
     edit: dict[str, Any] = {"changes": {document.uri: changed}}
     if client.versions_edits:
         identifier = {"uri": document.uri, "version": document.version}
         edit = {"documentChanges": [{"textDocument": identifier, "edits": changed}]}
     return {
-        "title": f"Apply predicted edit (line {suggestion.lines[0] + 1})",
+        "title": f"Apply predicted edit (line {suggestion.lines[0] + 1}{doubt})",
         "kind": ACTION_KIND,
         "edit": edit,
         "command": _accept(suggestion),
@@ -222,12 +241,13 @@ async def _completion(client: Client, params: Any) -> dict[str, Any]:
 def _menu_item(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
     at, text = document.clamped(asked.position), _client_text(document, show.text)
     first, *more = show.text.split("\n")
+    range_ = Range(at, _behind(document, at, show)).as_json()
     return {
         "label": first.strip() + (" …" if more else ""),
         "kind": types.CompletionItemKind.Text.value,
         "detail": "Redraft",
         "documentation": {"kind": "plaintext", "value": show.text},
-        "textEdit": {"range": Range(at, at).as_json(), "newText": text},
+        "textEdit": {"range": range_, "newText": text},
         "filterText": text,
         "insertTextFormat": types.InsertTextFormat.PlainText.value,
         "command": _accept(show.suggestion),
@@ -292,7 +312,8 @@ def _answer(
     """
     client.recorder.decided(document, decision)
     if isinstance(decision, Show):
-        client.line.tell(told)
+        doubt = decision.suggestion.unsure
+        client.line.tell(f"{told}, unsure: {doubt}" if doubt else told)
         return decision
     if not decision.stale and decision.kind != "failed":  # of which the status line told, and how
         client.line.tell(decision.reason, "Inactive" if decision.lasting else "Normal")

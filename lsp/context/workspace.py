@@ -54,6 +54,8 @@ SKIPPED_FOLDERS = frozenset(
 #: Of those, the names that are also given to people's own code: skipped only where git does not
 #: say that they belong to it.
 _OWN_WITH_GIT = frozenset(("bin", "build", "dist", "obj", "target", "third_party"))
+#: Folders in which nobody writes code of their own.
+OTHERS_CODE = SKIPPED_FOLDERS - _OWN_WITH_GIT
 _GENERATED_NAMES = (
     *("*.min.js", "*.min.css", "*.bundle.js", "*_pb2.py", "*_pb2.pyi", "*_pb2_grpc.py"),
     *("*.pb.go", "*.pb.cc", "*.pb.h", "*.pb.rs", "*.g.cs", "*.designer.cs", "*.g.dart"),
@@ -117,7 +119,7 @@ def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
         names = _by_walk(folder)
         skipped = SKIPPED_FOLDERS
     else:
-        skipped = SKIPPED_FOLDERS - _OWN_WITH_GIT
+        skipped = OTHERS_CODE
     found = []
     for name in names:
         language = code_language(name)
@@ -158,6 +160,12 @@ def read_code(folder: str | Path, path: str) -> str | None:
         return None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return None if is_made(text) or secret_in(text, path) else text
+
+
+def saved_text(uri: str) -> str | None:
+    """The text of the file that a document is of, as :func:`read_code` gives it."""
+    file = folder_of(uri)
+    return None if file is None else read_code(file.parent, file.name)
 
 
 def is_made(text: str) -> bool:

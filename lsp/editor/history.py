@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Literal
 
+from redraft.model.edits.hunks import hunks_of, joined
 from redraft.model.edits.rules import JUST_DONE
 from redraft.model.edits.spans import NO_CHANGE, Span, key_of, on_top
 from redraft.model.records import RecentEdit
@@ -49,6 +50,7 @@ MAX_AGE_S = 3600.0
 _LONGEST = 16_000  # characters of one edit; a longer one is data, not typing
 _MAX_LINES = 200  # of one edit; a longer one is continued in the next
 _MERGED_LINES = 60  # of an edit that goes on after a pause
+_LEFT = 8  # documents closed lately, of which it is known how they were
 _STATES = 64  # former states of an edit that an undo is recognised by
 
 #: ``undo`` is a redo as well.
@@ -96,6 +98,7 @@ class History:
         self._clock = clock
         self._refuse = refuse
         self._documents: dict[str, _Document] = {}
+        self._left: dict[str, _Document] = {}  # closed lately, the last one last
         self._edits: list[Edit] = []  # oldest first
         self._snapshots = count(1)
         self._typing = ""  # the document that was changed last
@@ -103,14 +106,38 @@ class History:
     # --- events ----------------------------------------------------------------------------
 
     def opened(self, uri: str, path: str, lines: Sequence[str]) -> None:
-        """A document is there with these ``lines``, or is there anew."""
+        """A document is there with these ``lines``, or is there anew. Edits that were thrown away
+        in between, as by reading the file again, are forgotten."""
         self.closed(uri)
+        left = self._left.pop(uri, None)
+        if left is not None:
+            self._return_to(lines, left.lines, left.snapshot)
         self._documents[uri] = _Document(path, list(lines), list(lines), next(self._snapshots))
+
+    def missed(self, uri: str, saved: Sequence[str]) -> None:
+        """A document was opened with edits that nobody saw being made: its file has the lines
+        ``saved``. Where there are as many as a person makes in a moment, they are an edit."""
+        document = self._documents.get(uri)
+        if document is None:
+            return
+        span = Span(0, tuple(saved), tuple(document.lines)).trimmed()
+        if not 0 < max(len(span.old), len(span.new)) <= _MAX_LINES:
+            return
+        made = hunks_of([*span.old], [*span.new])
+        if sum(max(hunk.last - hunk.first, len(hunk.new)) for hunk in made) >= BULK_LINES:
+            return
+        now = self._clock()
+        document.base, document.place = list(saved), (now, max(span.first, span.end - 1))
+        self._finish(uri, document, _Burst(span, now, now))
 
     def closed(self, uri: str) -> None:
         """A document is gone, or can no longer be trusted. What was done in it is not forgotten."""
         self.flush(uri)
-        self._documents.pop(uri, None)
+        document = self._documents.pop(uri, None)
+        if document is not None:
+            self._left[uri] = document
+            while len(self._left) > _LEFT:
+                self._left.pop(next(iter(self._left)))
 
     def renamed(self, uri: str, new_uri: str, new_path: str) -> None:
         """A file has another name from now on, and so have the edits made in it. The client closes
@@ -133,6 +160,9 @@ class History:
         extent = sum((splice.extent for splice in splices), Extent())
         if not accepted:
             document.changes.append((now, extent))
+        if not accepted and extent.characters > 1 and self._throws_away(document, splices):
+            document.happened = "undo"
+            return "undo"
         if not accepted and (self._is_bulk(document, now) or _is_scattered(splices)):
             document.happened = "bulk"
             self._start_again(uri, document, splices, now)
@@ -189,7 +219,7 @@ class History:
                 break
             if not self._refuse(edit.path, edit.uri):
                 shown[:0] = edit.shown
-        return tuple(shown[max(0, len(shown) - most) :])
+        return joined(shown[max(0, len(shown) - most) :])
 
     def patches(self, uri: str) -> list[PatchedFile]:
         """The finished edits since the document's newest snapshot, each of their hunks a patch that
@@ -359,10 +389,37 @@ class History:
         if burst is not None and burst.began_s < now - BULK_WINDOW_S:
             self.flush(uri)  # else it was the beginning of the same bulk change
         document.burst = None
-        for splice in splices:
-            end = splice.first + len(splice.removed)
-            document.lines[splice.first : end] = splice.added
+        document.lines = _made(document.lines, splices)
         document.base, document.snapshot = list(document.lines), next(self._snapshots)
+
+    def _throws_away(self, document: _Document, splices: Sequence[Splice]) -> bool:
+        """Do changes lead back to how the document was before two edits or more, as reverting to
+        what is saved does? Then they are made, and those edits forgotten."""
+        if not any(edit.snapshot == document.snapshot for edit in self._edits):
+            return False
+        state, least = document.lines, 2
+        if document.burst is not None:
+            state, least = _without(state, document.burst.span), 1
+        made = _made(document.lines, splices)
+        if not self._return_to(made, state, document.snapshot, least):
+            return False
+        document.lines, document.burst = made, None
+        document.changes.clear()  # nobody types that much, and it is no bulk change either
+        return True
+
+    def _return_to(
+        self, lines: Sequence[str], state: Sequence[str], snapshot: int, least: int = 1
+    ) -> bool:
+        """Forget the edits of a snapshot that led from ``lines`` to ``state``, if there are
+        ``least`` of them. Were there?"""
+        wanted, was = list(lines), list(state)
+        found = [edit for edit in self._edits if edit.snapshot == snapshot]
+        for gone, edit in enumerate(reversed(found), 1):
+            was = _without(was, edit.span)
+            if was == wanted and gone >= least:
+                self._edits = [each for each in self._edits if each not in found[-gone:]]
+                return True
+        return False
 
     def _forget(self, now: float) -> None:
         """Drop the oldest edits beyond the bounds; their snapshots move on past them."""
@@ -378,6 +435,18 @@ class History:
             if document is not None and document.snapshot == edit.snapshot:
                 first, old = edit.span.first, edit.span.old
                 document.base[first : first + len(old)] = edit.span.new
+
+
+def _made(lines: Sequence[str], splices: Iterable[Splice]) -> list[str]:
+    made = list(lines)
+    for splice in splices:
+        made[splice.first : splice.first + len(splice.removed)] = splice.added
+    return made
+
+
+def _without(lines: Sequence[str], span: Span) -> list[str]:
+    """The lines before ``span`` was made."""
+    return [*lines[: span.first], *span.old, *lines[span.end :]]
 
 
 def _newest_states(before: frozenset[int], then: Iterable[int], now: int) -> frozenset[int]:

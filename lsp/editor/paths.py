@@ -87,6 +87,15 @@ def shown_path(uri: str, folders: Iterable[str], language: str = "") -> str:
     return _with_suffix(shown, uri, language)
 
 
+def lies_within(uri: str, folders: Iterable[str]) -> bool:
+    """Whether ``uri`` is of the workspace: below one of its ``folders``, where there are any, or in
+    no folder at all, as a new buffer is."""
+    if not uri.startswith("file:"):
+        return True
+    path, known = _path(uri), [_path(folder) for folder in folders]
+    return not known or any(_inside(path, folder) is not None for folder in known)
+
+
 def end_of(uri: str) -> str:
     """The last parts of the whole path of ``uri``, whatever folders are open."""
     return "/".join(_path(uri).rsplit("/", _END_PARTS)[-_END_PARTS:])

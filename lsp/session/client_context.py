@@ -17,9 +17,9 @@ from ..context.excerpts import Diagnostic, PieceKind
 from ..context.gather import BUDGET, KINDS, Context, Gathered, OpenFile, View
 from ..context.indexer import Indexer
 from ..context.secret_texts import secret_in
-from ..context.workspace import folder_of
+from ..context.workspace import OTHERS_CODE, folder_of
 from ..editor.documents import Document
-from ..editor.paths import code_language, shown_path
+from ..editor.paths import code_language, lies_within, shown_path
 from ..settings import LspSettings
 from . import exclusions
 from .mentions import OpenText
@@ -129,7 +129,9 @@ class ClientContext:
         return self.gathered(query).related
 
     def documents(self) -> Sequence[OpenText]:
-        """All open documents that may be read. Cells of a notebook are no files one can go to."""
+        """All open documents of the workspace that may be read: where an edit may be offered. Cells
+        of a notebook are no files one can go to; what lies elsewhere, or is other people's code,
+        was opened to be looked at."""
         return [
             OpenText(
                 document.uri,
@@ -139,6 +141,8 @@ class ClientContext:
                 _text_of(document),
             )
             for document in self._trusted()
+            if lies_within(document.uri, self._folders())
+            and OTHERS_CODE.isdisjoint(self._path(document).split("/")[:-1])
         ]
 
     def definers(self, name: str, language: str) -> Collection[str]:

@@ -80,6 +80,11 @@ class Session:
         else:
             self.history.opened(uri, path, lines)
 
+    def missed(self, uri: str, saved: Sequence[str]) -> None:
+        """An open document has edits made before anybody followed it; ``saved`` are the lines of
+        its file."""
+        self.history.missed(uri, saved)
+
     def changed(self, uri: str, splices: Sequence[Splice], text: Callable[[], str]) -> None:
         """A document was changed by ``splices``. ``text`` gives what it is now, if that is
         needed."""

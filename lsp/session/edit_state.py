@@ -22,8 +22,9 @@ class EditState:
 
     overtaken: Suggestion | None = None  # its answer came too late for its text; it still holds
     away: Suggestion | None = None  # shown to the user who is here, though it is for another one
-    #: What follows once the shown edit of this id is accepted.
+    #: What follows once edits of this chain are accepted, the one of this id first.
     prefetched: dict[TextKey | Key, Prediction] = field(default_factory=dict)
+    prefetched_chain: str = ""
     prefetched_for: str = ""
     chain: tuple[TextKey, str] | None = None  # what acceptance made of the text, and its chain
     accepted: Suggestion | None = None  # just now: an undo takes it back

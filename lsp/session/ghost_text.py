@@ -10,9 +10,11 @@ from collections import deque
 from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.ghost_rules import NOTHING_TO_ADD, refuse_completion, tidied
+from redraft.model.edits.fitting import Place, fit
+from redraft.model.edits.ghost_rules import NOTHING_TO_ADD, refuse_completion
 from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.verdict import first_shown, judge
+from redraft.model.edits.verdict import Show as Shown
+from redraft.model.edits.verdict import first_shown, judge, too_unsure
 from redraft.model.records import Candidate, Prediction
 
 from . import questions
@@ -84,39 +86,43 @@ class GhostText:
     def _typed_through(self, query: Query) -> Show | None:
         shared = self._shared
         for suggestion in self._recent.get(query.uri, ()):
-            rest = suggestion.rest(query.text, query.cursor)
-            sure = suggestion.confidence >= shared.settings.threshold
-            if not sure or refuse_completion(rest, query.text, query.cursor) is not None:
+            sure = suggestion.unsure or suggestion.confidence >= shared.settings.threshold
+            left = _left(suggestion, query) if sure else None
+            if left is None or refuse_completion(left[1], query.text, query.cursor) is not None:
                 continue
             if not shared.rejections.know(suggestion.uri, suggestion.edit):
-                return Show(suggestion, rest, "typed so far as suggested")
+                return Show(*left, "typed so far as suggested")
         return None
 
     def _judge(self, query: Query, prediction: Prediction, reason: str) -> Show | Abstained:
         """The first candidate worth showing, or what speaks against the best one."""
         moment = self._shared.moment("infill", query)
-        if query.invoked:  # whoever asks for it may have it back
-            moment = replace(moment, just_done=())
-        found = first_shown(
-            prediction.candidates,
-            lambda each: judge(
-                Replacement(query.text, each.start, each.end, each.text),
-                self._shared.sure(each, "infill"),
-                moment,
-            ),
-            prediction.reason or NOTHING_TO_ADD,
+        least = moment.threshold
+        if query.invoked:  # whoever asks for it may have it back, and what is less sure
+            moment = replace(moment, just_done=(), threshold=0.0)
+        judged = (
+            (each, judge(_written(query, each), self._shared.sure(each, "infill"), moment))
+            for each in prediction.candidates
         )
+        nothing = prediction.reason or NOTHING_TO_ADD
+        found = first_shown(judged, lambda each: each[1], nothing)
         if isinstance(found, Abstained):
             return found
-        suggestion = self._suggestion(query, found, prediction)
+        candidate, verdict = found
+        assert isinstance(verdict, Shown), "the first that is shown"
+        doubt = too_unsure(self._shared.sure(candidate, "infill"), least)
+        suggestion = self._suggestion(query, candidate, verdict.edit, prediction)
+        suggestion = replace(suggestion, unsure=doubt.reason if doubt else "")
         return Show(suggestion, suggestion.replacement, reason)
 
-    def _suggestion(self, query: Query, candidate: Candidate, prediction: Prediction) -> Suggestion:
+    def _suggestion(
+        self, query: Query, candidate: Candidate, edit: Replacement, prediction: Prediction
+    ) -> Suggestion:
         made = replace(
             self._shared.suggestion(query, "infill", candidate, prediction),
-            start=query.cursor,
-            end=query.cursor,
-            replacement=tidied(candidate.text, query.text, query.cursor),
+            start=edit.start,
+            end=edit.end,
+            replacement=edit.new,
         )
         return self._shared.named(made)
 
@@ -131,3 +137,23 @@ class GhostText:
         recent = self._recent.setdefault(suggestion.uri, deque(maxlen=_RECENT))
         if all(kept.id != suggestion.id for kept in recent):
             recent.appendleft(suggestion)
+
+
+def _written(query: Query, candidate: Candidate) -> Replacement:
+    return Replacement(query.text, candidate.start, candidate.end, candidate.text)
+
+
+def _left(suggestion: Suggestion, query: Query) -> tuple[Suggestion, str] | None:
+    """A suggestion of which some was typed, and what is left of it at the query's cursor; None
+    where it no longer holds."""
+    rest = suggestion.rest(query.text, query.cursor)
+    typed = suggestion.replacement[: query.cursor - suggestion.cursor]
+    if not rest or suggestion.inserted(query.text) == typed:
+        return (suggestion, rest) if rest else None
+    # The editor closed what was opened: what is left has to fit before that.
+    place = Place(query.text, query.cursor, query.path, query.language, replaces=True)
+    made = fit(rest, place)
+    if isinstance(made, Abstained):
+        return None
+    moved = replace(suggestion, text=query.text, cursor=query.cursor, start=made.start)
+    return replace(moved, end=made.end, replacement=made.new), made.new

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.verdict import first_shown, judge
+from redraft.model.edits.verdict import first_shown, judge, too_unsure
 from redraft.model.records import Candidate, Prediction
 
 from ..editor.history import Happening
@@ -29,6 +29,8 @@ from .typing_rhythm import rests_at_s
 AFTER_EDIT_S = 10.0
 #: Seconds for which a shown edit is offered again while the user edits elsewhere.
 LIFETIME_S = 10.0
+#: Edits computed ahead while one is shown, each for the text that those before it make.
+AHEAD = 2
 
 
 class NextEdits:
@@ -150,8 +152,15 @@ class NextEdits:
         if isinstance(decision, Abstained):
             shared.history.flush()
             situation = Situation(query, shared.history.edits())
-            return self._look_elsewhere(situation, region, decision)
+            found = self._look_elsewhere(situation, region, decision)
+            by_hand = isinstance(found, Abstained) and query.invoked and not self._has_ghost(query)
+            return self._unsure(ask, known, found) if by_hand else found
         return self._show(decision, query)
+
+    def _unsure(self, ask: Ask, known: Prediction, found: Decision) -> Decision:
+        """For who asks by hand, and where nothing sure was ``found``: the best there is here."""
+        decision = self._judge(ask, known, "asked for", gated=False)
+        return self._show(decision, ask.query) if isinstance(decision, Show) else found
 
     def _while_typing(self, ask: Ask) -> Decision | None:
         """What is known, or to be asked, without the edit in progress; where that leads nowhere,
@@ -161,14 +170,14 @@ class NextEdits:
         until_s = rests_at_s(shared.history, rhythm, query, now_s)
         if until_s is None:
             return None
-        ask = replace(ask, unfinished=True)
-        known, reason = self._known(ask)
+        typed = replace(ask, unfinished=True, request=questions.near_typed(ask.request, query.line))
+        known, reason = self._known(typed)
         if known is None:
-            return ask
-        decision = self._judge(ask, known, reason)
+            return typed
+        decision = self._judge(typed, known, reason)
         if isinstance(decision, Show):
             return self._show(decision, query)
-        return replace(ask, unfinished=False, not_before_s=until_s)
+        return replace(ask, not_before_s=until_s)
 
     def _look_elsewhere(
         self, situation: Situation, near: tuple[int, int], nearly: Abstained
@@ -258,7 +267,7 @@ class NextEdits:
             old = shared.outcomes.shown_for_s(uri, shared.clock()) > LIFETIME_S
             if old and not shared.outcomes.is_in_view(uri):
                 shared.outcomes.dismiss(uri)
-            elif showing.confidence >= shared.settings.threshold:
+            elif showing.unsure or showing.confidence >= shared.settings.threshold:
                 return Show(showing, showing.replacement, "still holds")
         state = self._states.get(uri)
         overtaken = state.overtaken if state else None
@@ -283,14 +292,23 @@ class NextEdits:
         return Show(showing, showing.replacement, "still holds") if sure else None
 
     def _judge(
-        self, ask: Ask, prediction: Prediction, reason: str, names: Sequence[Touched] | None = None
+        self,
+        ask: Ask,
+        prediction: Prediction,
+        reason: str,
+        names: Sequence[Touched] | None = None,
+        gated: bool = True,
     ) -> Show | Abstained:
         """The first candidate worth showing, or what speaks against the best one.
 
         Args:
             names: about another place than the cursor's: what brought us there.
+            gated: it has to be sure enough.
         """
         moment = self._shared.moment("next_edit", ask.query)
+        least = moment.threshold
+        if not gated:
+            moment = replace(moment, threshold=0.0)
         if names is not None:
             moment = replace(moment, related=lambda edit: follows(edit, names))
         found = first_shown(
@@ -300,7 +318,8 @@ class NextEdits:
         )
         if isinstance(found, Abstained):
             return found
-        suggestion = self._named(ask, found)
+        doubt = too_unsure(found.confidence, least)
+        suggestion = self._named(ask, replace(found, unsure=doubt.reason if doubt else ""))
         return Show(suggestion, suggestion.replacement, reason)
 
     def _suggestion(self, ask: Ask, candidate: Candidate, prediction: Prediction) -> Suggestion:
@@ -335,42 +354,54 @@ class NextEdits:
     # --- prefetch --------------------------------------------------------------------------
 
     def follow_up(self, query: Query, shown: Suggestion) -> Ask | None:
-        """The next question that acceptance of what is ``shown`` will raise; None: not wanted, or
-        all of them are answered already."""
+        """The next question that acceptance of what is ``shown`` will raise, or acceptance of what
+        is then known to follow; None: not wanted, or all of them are answered already."""
         shared = self._shared
         showing = shared.outcomes.showing(shown.uri)
         if not shared.settings.prefetch or showing is None or showing.id != shown.id:
             return None
         state = self._state(shown.uri)
-        if state.prefetched_for != shown.id:
-            state.prefetched, state.prefetched_for = {}, shown.id
+        if state.prefetched_chain != shown.chain:
+            state.prefetched, state.prefetched_chain = {}, shown.chain
+        state.prefetched_for = shown.id
         situation = other_places.after(shared, query, shown)
-        ask = self._next_unknown(situation) if situation is not None else None
-        if situation is None or ask is None:
-            return None
-        related = shared.context.related(_query_of_related(ask), "next_edit")
-        request = replace(ask.request, edits=situation.edits, related=related)
-        return replace(ask, request=request, delay_ms=0.0, reason="in case the edit is accepted")
+        for _ in range(AHEAD):
+            if situation is None or situation.query.uri != shown.uri:
+                return None
+            found = self._following(situation)
+            if found is None:
+                return None
+            if isinstance(found, Ask):
+                related = shared.context.related(_query_of_related(found), "next_edit")
+                request = replace(found.request, edits=situation.edits, related=related)
+                why = "in case the edit is accepted"
+                return replace(found, request=request, delay_ms=0.0, reason=why)
+            situation = other_places.after(shared, situation.query, found, situation)
+        return None
 
-    def _next_unknown(self, situation: Situation) -> Ask | None:
-        """The question to be asked next in a situation; None where the answer is known."""
+    def _following(self, situation: Situation) -> Ask | Suggestion | None:
+        """What is known to follow in a situation, or the question to be asked next; None where
+        nothing follows."""
         shared, query = self._shared, situation.query
         region = shared.context.region(query)
         others = other_places.others(shared, query.uri, situation.accepted)
         request = questions.next_edit(query, shared.settings, region)
         prefetched = self._state(query.uri).prefetched
+        here = Ask(query, request, 0.0, "", others=others)
         known = prefetched.get(which_text(query.text))
-        if known is None:
-            return Ask(query, request, 0.0, "", others=others)
-        if self._promises(known):
-            return None
+        if known is None or self._promises(known):
+            return here if known is None else self._promised(here, known)
         for ask in other_places.questions(shared, situation, region):
             known = prefetched.get(key_of(ask.request, ask.others))
-            if known is None:
-                return ask
-            if self._promises(known):
-                return None
+            if known is None or self._promises(known):
+                return ask if known is None else self._promised(ask, known)
         return None
+
+    def _promised(self, ask: Ask, prediction: Prediction) -> Suggestion:
+        """What will most likely be shown of a prediction that promises something."""
+        shared, least = self._shared, self._shared.settings.threshold
+        best = next(e for e in prediction.candidates if shared.sure(e, "next_edit") >= least)
+        return self._suggestion(ask, best, prediction)
 
     def _promises(self, prediction: Prediction) -> bool:
         shared, least = self._shared, self._shared.settings.threshold

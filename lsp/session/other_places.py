@@ -43,16 +43,22 @@ class Situation:
         return touched(self.edits)
 
 
-def after(shared: SharedState, query: Query, shown: Suggestion) -> Situation | None:
+def after(
+    shared: SharedState, query: Query, shown: Suggestion, before: Situation | None = None
+) -> Situation | None:
     """What is the case once ``shown``, offered where ``query`` says, is accepted and took the user
-    along; None: its document is gone."""
+    along; None: its document is gone.
+
+    Args:
+        before: what will be the case until then; None: what is.
+    """
     landed = _landed(shared, query, shown)
     if landed is None:
         return None
     start, end, new = shown.whole_lines()
     old, first = shown.text[start:end], shown.text.count("\n", 0, start)
     span = Span(first, tuple(old.split("\n")), tuple(new.split("\n")))
-    edits = shared.history.edits(unfinished=True)
+    edits = shared.history.edits(unfinished=True) if before is None else before.edits
     edits += if_accepted(landed.path, span, shown.result.split("\n"))
     return Situation(landed, edits[-SHOWN_EDITS:], shown)
 

@@ -76,7 +76,7 @@ class Outcomes:
         """A suggestion goes to the client, in place of the one shown before."""
         live = self._live.get(suggestion.uri)
         if live is not None and live.suggestion.id == suggestion.id:
-            live.way = None
+            live.suggestion, live.way = suggestion, None
             return
         self._end(suggestion.uri, "replaced")
         self._live[suggestion.uri] = _Live(suggestion, now_s)
@@ -90,14 +90,15 @@ class Outcomes:
             return False
         if live.suggestion.task == "next_edit":
             return self._follow(live, text, now_s)
-        typed = live.suggestion.typed(text)
-        if typed is None:
-            self._end(uri, "ignored")
-        elif typed == live.suggestion.replacement:
+        suggestion = live.suggestion
+        if suggestion.typed(text) == suggestion.replacement:
             self._end(uri, "accepted")
             return True
-        elif not live.suggestion.replacement.startswith(typed):
-            own = typed[common_head(typed, live.suggestion.replacement) :]
+        inserted = suggestion.inserted(text)
+        if inserted is None:
+            self._end(uri, "ignored")
+        elif not suggestion.is_begun_by(inserted):
+            own = inserted[common_head(inserted, suggestion.replacement) :]
             self._turn_down(live, own, now_s)
         return False
 

@@ -23,6 +23,9 @@ from .mentions import OpenText
 #: Edits to choose from, where the first may not be shown: what the engine weighs against each other
 #: at that quality anyway.
 CANDIDATES: dict[Quality, int] = {"low": 1, "medium": 3, "high": 3}
+#: Lines below a line that is being typed that an edit may replace meanwhile: those further down are
+#: read with what does not change, not once more for every key. Once the keys rest, all may change.
+BELOW_TYPED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,14 @@ def next_edit(query: Query, settings: LspSettings, region: tuple[int, int]) -> E
     """The edit that comes next, within the region."""
     asked, candidates = _request("next_edit", query, settings), CANDIDATES[settings.quality]
     return replace(asked, region=region, candidates=candidates)
+
+
+def near_typed(request: EditRequest, line: int) -> EditRequest:
+    """``request`` about the lines of its region down to a few below ``line``, which is being
+    typed."""
+    assert request.region is not None
+    first, last = request.region
+    return replace(request, region=(first, min(last, line + 1 + BELOW_TYPED)))
 
 
 def _request(task: Task, query: Query, settings: LspSettings) -> EditRequest:

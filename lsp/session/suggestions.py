@@ -9,9 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from redraft.model.edits.brackets import closes
 from redraft.model.edits.replacement import Replacement
 from redraft.model.records import Task
 from redraft.model.text.common import common_ends, common_head
+
+#: Brackets and quotes that an editor closes by itself, at most.
+_MOST_CLOSED = 4
 
 #: How the document got to where a suggestion still holds.
 Way = Literal["typed", "moved"]
@@ -32,6 +36,8 @@ class Suggestion:
     confidence: float = field(compare=False)  # 0 … 1; the gate's, which the moment moves
     model: str
     chain: str = ""  # next edits that follow each other when accepted have it in common
+    #: Why it would not be shown had nobody asked by hand; "" where it is sure enough.
+    unsure: str = field(default="", compare=False)
     #: The document and the 0-based line where the user was, if that is another document.
     origin: tuple[str, int] | None = field(default=None, compare=False)
 
@@ -86,16 +92,34 @@ class Suggestion:
             return None
         return text[self.start : self.start + size]
 
+    def inserted(self, text: str) -> str | None:
+        """What was put before the suggestion's place to make ``text``; None: it differs
+        elsewhere."""
+        return replace(self, end=self.start).typed(text)
+
     def rest(self, text: str, cursor: int) -> str:
         """What is left of ghost text to offer at ``cursor`` of ``text``; "" when it no longer
-        holds."""
-        size = len(text) - len(self.text)
-        if size > len(self.replacement) or cursor != self.cursor + size:
+        holds.
+
+        What an editor closes by itself is not told apart here: it stands behind the cursor.
+        """
+        count = cursor - self.cursor
+        if not 0 <= count <= len(self.replacement):
             return ""  # before anything is compared: most suggestions asked end here
-        typed = self.typed(text)
-        if typed is None:
+        inserted = self.inserted(text)
+        if inserted is None or len(inserted) > count + _MOST_CLOSED:
             return ""
-        return self.replacement[len(typed) :] if self.replacement.startswith(typed) else ""
+        typed, behind = inserted[:count], inserted[count:]
+        on_the_way = typed == self.replacement[:count] and closes(typed, behind)
+        return self.replacement[count:] if on_the_way else ""
+
+    def is_begun_by(self, inserted: str) -> bool:
+        """Is what was put there some of the ghost text, and what an editor closes of it?"""
+        typed = common_head(inserted, self.replacement)
+        if len(inserted) > typed + _MOST_CLOSED:
+            return False
+        least = max(0, len(inserted) - _MOST_CLOSED)
+        return any(closes(inserted[:at], inserted[at:]) for at in range(typed, least - 1, -1))
 
     # --- next edits ------------------------------------------------------------------------
 

@@ -76,7 +76,9 @@ class Answer:
         if cut is not None:
             visible = [*self.written()]
         data = [None if token is None else self.brief.vocab_bytes[token] for token in visible]
-        return CanvasState(step=self.steps, pieces=tuple(pieces(data, len(self._forced), cut)))
+        found = tuple(pieces(data, len(self._forced), cut))
+        sure = 0 if cut is not None else min(len(self.settled), len(found))
+        return CanvasState(self.steps, found, sure)
 
     def draft(self) -> Draft:
         """The finished answer."""
@@ -157,6 +159,27 @@ class Answer:
 
     def bytes_of(self, tokens: Seq[int]) -> bytes:
         return b"".join(self.brief.vocab_bytes[token] for token in tokens)
+
+    def close(self) -> None:
+        """Where an answer ran out of tokens before its grammar was fulfilled: go back to where it
+        can still be brought to its end, as short as possible, and do so. Nobody was asked about
+        these tokens: they have no probability."""
+        constraint, end = self.brief.constraint, self.brief.config.end_token
+        if constraint is None or self.finish != "length":
+            return
+        written = [token for token in self.written() if token != end]
+        probabilities = self._probabilities(written)
+        kept, back = len(written), 1
+        while True:
+            rest = constraint.closing(written[:kept], self.brief.limits.max_tokens - kept)
+            if rest is not None:
+                break
+            if kept == 0:
+                return
+            kept, back = max(0, kept - back), 2 * back
+        if rest:
+            self.settled, self.settled_p = [*written[:kept], *rest], probabilities[:kept]
+            self.tokens = [None] * len(self.tokens)
 
     # -- the canvas ------------------------------------------------------------------------------
 
@@ -258,8 +281,7 @@ class Answer:
         """The constraint on the next token from the left; None: free."""
         if not self.constrained or self.brief.constraint is None:
             return None
-        written = self.bytes_of([*self.settled, *self.prefix()])
-        allowed = self.brief.constraint.allowed(written)
+        allowed = self.brief.constraint.allowed([*self.settled, *self.prefix()])
         self.constrained = allowed is not None
         return allowed
 

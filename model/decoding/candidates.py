@@ -38,14 +38,14 @@ class Effort:
 
     ranges: int  # that the model writes
     drafts: int  # of others that it prices
-    passes: int  # after which nothing new is begun
+    deadline_ms: float  # after which nothing new is begun, and nothing written that is not needed
     wanted: int = 1  # candidates: what cannot come among the best of them is not written
 
 
 EFFORTS: dict[Quality, Effort] = {
-    "low": Effort(ranges=1, drafts=2, passes=16),
-    "medium": Effort(ranges=3, drafts=4, passes=32),
-    "high": Effort(ranges=6, drafts=8, passes=80),
+    "low": Effort(ranges=1, drafts=2, deadline_ms=200.0),
+    "medium": Effort(ranges=3, drafts=4, deadline_ms=400.0),
+    "high": Effort(ranges=6, drafts=8, deadline_ms=1_500.0),
 }
 
 
@@ -64,6 +64,7 @@ class Proposal:
     last: int
     tokens: tuple[int, ...]  # without END
     chance: float  # that exactly this is the next edit, by what the proposer knows
+    family: str = "repeat"  # of rules that it comes from
 
     @property
     def range(self) -> str:
@@ -164,6 +165,7 @@ def merged(drafts: Seq[Draft]) -> list[Draft]:
         found[draft.text] = replace(
             best,
             source=source,
+            family=known.family or draft.family,
             steps=known.steps + draft.steps,
             confidence=replace(best.confidence, repeat=chance),
         )

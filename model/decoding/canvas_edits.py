@@ -54,17 +54,21 @@ def write_canvas_edits(
     rng: np.random.Generator,
     on_step: StepCallback | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    late: Callable[[], bool] = lambda: False,
 ) -> Denoised:
     """Candidates, the best first; where no edit is the answer, that alone.
 
     Args:
         sequence: holds the prompt without its last token; left as it came.
         on_step: follows the likeliest range, and is shown the best candidate at the end.
+        late: whether the time is up: nothing more is written then than one text.
 
     Raises:
         Cancelled: ``cancelled`` said so, between two passes.
     """
-    return _Editor(sequence, last_token, brief, field, effort, rng, on_step, cancelled).write()
+    return _Editor(
+        sequence, last_token, brief, field, effort, rng, on_step, cancelled, late
+    ).write()
 
 
 class _Editor:
@@ -80,8 +84,9 @@ class _Editor:
         rng: np.random.Generator,
         on_step: StepCallback | None,
         cancelled: Callable[[], bool],
+        late: Callable[[], bool],
     ) -> None:
-        self._run = Run(sequence, cancelled, None)
+        self._run, self._late = Run(sequence, cancelled, None), late
         self._on_step = on_step
         self._base = len(sequence.tokens)
         self._last_token = last_token
@@ -172,7 +177,7 @@ class _Editor:
         for row, opening in zip(rows, openings, strict=True):
             self._run.on_step = self._on_step if row is rows[0] else None
             self._run.show(row.answer)
-            if row.answer.finish is None and written and self._run.passes >= self._effort.passes:
+            if row.answer.finish is None and written and self._late():
                 continue
             self._run.commit(row)
             self._run.fill(row)
@@ -199,7 +204,8 @@ class _Editor:
         whole = (*range_, *tokens)
         certain = replace(confidence(sure), repeat=proposal.chance)
         steps = 1 + (len(tokens) - 1) // width
-        draft = Draft(text_of(whole, self._brief), whole, certain, steps, 0, "end", "repeat")
+        text, family = text_of(whole, self._brief), proposal.family
+        draft = Draft(text, whole, certain, steps, 0, "end", "repeat", family)
         return priced(draft, opening, self._tree)
 
     def _halves(self, first: int, tokens: Seq[int]) -> list[float]:

@@ -138,6 +138,11 @@ class Odds:
         """The guesses of a group of masks with the probabilities it gave them."""
         return self._guessed("mask", tokens, probabilities)
 
+    def of_forced(self, tokens: Seq[int]) -> Drafts:
+        """Tokens that a grammar leaves no choice about."""
+        chance = self.chance("forced", 0)
+        return tuple(Drafted(token, "forced", 0, chance) for token in tokens)
+
     def _guessed(self, source: DraftSource, tokens: Seq[int], probabilities: Seq[float]) -> Drafts:
         return tuple(
             Drafted(int(token), source, tenths, self.chance(source, tenths))
@@ -155,6 +160,7 @@ class Odds:
 _PRIORS: dict[DraftSource, Callable[[int], float]] = {
     "copy": lambda alike: COPIES_RIGHT[min(max(alike, 1), len(COPIES_RIGHT)) - 1],
     "canvas": lambda tenths: (tenths + 0.5) / 10,
+    "forced": lambda _: 0.95,
     "mask": lambda tenths: (tenths + 0.5) / 10 if tenths >= 0 else 0.55 * 0.75 ** (-1 - tenths),
 }
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..records import DraftCount, Quality, StepCallback
 from ..runtime.backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
@@ -96,6 +97,7 @@ def denoise(
     answer = Answer(brief, last_token, rng)
     run = Run(sequence, cancelled, on_step)
     run.judge(Judging(answer)) if brief.judged else run.fill(Filling(answer))
+    answer.close()
     return Denoised((answer.draft(),), run.passes, run.prefilled, run.tally.counts())
 
 
@@ -132,6 +134,8 @@ def denoise_packed(
 
 
 def _ranked(answers: list[Answer], run: Run) -> Denoised:
+    for each in answers:
+        each.close()
     drafts = {each.draft().token_ids: each.draft() for each in reversed(answers)}
     ranked = sorted(drafts.values(), key=lambda draft: -draft.confidence.mean)
     return Denoised(tuple(ranked), run.passes, run.prefilled, run.tally.counts())
@@ -233,8 +237,8 @@ class Run:
     def judge_draft(self, judging: Judging) -> None:
         """One pass of the judge.
 
-        1. Draft: a copy, or what masks of the last pass guessed, or what a canvas guesses in a pass
-           of its own where that may pay.
+        1. Draft: what a grammar forces, a copy, what masks of the last pass guessed, or what a
+           canvas guesses in a pass of its own where that may pay.
         2. Run the last token and the draft causally, and masks behind some of them.
         3. Keep what the pass stands by and its own next token, in the cache too, and what the masks
            behind them guess comes then.
@@ -255,7 +259,7 @@ class Run:
         self.show(answer)
 
     def _drafts(self, judging: Judging) -> Drafts:
-        drafts = surest(judging.copy(), judging.masks())
+        drafts = surest(judging.forced(), surest(judging.copy(), judging.masks()))
         canvas = judging.canvas() if len(drafts) <= FREE else None
         if canvas is None:
             return drafts
@@ -280,6 +284,16 @@ class Run:
         self.passes += 1
         self.prefilled += len(tokens)
         return self.sequence.verify(np.asarray(tokens, dtype=np.int64), logits=logits)
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        """The causal pass over nodes of a tree; see :meth:`Sequence.branch`."""
+        if self.cancelled():
+            raise Cancelled
+        self.passes += 1
+        self.prefilled += len(tokens)
+        return self.sequence.branch(tokens, depths, sees, base)
 
     def judge_rows(
         self, brief: Brief, last_token: int, rng: np.random.Generator, count: int

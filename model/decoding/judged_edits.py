@@ -1,11 +1,15 @@
 """Several next edits over one prefix cache, where the weights judge: ranges, drafts, texts, rank.
 
-1. One causal pass prices "no edit" and where an edit may begin.
-2. Each draft that somebody proposes (a repeated edit) is priced as it stands: one pass.
-3. The likeliest ranges are written by the model, as :func:`~redraft.model.decoding.denoise.denoise`
-   would:
-   what is said of a range's draft, or of its lines as they are, is the beginning of its text.
-4. What is the same is merged, the rest ranked.
+All that may be said is one tree of tokens behind the prompt (``tree.py``), and a tick is one pass
+over what is new in it:
+
+1. "No edit", the first digit of a range, and the drafts that somebody proposes (repeated edits) as
+   they stand.
+2. The likeliest ranges are read to their ends, and on, as far as it may pay, along their lines as
+   they are; those that are whole are written by the model, side by side, as
+   :func:`~redraft.model.decoding.denoise.denoise` would: what is known of a range's draft or lines
+   is the beginning of its text.
+3. When enough is written or the time is up, what is the same is merged, the rest ranked.
 
 Knows nothing of prompts or documents; ``engine/answer.py`` says what the lines are and what to
 propose.
@@ -16,12 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..records import LEAST_LOG, CanvasState, Source, StepCallback
-from ..runtime.backend import CausalOutput, Sequence
+from ..runtime.backend import Sequence
 from .answer import Answer
 from .candidates import (
     DRAFT_TOKENS,
@@ -42,25 +46,16 @@ from .candidates import (
 from .denoise import Denoised, Run
 from .judging import Judging
 from .plan import Brief, Draft
+from .prices import worth
 from .probabilities import confidence
 from .ranges import Opening
+from .tree import Node, Tree
 
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """A whole answer with what the causal pass said of it."""
-
-    tokens: tuple[int, ...]  # behind the range, END included
-    logs: tuple[float, ...]  # of those
-    best: tuple[int, ...]  # likeliest token in the place of each
-    best_logs: tuple[float, ...]
-
-    @property
-    def agreed(self) -> int:
-        """How many tokens the model would have written itself."""
-        pairs = zip(self.tokens, self.best, strict=True)
-        differing = (i for i, (token, best) in enumerate(pairs) if token != best)
-        return next(differing, len(self.tokens))
+#: How often a token of an edited line is that of the line as it was, where those before it were.
+#: Decides only how far lines are read ahead.
+LINE_STAYS = 0.85
+#: Tokens of a line read ahead where nothing is known of what a pass costs.
+LINE_AHEAD = 12
 
 
 def write_edits(
@@ -72,17 +67,55 @@ def write_edits(
     rng: np.random.Generator,
     on_step: StepCallback | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    late: Callable[[], bool] = lambda: False,
 ) -> Denoised:
     """Candidates, the best first; where no edit is the answer, that alone.
 
     Args:
-        sequence: holds the prompt without its last token; left with some answer appended.
+        sequence: holds the prompt without its last token; left as it came.
         on_step: follows the range written first, and is shown the best candidate at the end.
+        late: whether the time is up: nothing more is written then than one text.
 
     Raises:
         Cancelled: ``cancelled`` said so, between two passes.
     """
-    return _Editor(sequence, last_token, brief, field, effort, rng, on_step, cancelled).write()
+    run = Run(sequence, cancelled, on_step)
+    return _Editor(run, last_token, brief, field, effort, rng, late).write()
+
+
+@dataclass(slots=True)
+class _Writing:
+    """The model's own text for a range, in progress."""
+
+    opening: Opening
+    judging: Judging
+    passes: int = 0
+    path: list[int] = field(default_factory=list)  # tokens behind the root that are settled
+
+    @property
+    def answer(self) -> Answer:
+        return self.judging.answer
+
+    def asks(self) -> list[int]:
+        """What is to be read next: what is settled, and what is drafted behind it."""
+        self.judging.drafts = self.judging.copy()
+        return [*self.path, *(each.token for each in self.judging.drafts)]
+
+    def go_on(self, tree: Tree, run: Run) -> None:
+        """Settle all that the tree knows."""
+        self.passes += 1
+        while self.answer.finish is None:
+            node = tree.node(self.path)
+            if node is None or not node.read:
+                return
+            drafts = self.judging.drafts
+            out, _ = tree.said(node, [each.token for each in drafts])
+            self.judging.drafts = drafts[: len(out.token) - 1]
+            before = len(self.answer.settled)
+            kept = self.judging.review(out)
+            run.tally.note(self.judging.drafts, self.judging.right)
+            self.judging.settle(kept)
+            self.path += self.answer.settled[before:]
 
 
 class _Editor:
@@ -90,151 +123,173 @@ class _Editor:
 
     def __init__(
         self,
-        sequence: Sequence,
+        run: Run,
         last_token: int,
         brief: Brief,
         field: Field,
         effort: Effort,
         rng: np.random.Generator,
-        on_step: StepCallback | None,
-        cancelled: Callable[[], bool],
+        late: Callable[[], bool],
     ) -> None:
-        self._run = Run(sequence, cancelled, on_step)
-        self._base = len(sequence.tokens)
+        self._run, self._base = run, len(run.sequence.tokens)
+        self._tree = Tree(run, last_token, brief.config.end_token, keep=brief.limits.min_tokens)
         self._last_token = last_token
         self._brief, self._field, self._effort, self._rng = brief, field, effort, rng
-        self._tree = range_tree(brief, field)
-        self._judged: dict[str, _Judged] = {}  # by range: what its text may begin with
+        self._late = late
+        self._ranges = range_tree(brief, field)
+        self._chars = {token: char for char, token in field.chars.items()}
         self._promise: dict[str, float] = {}  # by range: log of the best proposal's chance
+        self._writing: dict[str, _Writing] = {}  # by range, in the order in which they were begun
         self._drafts: list[Draft] = []
 
     def write(self) -> Denoised:
-        self._note("", self._look([]))
-        quiet = is_quiet(self._tree, self._brief)
-        for proposal in usable(self._brief, self._field, self._effort, quiet):
-            self._judge_proposal(proposal)
+        packed = self._run.sequence.branches
+        proposed = usable(self._brief, self._field, self._effort, quiet=False) if packed else []
+        self._read([[], *map(self._whole, proposed)])
+        quiet = is_quiet(self._ranges, self._brief)
+        judged = usable(self._brief, self._field, self._effort, quiet)
+        self._read([self._whole(proposal) for proposal in judged])
+        for proposal in judged:
+            self._judge(proposal)
         if not quiet:
             self._write_ranges()
+        self._run.sequence.truncate(self._base)
         drafts = merged(self._drafts)
         if drafts and self._run.on_step is not None:
             steps = max(self._run.passes, drafts[0].steps)
             self._run.on_step(CanvasState(steps, (drafts[0].text,)))
-        return self._denoised(drafts or [no_edit(self._tree, self._brief)])
+        counts = self._run.tally.counts()
+        found = tuple(drafts or [no_edit(self._ranges, self._brief)])
+        return Denoised(found, self._run.passes, self._run.prefilled, counts)
 
-    # -- looking ------------------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------------------------
 
-    def _look(self, tokens: list[int]) -> CausalOutput:
-        """What the causal pass says of ``tokens`` behind the prompt."""
-        self._run.hold(self._base, [])
-        return self._run.verify([self._last_token, *tokens], logits=True)
+    def _read(self, texts: Seq[Seq[int]]) -> None:
+        """Read texts behind the prompt, and price what may follow each beginning of a range."""
+        for node in self._tree.read(texts):
+            opening = self._opening_of(node)
+            if opening is not None:
+                assert node.logits is not None
+                self._ranges.note(opening, node.logits)
 
-    def _note(self, opening: str, out: CausalOutput) -> None:
-        """Price every character along ``opening``, and of what may follow it."""
-        assert out.logits is not None
-        for place in range(len(opening) + 1):
-            if not opening[:place].endswith("\n"):
-                self._tree.note(opening[:place], out.logits[place])
+    def _opening_of(self, node: Node) -> str | None:
+        """The beginning of a range that a node ends; None where its range is whole."""
+        text = ""
+        for each in node.path()[1:]:
+            if text.endswith("\n"):
+                return None
+            text += self._chars[each.token]
+        return None if text.endswith("\n") else text
 
-    def _judge(self, opening: str, text: Seq[int]) -> _Judged:
-        """One pass over a range and a text that ends."""
-        tokens = (*text, self._brief.config.end_token)
-        out = self._look([*self._tree.tokens(opening), *tokens])
-        self._note(opening, out)
-        there = slice(len(opening), len(opening) + len(tokens))
-        judged = _Judged(
-            tokens,
-            logs=tuple(out.log_probability[there].tolist()),
-            best=tuple(out.token[there].tolist()),
-            best_logs=tuple(np.log(np.maximum(out.confidence[there], 1e-30)).tolist()),
-        )
-        known = self._judged.get(opening)
-        if known is None or judged.agreed > known.agreed:
-            self._judged[opening] = judged
-        return judged
+    def _whole(self, proposal: Proposal) -> list[int]:
+        """A proposal as the model would write it, END apart: nothing comes behind that."""
+        return [*self._ranges.tokens(proposal.range), *proposal.tokens]
 
-    def _judge_proposal(self, proposal: Proposal) -> None:
-        """A candidate of somebody's draft as it stands."""
-        text = proposal.range
-        judged = self._judge(text, proposal.tokens)
-        opening = self._tree.opening(text)
-        assert opening is not None, "the pass priced it"
-        tokens = (*self._tree.tokens(text), *judged.tokens)
-        sure = confidence([math.exp(log) for log in (*opening.logs, *judged.logs)])
+    def _judge(self, proposal: Proposal) -> None:
+        """A candidate of somebody's draft as it stands, which was read."""
+        opening = self._ranges.opening(proposal.range)
+        assert opening is not None, "it was read"
+        tokens = (*self._whole(proposal), self._brief.config.end_token)
+        nodes = self._tree.node(tokens[:-1])
+        assert nodes is not None
+        text = [*zip(nodes.path(), tokens, strict=True)][len(proposal.range) :]
+        logs = [node.logs[token] for node, token in text]
+        sure = confidence([math.exp(log) for log in (*opening.logs, *logs)])
         sure = replace(sure, repeat=proposal.chance)
-        source: Source = "both" if judged.agreed == len(judged.tokens) else "repeat"
-        draft = Draft(text_of(tokens, self._brief), tokens, sure, 1, 0, "end", source)
-        self._drafts.append(priced(draft, opening, self._tree))
+        source: Source = "both" if all(node.best == token for node, token in text) else "repeat"
+        draft = Draft(
+            text_of(tokens, self._brief), tokens, sure, 1, 0, "end", source, proposal.family
+        )
+        self._drafts.append(priced(draft, opening, self._ranges))
         promise = math.log(max(proposal.chance, 1e-30))
-        self._promise[text] = max(promise, self._promise.get(text, LEAST_LOG))
+        self._promise[proposal.range] = max(promise, self._promise.get(proposal.range, LEAST_LOG))
 
     # -- writing ------------------------------------------------------------------------------
 
     def _write_ranges(self) -> None:
-        """The most promising ranges, one after the other, until enough are written."""
-        written: set[str] = set()
-        best = LEAST_LOG
-        while len(written) < self._effort.ranges:
-            if written and self._run.passes >= self._effort.passes:
+        """The most promising ranges, side by side where that can be, until enough is written."""
+        while True:
+            chosen = self._chosen()
+            if not chosen:
                 return
-            left = [each for each in self._tree.open() if each.text not in written]
-            chosen = max(left, key=self._worth, default=None)
-            if chosen is None or self._worth(chosen) < best - FAR_FETCHED:
-                return
-            if max(each.total for each in left) < good_enough(self._drafts, self._effort.wanted):
-                return  # no text can make up for its place
-            if chosen.text not in self._judged:
-                self._look_ahead(chosen)
-                continue
-            best = max(best, self._worth(chosen))
-            self._write_text(chosen, first=not written)
-            written.add(chosen.text)
+            texts = [self._next(opening, at) for at, opening in enumerate(chosen)]
+            self._read([text for text in texts if text])
+            for opening in chosen:
+                one = self._writing.get(opening.text)
+                if one is not None:
+                    one.go_on(self._tree, self._run)
+                    self._finish(one)
+            self._show()
+
+    def _chosen(self) -> list[Opening]:
+        """The ranges to go on with: those in progress, and others as long as there is time."""
+        going = [one.opening for one in self._writing.values() if self._goes_on(one)]
+        together = self._effort.ranges if self._run.sequence.branches else 1
+        room = min(together - len(going), self._effort.ranges - len(self._writing))
+        if room <= 0 or ((going or self._drafts) and self._late()):
+            return going
+        left = [each for each in self._ranges.open() if each.text not in self._writing]
+        begun = [self._worth(one.opening) for one in self._writing.values()]
+        best = max([*begun, *map(self._worth, left)], default=LEAST_LOG)
+        needed = good_enough(self._drafts, self._effort.wanted)
+        # No text can make up for its place, but a proposal may be what it promises.
+        fitting = [
+            each
+            for each in left
+            if self._worth(each) >= best - FAR_FETCHED
+            and max(each.total, self._promise.get(each.text, LEAST_LOG)) >= needed
+        ]
+        return [*going, *sorted(fitting, key=self._worth, reverse=True)[:room]]
+
+    def _goes_on(self, one: _Writing) -> bool:
+        if one.answer.finish is not None:
+            return False
+        if self._late():
+            first = next(each for each in self._writing.values() if each.answer.finish is None)
+            return not self._drafts and one is first
+        return one.answer.total >= good_enough(self._drafts, self._effort.wanted)
 
     def _worth(self, opening: Opening) -> float:
         """How promising a range is: as likely as it is, or as somebody's draft for it is."""
         return max(opening.total, self._promise.get(opening.text, LEAST_LOG))
 
-    def _look_ahead(self, opening: Opening) -> None:
-        """Price what may follow, along the range it most probably becomes and its lines."""
-        guess = opening.text if opening.whole else self._tree.guess(opening.text)
-        lines = self._field.lines(*Opening(guess, ()).range) if self._brief.plan.copies else ()
-        room = min(self._brief.limits.max_tokens, DRAFT_TOKENS) - len(guess) - 1
-        self._judge(guess, lines[: max(room, 0)])
+    def _next(self, opening: Opening, place: int) -> list[int]:
+        """What to read for a range: to its end and, of the first in a tick, on along its lines;
+        or what its text asks for, which begins with all that is known of it."""
+        if opening.whole:
+            one = self._writing.get(opening.text) or self._begin(opening)
+            return one.asks() if one.answer.finish is None else []
+        guess = self._ranges.guess(opening.text)
+        return [*self._ranges.tokens(guess), *(self._ahead(guess) if place == 0 else ())]
 
-    def _write_text(self, opening: Opening, first: bool) -> None:
-        """The model's own text for a range, begun with what it agrees to of one judged before."""
-        tokens, logs = self._begun(opening, self._judged[opening.text])
+    def _ahead(self, whole: str) -> Seq[int]:
+        """The beginning of a range's lines as they are, as far as it is worth reading at once."""
+        if not self._brief.plan.copies:
+            return ()
+        lines = self._field.lines(*Opening(whole, ()).range)
+        room = min(self._brief.limits.max_tokens, DRAFT_TOKENS) - len(whole) - 1
+        prices = self._brief.prices
+        far = LINE_AHEAD if prices is None else worth([LINE_STAYS] * 2 * LINE_AHEAD, prices)
+        return lines[: max(min(room, far), 0)]
+
+    def _begin(self, opening: Opening) -> _Writing:
         answer = Answer(self._brief, self._last_token, self._rng)
-        answer.open_with(tokens, [math.exp(log) for log in logs], steps=1)
-        if answer.finish is None:
-            self._run.hold(self._base, [self._last_token, *tokens[:-1]])
-        judging = Judging(answer)
-        on_step, self._run.on_step = self._run.on_step, self._run.on_step if first else None
-        try:
-            self._run.show(answer)
-            while answer.finish is None:
-                if (self._drafts or not first) and self._is_hopeless(answer):
-                    return
-                self._run.judge_draft(judging)
-        finally:
-            self._run.on_step = on_step
-        draft = priced(answer.draft(), opening, self._tree)
-        if is_edit(draft, opening, self._brief, self._field):
+        tokens = self._ranges.tokens(opening.text)
+        answer.open_with(tokens, [math.exp(log) for log in opening.logs], steps=1)
+        one = _Writing(opening, Judging(answer), path=tokens)
+        self._writing[opening.text] = one
+        one.go_on(self._tree, self._run)
+        return one
+
+    def _finish(self, one: _Writing) -> None:
+        if one.answer.finish is None:
+            return
+        draft = replace(one.answer.draft(), steps=one.passes)
+        draft = priced(draft, one.opening, self._ranges)
+        if is_edit(draft, one.opening, self._brief, self._field):
             self._drafts.append(draft)
 
-    def _begun(self, opening: Opening, judged: _Judged) -> tuple[list[int], list[float]]:
-        """The range, what the model agrees to behind it and its own next token; and their logs."""
-        limits, end = self._brief.limits, self._brief.config.end_token
-        tokens = [*self._tree.tokens(opening.text), *judged.best[: judged.agreed + 1]]
-        room = limits.max_tokens
-        if tokens[-1] == end and len(tokens) <= limits.min_tokens:
-            room = min(room, len(tokens) - 1)  # it may not end yet
-        return tokens[:room], [*opening.logs, *judged.best_logs][: len(tokens[:room])]
-
-    def _is_hopeless(self, answer: Answer) -> bool:
-        if self._run.passes >= self._effort.passes:
-            return True
-        return answer.total < good_enough(self._drafts, self._effort.wanted)
-
-    def _denoised(self, drafts: Seq[Draft]) -> Denoised:
-        counts = self._run.tally.counts()
-        return Denoised(tuple(drafts), self._run.passes, self._run.prefilled, counts)
+    def _show(self) -> None:
+        first = next(iter(self._writing.values()), None)
+        if first is not None:
+            self._run.show(first.answer)

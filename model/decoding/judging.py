@@ -45,20 +45,33 @@ class Judging:
     def copy(self) -> Drafts:
         """What followed the same tokens elsewhere in the prompt, as far as it is worth judging."""
         answer, brief = self.answer, self.answer.brief
-        if not brief.plan.copies or answer.guarded:
+        if not brief.plan.copies:
             return ()
         whole = np.concatenate([brief.source, np.asarray(answer.settled, np.int64)])
         found = brief.odds.of_copy(continuation(whole, whole, brief.config.special_tokens))
-        found = found[: answer.room()]
+        found = self._legal(found[: answer.room()])
         if self._prices is not None:
             return self._worth(found, self._prices)
         return found if self._copy_pace.due else found[:FREE]
 
+    def forced(self) -> Drafts:
+        """What the constraint leaves no choice about. Judged like any draft: the same text may be
+        cut into tokens in several ways."""
+        answer, constraint = self.answer, self.answer.brief.constraint
+        if not answer.guarded or constraint is None or not answer.brief.plan.drafts:
+            return ()
+        return answer.brief.odds.of_forced(constraint.forced(answer.written())[: answer.room()])
+
+    def _legal(self, drafts: Drafts) -> Drafts:
+        """``drafts`` as far as the constraint allows them."""
+        answer, constraint = self.answer, self.answer.brief.constraint
+        if not answer.guarded or constraint is None:
+            return drafts
+        return drafts[: constraint.legal(answer.written(), [each.token for each in drafts])]
+
     def masks(self) -> Drafts:
         """What masks of the last pass guessed comes next, as far as it is worth judging."""
-        if self.answer.guarded:
-            return ()
-        found = self._masks[: self.answer.room()]
+        found = self._legal(self._masks[: self.answer.room()])
         return found if self._prices is None else self._worth(found, self._prices)
 
     def groups(self, drafts: Drafts) -> Groups:

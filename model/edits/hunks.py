@@ -158,5 +158,39 @@ def last_burst(edit: RecentEdit, most: int = 8) -> RecentEdit:
     return RecentEdit(edit.path, edit.line + skipped, _diff(context + lines[begin:]))
 
 
+def joined(edits: Iterable[RecentEdit]) -> tuple[RecentEdit, ...]:
+    """``edits``, oldest first, of which those that go on in the lines the one before wrote are one:
+    a word deleted, and another written there, is one change. What is taken back is none."""
+    found: list[RecentEdit] = []
+    for edit in edits:
+        both = _both(found[-1], edit) if found else None
+        if both is None:
+            found.append(edit)
+        else:
+            found[-1:] = both
+    return tuple(found)
+
+
+def _both(one: RecentEdit, then: RecentEdit) -> list[RecentEdit] | None:
+    """Two edits as one, or as none; None where the second changes other lines than the first
+    wrote."""
+    if one.path != then.path or one.accepted != then.accepted:
+        return None
+    spans = [[*spans_of(lines_of(edit.diff))] for edit in (one, then)]
+    if len(spans[0]) != 1 or len(spans[1]) != 1:
+        return None
+    (first,), (second,) = spans
+    same_place = one.line + first.first == then.line + second.first
+    if not same_place or not first.new or first.new != second.old:
+        return None
+    if first.old == second.new:
+        return []
+    lines = lines_of(then.diff)
+    changed = [i for i, (sign, _) in enumerate(lines) if sign != " "]
+    body = [("-", line) for line in first.old] + [("+", line) for line in second.new]
+    diff = _diff([*lines[: changed[0]], *body, *lines[changed[-1] + 1 :]])
+    return [RecentEdit(then.path, then.line, diff, then.accepted)]
+
+
 def _diff(lines: Iterable[tuple[str, str]]) -> str:
     return "".join(f"{sign}{text}\n" for sign, text in lines)

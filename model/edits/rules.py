@@ -49,6 +49,7 @@ _CIRCLE_CHARS, _CIRCLE_TURNS = 40, 16  # what is below both, such as "0, 0, 0, 0
 # A file longer than this is parsed around the edit alone, from a line to a line that begin at the
 # margin: 100,000 characters take a few milliseconds.
 _WHOLE_CHARS = 100_000
+_NEAR_CHARS = 30_000  # ghost text waits for several parses
 _AROUND_LINES = 300
 _NEARBY_LINES = 5  # where errors in the file as it is excuse errors in the edit
 
@@ -71,6 +72,8 @@ def refuse_edit(
     refused = refuse_writing(edit.least().new, edit.text)
     if refused is not None:
         return refused
+    if _writes_again(edit.least()):
+        return Abstained("repeats_what_follows", "it would write lines again that stand there")
     if undoes(edit, just_done):
         return Abstained("reversal", "it would undo what was just typed")
     first, last = edit.lines
@@ -80,6 +83,21 @@ def refuse_edit(
     if away > FAR_IMPORTS and _only_imports(old.split("\n"), new.split("\n")):
         return Abstained("far_import", f"it changes only imports, {away} lines away")
     return None
+
+
+def _writes_again(least: Replacement) -> bool:
+    """Does it only put lines beside the same lines? A bracket may well be needed twice."""
+    lines = f"{least.text}\n".splitlines(keepends=True)
+    made = f"{least.result}\n".splitlines(keepends=True)
+    head, tail = common_ends(lines, made)
+    new = made[head : len(made) - tail]
+    if (
+        least.old
+        or head + tail < len(lines)
+        or sum(map(str.isalnum, "".join(new))) < _SHORTEST_BACK
+    ):
+        return False
+    return new in (made[head - len(new) : head], made[head + len(new) : head + 2 * len(new)])
 
 
 def _distance(line: int, first: int, last: int) -> int:
@@ -198,6 +216,26 @@ def refuse_syntax(edit: Replacement, path: str, language: str) -> Abstained | No
     return Abstained("syntax_errors", f"it would add {added} syntax error{'s' * (added > 1)}")
 
 
+def count_errors_of(
+    edit: Replacement, path: str, language: str, behind: str = ""
+) -> tuple[int, int] | None:
+    """The syntax errors around an edit without it and with it; None where there is no grammar for
+    the language.
+
+    Args:
+        behind: what is to be written behind the new text as well.
+    """
+    low, high = _around(edit.text, edit.start, edit.end, _NEAR_CHARS)
+    before = edit.text[low:high]
+    tree = _parsed(before, language) or _parsed(before, language_of(path) or "")
+    if tree is None:
+        return None
+    after = edit.text[low : edit.start] + edit.new + behind + edit.text[edit.end : high]
+    changed = parse(after, tree.language, tree)
+    was = count_errors(tree)
+    return was, count_errors(changed) if changed else was
+
+
 def _parsed(text: str, language: str) -> Syntax | None:
     """All candidates of an answer are edits of one text: 20 ms each in 2,600 lines."""
     return _TREES.get((text, language), lambda asked: parse(*asked))
@@ -208,9 +246,10 @@ _TREES: Memo[tuple[str, str], Syntax | None] = Memo(
 )
 
 
-def _around(text: str, start: int, end: int) -> tuple[int, int]:
-    """The part of a text to parse: all of it, or from margin to margin."""
-    if len(text) <= _WHOLE_CHARS:
+def _around(text: str, start: int, end: int, whole: int = _WHOLE_CHARS) -> tuple[int, int]:
+    """The part of a text to parse: all of it, or, where it is longer than ``whole`` characters,
+    from margin to margin."""
+    if len(text) <= whole:
         return 0, len(text)
     low, high = start, end
     for _ in range(_AROUND_LINES):

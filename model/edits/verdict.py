@@ -8,11 +8,12 @@ is known of the moment; knows nothing of time, of documents, or of how either is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ..records import EditRequest, Task
 from .abstained import Abstained
+from .fitting import Place, fit
 from .ghost_rules import refuse_completion, tidied
 from .just_done import just_done, last_line
 from .replacement import Replacement
@@ -94,11 +95,15 @@ def _judge_ghost_text(edit: Replacement, sure: float, moment: Moment) -> Show | 
     text, cursor = moment.text, moment.cursor
     if (edit.start, edit.end) != (cursor, cursor):
         return Abstained("wrong_place", "the answer was for another place than the cursor")
-    made = replace(edit, new=tidied(edit.new, text, cursor))
+    refused = refuse_completion(edit.new, text, cursor) or too_unsure(sure, moment.threshold)
+    if refused is not None:
+        return refused
+    place = Place(text, cursor, moment.path, moment.language, replaces=True)
+    made = fit(tidied(edit.new, text, cursor), place)  # costs a few parses
+    if isinstance(made, Abstained):
+        return made
     return (
-        refuse_completion(edit.new, text, cursor)
-        or too_unsure(sure, moment.threshold)
-        or _rejected(made, moment, "this text was rejected here before")
+        _rejected(made, moment, "this text was rejected here before")
         or _writes_what_was_deleted(made, moment)
         or Show(made)
     )

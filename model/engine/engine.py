@@ -14,23 +14,26 @@ import dataclasses
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..decoding.denoise import Cancelled
-from ..errors import EngineGone, ModelNotReady, Overloaded, RedraftError
+from ..errors import EngineGone, ModelNotReady, Overloaded, PredictionTimeout, RedraftError
 from ..records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
 from .answer import Clock, Loader, LoadState, Model, answer
+from .converse import longest_tokens
 from .validate import check_request
+from .waiting import Waiting
 
 log = logging.getLogger(__name__)
 
 #: Requests that may wait behind the one being computed.
 QUEUE_LENGTH = 16
-#: A request to an engine whose loading failed starts another try, but not more often than this:
-#: the network may be back, the disk may have room again.
-RETRY_AFTER_S = 30.0
+#: A request to an engine whose loading failed starts another try: the network may be back, the disk
+#: may have room again. So long after the first failure, twice as long after each more, and at most.
+RETRY_AFTER_S, RETRY_AT_MOST_S = 2.0, 30.0
+#: Seconds that one computation may take: longer than a cold prefill of 32k tokens on two cores.
+LIMIT_S = 120.0
 #: How long :meth:`Engine.close` waits for the pass in hand; loading cannot be interrupted.
 CLOSE_TIMEOUT_S = 10.0
 
@@ -78,6 +81,7 @@ class Engine:
         loader: makes the model; runs in the worker thread and reports its progress.
         model: what to call the model until it is loaded.
         queue_length: requests that may wait behind the one being computed.
+        limit_s: seconds after which a computation is given up.
     """
 
     def __init__(
@@ -86,16 +90,18 @@ class Engine:
         model: str,
         queue_length: int = QUEUE_LENGTH,
         clock: Clock = time.perf_counter,
+        limit_s: float = LIMIT_S,
     ) -> None:
         self._loader = loader
-        self._queue_length = queue_length
         self._clock = clock
+        self._limit_s = limit_s
         self._changed = threading.Condition()  # guards everything below
         self._status = ModelStatus("loading", model)
-        self._waiting: deque[_Job] = deque()
+        self._waiting: Waiting[_Job] = Waiting(queue_length)
         self._closing = False
         self._retry = False
         self._failed_s = 0.0  # when the last load failed
+        self._failures = 0  # in a row
         self._mean_s = 0.3  # of a computation, for Retry-After
         self._thread = threading.Thread(target=self._work, name="redraft-engine", daemon=True)
         self._thread.start()
@@ -139,24 +145,24 @@ class Engine:
             if self._status.state != "ready":
                 self._demand_retry()
                 raise ModelNotReady(_not_ready(self._status))
-            if len(self._waiting) >= self._queue_length:
+            if not self._waiting.add(job, self._clock()):
                 raise Overloaded(
                     f"{len(self._waiting)} requests wait already, which is the limit. "
                     "Try again in a moment.",
                     retry_after_s=self._mean_s * (len(self._waiting) + 1),
                 )
-            self._waiting.append(job)
             self._changed.notify_all()
 
     def _forget(self, job: _Job) -> None:
         """Nobody waits for ``job`` any more."""
         job.cancelled.set()
-        with self._changed, contextlib.suppress(ValueError):
+        with self._changed:
             self._waiting.remove(job)
 
     def _demand_retry(self) -> None:
         """Load again, where loading failed long enough ago."""
-        if self._status.state == "failed" and self._clock() - self._failed_s >= RETRY_AFTER_S:
+        pause_s = min(RETRY_AFTER_S * 2 ** max(self._failures - 1, 0), RETRY_AT_MOST_S)
+        if self._status.state == "failed" and self._clock() - self._failed_s >= pause_s:
             self._retry = True
             self._changed.notify_all()
 
@@ -179,8 +185,7 @@ class Engine:
             self._status = dataclasses.replace(
                 self._status, state="absent", progress=None, message="The engine was closed."
             )
-            abandoned = [*self._waiting]
-            self._waiting.clear()
+            abandoned = self._waiting.take_all()
         for job in abandoned:
             job.resolve(_gone())
 
@@ -201,12 +206,15 @@ class Engine:
                 self._fail(error)
                 continue
             with self._changed:
+                self._failures = 0
                 self._status = ModelStatus(
                     state="ready",
                     model=model.label,
                     provider=model.backend.provider,
                     message=model.notice,
                     context_tokens=model.context_tokens,
+                    longest_tokens=longest_tokens(model.backend),
+                    chat_model=model.name if model.template is not None else "",
                 )
             return model
 
@@ -231,34 +239,69 @@ class Engine:
             )
         with self._changed:
             self._failed_s = self._clock()
+            self._failures += 1
             self._status = dataclasses.replace(
                 self._status, state="failed", progress=None, message=message
             )
 
     def _serve(self, model: Model) -> None:
+        """Answers until the engine is closed, or the files of the model are not what they were."""
         while (job := self._next()) is not None:
-            self._compute(model, job)
+            if (problem := model.changed()) or (problem := self._compute(model, job)):
+                self._load_again(problem, job)
+                return
+
+    def _load_again(self, problem: str, job: _Job) -> None:
+        log.error("%s; loading it again.", problem)
+        self._report("loading", None, problem)
+        for one in (job, *self._all_waiting()):
+            one.resolve(ModelNotReady(f"{problem}; it is being loaded again. Try in a moment."))
+
+    def _all_waiting(self) -> list[_Job]:
+        with self._changed:
+            return self._waiting.take_all()
 
     def _next(self) -> _Job | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._closing or self._waiting)
-            if self._closing:
-                return None
-            return self._waiting.popleft()
+            while not self._closing:
+                now = self._clock()
+                for stale in self._waiting.take_stale(now, self._mean_s):
+                    stale.resolve(self._too_late(now - stale.queued_s))
+                if self._waiting:
+                    return self._waiting.take(now, self._mean_s)
+                self._changed.wait()
+            return None
 
-    def _compute(self, model: Model, job: _Job) -> None:
-        begin = self._clock()
+    def _too_late(self, waited_s: float) -> Overloaded:
+        return Overloaded(
+            f"More is asked than this machine can answer: after {waited_s:.1f} s the answer would "
+            "have come too late. Try again in a moment.",
+            retry_after_s=self._mean_s * (len(self._waiting) + 1),
+        )
+
+    def _compute(self, model: Model, job: _Job) -> str:
+        """Answers one request. "": all is well; else why the model has to be loaded again."""
+        begin, problem = self._clock(), ""
+
+        def is_over() -> bool:
+            nonlocal problem
+            problem = problem or model.changed()
+            if problem or self._closing or job.cancelled.is_set():
+                return True
+            return self._clock() - begin > self._limit_s
+
         try:
             prediction = answer(
                 model,
                 job.request,
                 self._clock,
-                cancelled=lambda: job.cancelled.is_set() or self._closing,
+                cancelled=is_over,
                 on_step=job.show if job.on_step is not None else None,
                 queue_ms=(begin - job.queued_s) * 1e3,
             )
         except Cancelled:
-            job.resolve(_gone())  # heard only where the engine, not the caller, ended it
+            if not problem:  # heard only where the engine, not the caller, ended it
+                job.resolve(_gone() if self._closing else self._took_too_long(begin))
         except RedraftError as error:
             job.resolve(error)
         except Exception as error:
@@ -272,6 +315,13 @@ class Engine:
         else:
             self._mean_s += 0.2 * (self._clock() - begin - self._mean_s)
             job.resolve(prediction)
+        return problem
+
+    def _took_too_long(self, begin: float) -> PredictionTimeout:
+        return PredictionTimeout(
+            f"The prediction was given up after {self._clock() - begin:.0f} s, the limit being "
+            f"{self._limit_s:g} s. Ask for less context or fewer tokens."
+        )
 
 
 def _gone() -> EngineGone:

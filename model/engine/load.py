@@ -9,16 +9,19 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..decoding.prices import PassPrices
-from ..errors import WeightsError
+from ..errors import InvalidRequest, WeightsError
+from ..prompt.chat import ChatTemplate
 from ..prompt.tokens import Tokenizer
 from ..runtime.backend import Backend
 from ..runtime.device import Device, pick_device
 from ..runtime.kv_memory import return_freed, size_class
 from ..runtime.prefix_cache import PrefixCache
+from ..weights.combine import CHAT_TEMPLATE
 from ..weights.fetch import Progress, ProgressCallback
 from ..weights.provide import ensure
 from ..weights.registry import cache_dir, info
@@ -67,11 +70,6 @@ def onnx_loader(
         report("loading", None, "")
         backend = open_backend(folder, device.provider, threads, KV_BYTES)
         try:
-            if backend.config.attention == "canvas" and not backend.config.logit_shift:
-                raise WeightsError(
-                    f"The model {name} predicts without the shift by one position, which this "
-                    "Redraft does not run. Convert it with logit_shift, or choose another model."
-                )
             warm_up(backend)
             budget = _budget(backend, name, threads)
             kept = kept_bytes(backend, budget)
@@ -88,6 +86,8 @@ def onnx_loader(
                 notice=found.notice,
                 version=info(name).version,
                 prices=_prices(backend),
+                template=_template(folder, tokenizer) if not info(name).chat else None,
+                changed=backend.changed,
             )
         except BaseException:
             backend.close()
@@ -131,6 +131,19 @@ def _provide(
         return _Provided(fallback, folder, device, notice)
 
 
+def _template(folder: Path, tokenizer: Tokenizer) -> ChatTemplate | None:
+    """How these weights read conversations; None where they came without a template. One that
+    cannot be read is no reason not to complete code."""
+    file = folder / CHAT_TEMPLATE
+    if not file.is_file():
+        return None
+    try:
+        return ChatTemplate(file.read_text("utf-8"), tokenizer, datetime.now)
+    except InvalidRequest as error:
+        _log.warning("%s", error)
+        return None
+
+
 def _prices(backend: Backend) -> PassPrices | None:
     """What causal passes cost here, measured in about half a second; None where drafts are not
     judged."""
@@ -163,7 +176,9 @@ def _choose(model: str, variant: str | None, provider: str | None) -> tuple[Devi
         return device, variant
     found = info(model)
     wanted = found.default_variant
-    chosen = wanted if device.provider == "CPU" and wanted in ("q8", "fp32") else device.variant
+    chosen = (
+        wanted if device.provider == "CPU" and wanted in ("q8", "fp32", "q4") else device.variant
+    )
     if found.origin is not None or chosen in found.prebuilt:
         return device, chosen
     fitting = [v for v in found.prebuilt if (v == "fp16") == (device.provider == "CUDA")]

@@ -9,6 +9,7 @@ that.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +37,10 @@ CONNECT_TIMEOUT_S = 5.0
 #: the largest context behind a full queue on a slow CPU.
 SILENCE_TIMEOUT_S = 300.0
 
+#: Tells a load balancer which requests belong together: they continue one another's prompts, which
+#: one server alone has in its prefix cache. Random, so that it tells nothing of who asks.
+SESSION_HEADER = "x-session-id"
+
 #: Seconds a status may take; it never waits for a computation.
 STATUS_TIMEOUT_S = 10.0
 
@@ -46,12 +51,17 @@ class RemotePredictor:
     Args:
         address: ``http(s)://host[:port][/prefix]`` or the path of a Unix domain socket.
         token: the server's API key; ``None`` where it has none.
+        session: what this one is called where several servers share the work; None: a new name.
     """
 
-    def __init__(self, address: str | Path, token: str | None = None) -> None:
+    def __init__(
+        self, address: str | Path, token: str | None = None, session: str | None = None
+    ) -> None:
         self._socket = address if isinstance(address, Path) else None
         self._base = "http://localhost" if self._socket else _checked_url(str(address))
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers = {SESSION_HEADER: session or secrets.token_hex(8)}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 

@@ -47,6 +47,10 @@ def check_request(request: EditRequest) -> None:
     _number("top_p", request.top_p, 0.0, 1.0)
     _stops(request.stop)
     _region(request)
+    if (request.task == "chat") != (request.conversation is not None):
+        raise InvalidRequest("'conversation' belongs to the task 'chat', and to no other.")
+    if request.grammar is not None and request.task == "next_edit":
+        raise InvalidRequest("'grammar' cannot bind a next edit. Ask for an infill.")
     for index, related in enumerate(request.related):
         check_text(related.path, f"related[{index}].path")
         check_text(related.text, f"related[{index}].text")

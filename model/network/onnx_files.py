@@ -22,7 +22,7 @@ from .quantize import Array, FloatArray, Stored
 
 #: Raise when the inputs or outputs of the graphs change: ``runtime/onnx_backend.py`` refuses other
 #: layouts.
-LAYOUT = 3
+LAYOUT = 4
 
 #: Offset and length in the data file, in bytes, of each tensor by its name.
 Places = dict[str, tuple[int, int]]

@@ -36,9 +36,6 @@ from .quantize import Format, Stored, block_size, check_variant, float_type, for
 Form = Literal["shared", "prefill", "denoise", "packed"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
-#: Added to the logits of special tokens other than END: they are never predicted.
-SUPPRESSED = -1e9
-
 #: The file beside the graphs that holds every large tensor.
 DATA_FILE = "weights.bin"
 #: Source of the mask's embedding on the canvas: one row of the canvas embedding.
@@ -92,6 +89,7 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
         embedded [1, n, hidden]
         seqlens_k int32 [1], cached + new tokens - 1; total int32, cached + new
         cos, sin [positions, head_dim / 2]
+    suppressed float32 [vocab], added to the logits
         past_key.i, past_value.i -> present_key.i, present_value.i [1, kv_heads, capacity, head_dim]
         rows int64 [r] -> token int64 [r, 1], confidence float32 [r, 1], logits float32 [r, vocab]
         targets int64 [r] -> log_probability float32 [r, 1], of each target after its row
@@ -272,22 +270,19 @@ class _Builder:
     # --- vocabulary: logits and what is taken from them
 
     def _logits(self, hidden: str) -> None:
-        """Adds ``logits`` float32, special tokens suppressed."""
-        c = self.config
-        bias = np.full(c.vocab, SUPPRESSED, np.float32)
-        bias[c.text_ids.start : c.text_ids.stop] = 0.0
-        bias[c.end_token] = 0.0
-        suppress = self._constant("suppress", bias)
+        """Adds ``logits`` float32. Which tokens are never predicted is the caller's to say: an
+        infill ends by another mark than what is said in a conversation."""
+        c, suppressed = self.config, "suppressed"
         stored = _vocabulary(c, self.variant, EMBEDDING if c.tied else "head")
         self._store(stored)
         head = list(stored.tensors())
         if len(head) == 2:
-            self._blocks_matmul(hidden, head, c.hidden, c.vocab, suppress, "logits")
+            self._blocks_matmul(hidden, head, c.hidden, c.vocab, suppressed, "logits")
         elif self.variant == "fp16":
             half = self._op("Gemm", hidden, head[0], transB=1)
-            self._op("Add", self._op("Cast", half, to=TensorProto.FLOAT), suppress, out="logits")
+            self._op("Add", self._op("Cast", half, to=TensorProto.FLOAT), suppressed, out="logits")
         else:
-            self._op("Gemm", hidden, head[0], suppress, out="logits", transB=1)
+            self._op("Gemm", hidden, head[0], suppressed, out="logits", transB=1)
 
     def _score(self) -> None:
         """The next token after each row, its probability, and what is thought of the targets.
@@ -333,8 +328,8 @@ class _Builder:
         )
         self._store(stored)
         tensors = list(stored.tensors())
-        if how == "blocks":
-            y = self._blocks_matmul(x, tensors, inputs, outputs)
+        if how in ("blocks", "nibbles"):
+            y = self._blocks_matmul(x, tensors, inputs, outputs, bits=4 if how == "nibbles" else 8)
         elif how == "rows":
             y = self._rows_matmul(x, tensors)
         else:
@@ -407,14 +402,21 @@ class _Builder:
         }
 
     def _blocks_matmul(
-        self, x: str, tensors: list[str], inputs: int, outputs: int, bias: str = "", out: str = ""
+        self,
+        x: str,
+        tensors: list[str],
+        inputs: int,
+        outputs: int,
+        bias: str = "",
+        out: str = "",
+        bits: int = 8,
     ) -> str:
-        """8-bit blocks; accuracy level 4 quantises the activations per block as well, without
-        which 16 rows take three times as long."""
+        """Blocks of 8 or 4 bits; accuracy level 4 quantises the activations per block as well,
+        without which 16 rows take three times as long."""
         arguments = [x, *tensors, "", "", bias] if bias else [x, *tensors]
         return self._ops(
             "MatMulNBits", arguments, 1, out=[out] if out else None, domain=_CONTRIB,
-            K=inputs, N=outputs, bits=8, block_size=block_size(self.variant), accuracy_level=4,
+            K=inputs, N=outputs, bits=bits, block_size=block_size(self.variant), accuracy_level=4,
         )[0]  # fmt: skip
 
     def _rows_matmul(self, x: str, tensors: list[str]) -> str:
@@ -519,6 +521,7 @@ class _Builder:
             info("total", TensorProto.INT32, []),
             info("cos", kind, ["positions", half]),
             info("sin", kind, ["positions", half]),
+            info("suppressed", TensorProto.FLOAT, [self.config.vocab]),
             info("rows", TensorProto.INT64, ["r"]),
             info("targets", TensorProto.INT64, ["r"]),
         ]

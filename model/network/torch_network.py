@@ -11,7 +11,7 @@ with a bidirectional canvas as in Set Block Decoding (2509.04185) and TiDAR (251
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -243,13 +243,16 @@ class Network(nn.Module):
         mask = whole_mask(self.config, positions)
         return self._run(x, positions[None], None, mask, self.config.adapter == "all")[0]
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """[..., hidden] -> [..., vocab] fp32; special tokens other than END get -1e9 (min)."""
+    def logits(self, hidden: Tensor, permitted: Sequence[int] | None = None) -> Tensor:
+        """[..., hidden] -> [..., vocab] fp32; special tokens but those ``permitted`` (None: END)
+        get -1e9 (min)."""
+        permitted = (self.config.end_token,) if permitted is None else permitted
         head = self.embed if self.config.tied else self.head
         out = F.linear(hidden, head.to(hidden.dtype)).float()
         ids = torch.arange(self.config.vocab, device=out.device)
         text = self.config.text_ids
-        forbidden = ((ids < text.start) | (ids >= text.stop)) & (ids != self.config.end_token)
+        forbidden = (ids < text.start) | (ids >= text.stop)
+        forbidden[list(permitted)] = False
         return out.masked_fill(forbidden, -1e9)
 
     @property

@@ -43,6 +43,8 @@ def read_answer(
                 f"The answer {answer[:40]!r} does not continue the unfinished {prompt.forced!r}."
             )
         text = answer[len(prompt.forced) :]
+        if request.grammar is not None:  # nothing is taken off what fulfils a grammar
+            return request.cursor, request.cursor, text
         after = request.text[request.cursor :]
         return request.cursor, request.cursor, cut_overlap(text, after, prompt.above_a_line)
     if prompt.revealed is None:

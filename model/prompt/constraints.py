@@ -1,11 +1,13 @@
 """What an answer may begin with: the rest of an unfinished word, or a range of lines.
 
 A constraint says which tokens may follow what is written; how they are chosen among is decoding's.
+What a whole answer must be is in ``grammars.py``.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence as Seq
 from functools import lru_cache
 from typing import Protocol
 
@@ -16,37 +18,63 @@ from .tokens import Tokenizer
 
 
 class Constraint(Protocol):
-    """What an answer may begin with: the rest of an unfinished word, or a line range."""
+    """What an answer must be, or begin with. ``written`` are the answer's tokens so far."""
 
-    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
-        """Mask [vocab] over the next token after ``written``; None: free from here on."""
+    def allowed(self, written: Seq[int]) -> NDArray[np.bool_] | None:
+        """Mask [vocab] over the next token; None: free from here on."""
+
+    def legal(self, written: Seq[int], draft: Seq[int]) -> int:
+        """How many tokens of ``draft`` are worth judging behind ``written``."""
+
+    def forced(self, written: Seq[int]) -> tuple[int, ...]:
+        """Tokens between which there is no choice; they are drafts like others."""
+
+    def closing(self, written: Seq[int], most: int) -> tuple[int, ...] | None:
+        """The fewest tokens found that make a whole answer of ``written``, ``most`` at most;
+        None: none were. Where the end is free: nothing."""
 
 
-class ForcedText:
+class _Beginning:
+    """A constraint on the beginning alone: nothing is drafted as long as it binds."""
+
+    def legal(self, written: Seq[int], draft: Seq[int]) -> int:
+        return 0
+
+    def forced(self, written: Seq[int]) -> tuple[int, ...]:
+        return ()
+
+    def closing(self, written: Seq[int], most: int) -> tuple[int, ...] | None:
+        return ()
+
+
+class ForcedText(_Beginning):
     """The answer begins with ``text``, cut into tokens in any way."""
 
     def __init__(self, text: str, tokenizer: Tokenizer) -> None:
         self._bytes = text.encode("utf-8", "replace")
         self._index = _vocab_index(tokenizer)
-        self._size = len(tokenizer.vocab_bytes)
+        self._vocab = tokenizer.vocab_bytes
+        self._size = len(self._vocab)
 
-    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
-        if len(written) >= len(self._bytes):
+    def allowed(self, written: Seq[int]) -> NDArray[np.bool_] | None:
+        done = sum(len(self._vocab[token]) for token in written)
+        if done >= len(self._bytes):
             return None
-        rest = self._bytes[len(written) :]
+        rest = self._bytes[done:]
         mask = np.zeros(self._size, dtype=np.bool_)
         for ids in self._index.beginning_with(rest), self._index.beginnings_of(rest):
             mask[ids] = True
         return mask
 
 
-class ValidRange:
+class ValidRange(_Beginning):
     """The answer begins with a range of lines within the region, or is END at once."""
 
     def __init__(self, count: int, tokenizer: Tokenizer, end_token: int) -> None:
         self.count = count
         self._end = end_token
-        self._size = len(tokenizer.vocab_bytes)
+        self._vocab = tokenizer.vocab_bytes
+        self._size = len(self._vocab)
         self._index = _vocab_index(tokenizer)
 
     @property
@@ -58,11 +86,12 @@ class ValidRange:
         """Characters that keep ``written`` the beginning of a valid range line."""
         return next_chars(written, self.count)
 
-    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
-        if b"\n" in written:
+    def allowed(self, written: Seq[int]) -> NDArray[np.bool_] | None:
+        text = b"".join(self._vocab[token] for token in written)
+        if b"\n" in text:
             return None
         mask = np.zeros(self._size, dtype=np.bool_)
-        for char in self.next_chars(written.decode("ascii", "replace")):
+        for char in self.next_chars(text.decode("ascii", "replace")):
             mask[self._index.exactly(char.encode())] = True
         if not written:
             mask[self._end] = True

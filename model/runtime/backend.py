@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ FloatArray = NDArray[np.float32]
 class CanvasOutput:
     """What one denoise step says about each of the B predictions (K rows where packed).
 
-    Special tokens other than END are never predicted: every backend suppresses them.
+    Special tokens that are not permitted (``Sequence.permit``) are never predicted: every
+    backend suppresses them.
     """
 
     token: IntArray  # [..., B] most likely token
@@ -35,7 +36,8 @@ class CanvasOutput:
 class CausalOutput:
     """What the causal pass over n tokens says; entry i has seen tokens 0 to i.
 
-    Special tokens other than END are never predicted: every backend suppresses them.
+    Special tokens that are not permitted (``Sequence.permit``) are never predicted: every
+    backend suppresses them.
     """
 
     token: IntArray  # [n] most likely next token
@@ -92,6 +94,27 @@ class Sequence(Protocol):
             logits: of the judged tokens, whole.
         """
 
+    @property
+    def branches(self) -> bool:
+        """Whether :meth:`branch` can be called."""
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        """Append ``tokens`` [n] as nodes of a tree behind the first ``base`` tokens, with logits.
+
+        The sequence is then of no use but for further branches, until it is truncated to ``base``.
+
+        Args:
+            depths: [n] of each node; 0 is the first position behind ``base``.
+            sees: [n, m + n] whether a node attends to another: the m that were appended before, in
+                order, and these. All see the first ``base`` tokens.
+        """
+
+    def permit(self, marks: Seq[int]) -> None:
+        """Which special tokens may be predicted from here on: ``config.end_token`` until this says
+        otherwise. Conversations end what is said by another one than infills."""
+
     def truncate(self, length: int) -> None:
         """Keep the first ``length`` tokens; costs nothing."""
 
@@ -133,3 +156,12 @@ class Backend(Protocol):
         """Give the sequence's memory back for reuse."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class SeesBehind(Protocol):
+    """A sequence of weights that see what stands behind a canvas too."""
+
+    def denoise_between(self, canvas: IntArray, behind: IntArray) -> CanvasOutput:
+        """One pass over ``canvas`` [m] between the tokens held and those ``behind``; entry i, with
+        its logits, predicts position i of the canvas."""

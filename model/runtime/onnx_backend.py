@@ -10,6 +10,7 @@ One backend, its sequences included, serves one thread at a time.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence as Seq
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +28,8 @@ from .backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequenc
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
 from .embedding import Embedding
 from .kv_memory import Buffer, Pool, memory_on, size_class
+from .mapped_files import MappedFiles
+from .special_ends import SpecialEnds
 
 __all__ = ["OnnxBackend", "check_onnxruntime", "pick_device", "size_class"]
 
@@ -43,7 +46,7 @@ _FITTING: dict[Purpose, tuple[Form, ...]] = {
 
 #: Of the graphs this module knows how to feed; as in ``network/onnx_files.py``, which brings onnx
 #: along.
-LAYOUT = 3
+LAYOUT = 4
 
 #: The file beside the graphs that holds every large tensor; as in ``network/onnx_graph.py``.
 DATA_FILE = "weights.bin"
@@ -56,6 +59,9 @@ DEFAULT_KV_BYTES = 1 << 30
 CHUNK = 256
 #: The same where every row is judged: the logits of 64 rows of 151,936 take 39 MB.
 VERIFY_CHUNK = 64
+
+#: Added to the logits of tokens that are never predicted.
+SUPPRESSED = -1e9
 
 #: Microseconds a thread waits for work before it sleeps.
 SPIN_US = 20
@@ -73,6 +79,16 @@ def _described(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
             f"needed {LAYOUT}). {again}"
         )
     return ModelConfig.from_dict(config), about
+
+
+def _mapped(folder: Path) -> MappedFiles:
+    try:
+        return MappedFiles([folder / DATA_FILE])
+    except OSError as error:
+        raise WeightsError(
+            f"{folder / DATA_FILE} cannot be read: {error.strerror}. Run 'redraft model pull' "
+            "again."
+        ) from error
 
 
 def _provider(runtime: Any, wanted: str | None, variant: str) -> Provider:
@@ -123,6 +139,7 @@ class OnnxBackend:
         self._runtime = import_onnxruntime()
         self._folder = folder
         self._config, about = _described(folder)
+        self._mapped = _mapped(folder)
         self._variant = str(about.get("variant"))
         self._forms = tuple(about.get("forms", ()))
         self._provider = _provider(self._runtime, provider, self._variant)
@@ -130,6 +147,7 @@ class OnnxBackend:
         self._dtype = float_type(self._variant)
         self._sessions: dict[Form, Any] = {}
         self._tables: dict[int, tuple[Any, Any]] = {}
+        self._suppressed: dict[tuple[int, ...], Any] = {}
         self._memory = memory_on(self._runtime, self._provider, self._config, self._dtype)
         self._pool = Pool(self._memory, kv_bytes, self.bytes_per_token)
         self.session(self.form_for("prefill"))
@@ -196,10 +214,17 @@ class OnnxBackend:
         assert isinstance(sequence, OnnxSequence)
         self._pool.give_back(sequence.detach())
 
+    def changed(self) -> str:
+        """Why the weights are not what was loaded: somebody wrote into their file; "" if not."""
+        file = self._mapped.changed()
+        return "" if file is None else f"{file.name} was written to while it was in use"
+
     def close(self) -> None:
         self._sessions.clear()
         self._tables.clear()
+        self._suppressed.clear()
         self._pool.clear()
+        self._mapped.close()
 
     # --- for sequences
 
@@ -254,6 +279,21 @@ class OnnxBackend:
             )
         return self._tables[capacity]
 
+    @cached_property
+    def special_ends(self) -> SpecialEnds | None:
+        """What reads any special token as END, where these weights end in one of several."""
+        return SpecialEnds(self._config) if self._config.specials_end else None
+
+    def suppressed(self, permitted: tuple[int, ...]) -> Any:
+        """[vocab] what keeps other marks than those from being predicted, on the device."""
+        if permitted not in self._suppressed:
+            text = self._config.text_ids
+            bias = np.full(self._config.vocab, SUPPRESSED, np.float32)
+            bias[text.start : text.stop] = 0.0
+            bias[list(permitted)] = 0.0
+            self._suppressed[permitted] = self._memory.hold(bias)
+        return self._suppressed[permitted]
+
     def _load(self, path: Path) -> Any:
         options = self._runtime.SessionOptions()
         options.log_severity_level = 3
@@ -290,6 +330,7 @@ class OnnxSequence:
         self._tokens: list[int] = []
         self._passes: dict[tuple[Purpose, int], _Pass] = {}
         self._bias: tuple[tuple[int, int, int], NDArray[Any]] | None = None
+        self._permitted: tuple[int, ...] = backend.config.ends
 
     @property
     def tokens(self) -> list[int]:
@@ -320,6 +361,9 @@ class OnnxSequence:
         self._passes.clear()
         self._tokens = []
         return buffer
+
+    def permit(self, marks: Seq[int]) -> None:
+        self._permitted = tuple(marks)
 
     def truncate(self, length: int) -> None:
         assert 0 <= length <= len(self._tokens)
@@ -394,6 +438,35 @@ class OnnxSequence:
         return JudgedOutput(causal, token[judging:], confidence[judging:])
 
     @property
+    def branches(self) -> bool:
+        """Whether the graph that takes any positions reads as the judge does."""
+        config = self._backend.config
+        return config.attention == "canvas" and config.adapter in ("none", "all")
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        n, held = len(tokens), len(self._tokens)
+        alone = int(n == 1)  # as in _append
+        self._check_room(n + alone)
+        rows = np.arange(n, dtype=np.int64)
+        outputs: dict[str, NDArray[Any]] = {
+            "token": np.empty((n, 1), np.int64),
+            "confidence": np.empty((n, 1), np.float32),
+            "logits": np.empty((n, self._backend.config.vocab), np.float32),
+        }
+        bias = np.zeros((1, 1, n + alone, held + n + alone), self._backend.dtype)
+        bias[0, 0, :n, base : held + n][~sees] = self._unseen
+        bias[0, 0, :n, held + n :] = self._unseen
+        one = self._pass("packed", len(outputs))
+        one.place(base + np.append(depths, depths[-1:] + 1)[: n + alone], bias)
+        read = np.append(tokens, tokens[-1:])[: n + alone]
+        one.run(read, held, rows, tokens, outputs)
+        self._tokens.extend(tokens.tolist())
+        token, confidence = outputs["token"][:, 0], outputs["confidence"][:, 0]
+        return CausalOutput(token, confidence, np.empty(0, np.float32), outputs["logits"])
+
+    @property
     def _unseen(self) -> float:
         """Attention bias of what is not to be seen."""
         return -1e9 if self._backend.dtype == np.float32 else -6e4
@@ -415,37 +488,51 @@ class OnnxSequence:
         self._tokens.extend(chunk.tolist())
 
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
-        self._check_room(len(window))
+        read = self._with_ahead(window[None])
+        self._check_room(read.size)
         one = self._pass("denoise", 3 if logits else 2)
         if one.placed:
-            one.place(self._cached_and(len(window)), self._separation(1, len(window)))
-        return self._canvas(one, window, window.shape, logits)
+            one.place(self._cached_and(read.size), self._separation(*read.shape))
+        return self._canvas(one, read, window.shape, logits)
 
     def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
-        count, width = windows.shape
-        self._check_room(count * width)
+        read = self._with_ahead(windows)
+        count, width = read.shape
+        self._check_room(read.size)
         if count == 1 or not self._tokens:
             # Without a cache GroupQueryAttention takes only the first position and counts on.
             return stack([self.denoise(window, logits) for window in windows])
         one = self._pass("packed", 3 if logits else 2)
         one.place(np.tile(self._cached_and(width), count), self._separation(count, width))
-        return self._canvas(one, windows.reshape(-1), windows.shape, logits)
+        return self._canvas(one, read, windows.shape, logits)
+
+    def _with_ahead(self, windows: IntArray) -> IntArray:
+        """What is read of ``windows`` [K, B]. Weights without the shift predict a masked position
+        in its own place: they read one mask more, and are asked one place further on."""
+        config = self._backend.config
+        if config.logit_shift:
+            return windows
+        return np.pad(windows, ((0, 0), (0, 1)), constant_values=config.mask_token)
 
     def _cached_and(self, width: int) -> IntArray:
         """Positions of a window behind what is cached. [width]"""
         return len(self._tokens) + np.arange(width, dtype=np.int64)
 
     def _canvas(
-        self, one: _Pass, tokens: IntArray, shape: tuple[int, ...], logits: bool
+        self, one: _Pass, read: IntArray, shape: tuple[int, ...], logits: bool
     ) -> CanvasOutput:
-        n = len(tokens)
+        """The predictions of windows of ``shape`` out of what is read of them, [K, B] or more."""
+        spoken = np.arange(read.size, dtype=np.int64).reshape(read.shape)
+        rows = spoken[:, read.shape[1] - shape[-1] :].reshape(-1)
+        n = len(rows)
         outputs: dict[str, NDArray[Any]] = {
             "token": np.empty((n, 1), np.int64),
             "confidence": np.empty((n, 1), np.float32),
         }
         if logits:
             outputs["logits"] = np.empty((n, self._backend.config.vocab), np.float32)
-        one.run(tokens, len(self._tokens), np.arange(n, dtype=np.int64), tokens, outputs)
+        tokens = read.reshape(-1)
+        one.run(tokens, len(self._tokens), rows, tokens[rows], outputs)
         return CanvasOutput(
             outputs["token"].reshape(shape),
             outputs["confidence"].reshape(shape),
@@ -468,7 +555,12 @@ class OnnxSequence:
         key = (purpose, outputs)
         if key not in self._passes:
             self._passes[key] = _Pass(self._backend, purpose, self.buffer)
-        return self._passes[key]
+        one = self._passes[key]
+        one.suppress(self._backend.suppressed(self._permitted))
+        one.ends = self._backend.special_ends if len(self._permitted) > 1 else None
+        if one.ends is not None and self._permitted != self._backend.config.ends:
+            one.ends = None  # a conversation, whose marks mean something each
+        return one
 
     def _check_room(self, count: int) -> None:
         if len(self._tokens) + count > self.capacity:
@@ -498,6 +590,7 @@ class _Pass:
         causal = purpose in ("prefill", "judge")
         self.placed = form == "packed" or (form == "shared" and not causal)
         self._session = backend.session(form)
+        self.ends: SpecialEnds | None = None  # where any special token is read as END
         self._binding = self._session.io_binding()
         self._fed: dict[str, Any] = {}  # the binding does not keep the arrays alive
         for name, value in buffer.values():
@@ -512,6 +605,10 @@ class _Pass:
         self._on_masks = backend.config.adapter == "masks" and form in ("shared", "prefill")
         if self._on_masks and purpose != "judge":
             self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), backend.dtype))
+
+    def suppress(self, bias: Any) -> None:
+        """What is added to the logits of the next pass. OrtValue [vocab]"""
+        self._binding.bind_ortvalue_input("suppressed", bias)
 
     def place(self, positions: IntArray, bias: NDArray[Any]) -> None:
         """Where the next tokens stand, and what each may look at. [n], [1, 1, n, total]"""
@@ -553,6 +650,8 @@ class _Pass:
             self._fed[name] = self._value(array)
             self._binding.bind_ortvalue_output(name, self._fed[name])
         self._session.run_with_iobinding(self._binding)
+        if self.ends is not None:
+            self.ends.read(outputs)
 
     def _value(self, array: NDArray[Any]) -> Any:
         return self._runtime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..config import ModelConfig
+from ..errors import SettingsError
 from ..network.torch_network import KeyValues, Network
 from .backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
 
@@ -25,6 +26,7 @@ class TorchSequence:
         self._network = network
         self._tokens: list[int] = []
         self._past: KeyValues | None = None
+        self._permitted: tuple[int, ...] = (network.config.end_token,)
         self.capacity = capacity
 
     @property
@@ -37,7 +39,7 @@ class TorchSequence:
 
     @torch.no_grad()
     def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
-        found = self._network.logits(self._append(tokens))  # [n, vocab]
+        found = self._network.logits(self._append(tokens), self._permitted)  # [n, vocab]
         logp = torch.log_softmax(found, -1)
         best, token = logp.max(-1)
         targets = torch.from_numpy(tokens[1:, None]).to(logp.device)
@@ -77,8 +79,22 @@ class TorchSequence:
         ids = torch.from_numpy(tokens[None, judging:]).to(device)  # [1, g]
         at = torch.from_numpy(base + positions[None, judging:]).to(device)
         hidden = self._network.masks(ids, at, self._past, seen[None, None].to(device))
-        confidence, token = torch.softmax(self._network.logits(hidden[0]), -1).max(-1)
+        confidence, token = torch.softmax(self._network.logits(hidden[0], self._permitted), -1).max(
+            -1
+        )
         return JudgedOutput(causal, token.cpu().numpy(), _numpy(confidence))
+
+    @property
+    def branches(self) -> bool:
+        return False
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        raise SettingsError("torch reads one branch after the other; ask it to verify each.")
+
+    def permit(self, marks: Seq[int]) -> None:
+        self._permitted = tuple(marks)
 
     def truncate(self, length: int) -> None:
         if length > len(self._tokens):
@@ -103,7 +119,8 @@ class TorchSequence:
         batch = torch.from_numpy(windows)[None].to(device)  # [1, K, B]
         starts = torch.full((1, len(windows)), len(self._tokens), device=device)
         past = self._past if self._past is not None else _nothing(self._network)
-        found = self._network.logits(self._network.canvas(batch, starts, past)[0])  # [K, B, vocab]
+        hidden = self._network.canvas(batch, starts, past)[0]  # [K, B, hidden]
+        found = self._network.logits(hidden, self._permitted)  # [K, B, vocab]
         confidence, token = torch.softmax(found, -1).max(-1)
         return CanvasOutput(
             token.cpu().numpy(),

@@ -360,7 +360,7 @@ def _build(
     if start and config.adapter == "full":
         raise SettingsError("A full run starts from the base; merge an adapter with --ground.")
     if start:
-        network.load({**base, **start})
+        network.load({**base, **_of_rank(start, network, rank)})
     else:
         rows = network.embed.data
         noise = torch.randn(model.hidden) * rows.std()
@@ -375,6 +375,28 @@ def _build(
         for block in network.blocks:
             block.compile(dynamic=True)
     return network.to(device)
+
+
+def _of_rank(start: Arrays, network: Network, rank: int) -> Arrays:
+    """``start`` widened to ``rank``: the new directions are as drawn, and change nothing yet.
+
+    Raises:
+        SettingsError: it has a higher rank.
+    """
+    widened, fresh = dict(start), dict(network.named_parameters())
+    for name, given in start.items():
+        if not name.endswith(("lora_a", "lora_b")):
+            continue
+        had = given.shape[0] if name.endswith("lora_a") else given.shape[1]
+        if had > rank:
+            raise SettingsError(
+                f"The adapter to start from has rank {had}, the config says {rank}: raise it "
+                f"there to {had} or more."
+            )
+        wide = fresh[name].detach().cpu().numpy().copy()
+        wide[tuple(slice(size) for size in given.shape)] = given
+        widened[name] = wide
+    return widened
 
 
 def _rate(config: TrainConfig, done: Progress) -> float:

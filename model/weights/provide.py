@@ -31,7 +31,7 @@ import filelock
 
 from ..errors import SettingsError, WeightsError
 from ..network.quantize import VARIANTS
-from .combine import STAMPS, combine, expected_bytes, problem_of, read_json
+from .combine import CHAT_TEMPLATE, STAMPS, combine, expected_bytes, problem_of, read_json
 from .fetch import Base, Progress, ProgressCallback, bytes_to_fetch, fetch_base, take_base
 from .files import (
     explaining,
@@ -78,6 +78,15 @@ def check_known(name: str, variant: str | None) -> None:
 def ready_variants(model: ModelInfo) -> list[str]:
     """The variants that can be loaded at once, as far as names and sizes tell."""
     return [v for v in VARIANTS if not problem_of(*_place(model, v), thorough=None)]
+
+
+def names_with_template() -> list[str]:
+    """Models that lie ready here and know conversations."""
+    return [
+        model.name
+        for model in list_models()
+        if any((_place(model, v)[0] / CHAT_TEMPLATE).is_file() for v in VARIANTS)
+    ]
 
 
 def bytes_to_pull(model: ModelInfo, variant: str) -> int:

@@ -26,6 +26,8 @@ from .packages import Wheel
 #: The model for machines that can run it in time, and the one for all others; see
 #: ``default_model.py``.
 BEST_MODEL, TINY_MODEL = "redraft-0.5b", "redraft-135m"
+#: The base of the best one as it was published: for conversations.
+CHAT_MODEL = "qwen2.5-coder-0.5b"
 #: Name of the file that makes a folder a model.
 DESCRIPTION = "model.json"
 
@@ -51,6 +53,7 @@ class ModelInfo:
     default_variant: str
     folder: Path | None = None  # of the user's models; None: built in
     prebuilt: tuple[str, ...] = ()  # variants that lie ready in ``folder``
+    chat: str = ""  # name of the model that holds conversations in its place; "" itself
 
     @property
     def base(self) -> Base:
@@ -81,6 +84,7 @@ class ModelInfo:
             "adapter": adapter,
             "default_variant": self.default_variant,
             "prebuilt": list(self.prebuilt),
+            **({"chat": self.chat} if self.chat else {}),
             "config": config,
         }
 
@@ -195,6 +199,7 @@ def _model(path: Path, data: Mapping[str, Any]) -> ModelInfo:
         default_variant=_variant(data["default_variant"]),
         folder=None if folder == _BUILT_IN else folder,
         prebuilt=variants,
+        chat=_matching(_NAME, "chat", data["chat"]) if data.get("chat") else "",
     )
 
 

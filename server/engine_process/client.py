@@ -1,7 +1,7 @@
 """Joins the user's engine process, and starts it where there is none; the clients of ``host.py``.
 
-What a client gets is a ``Predictor`` that survives the engine: when the process is gone, it is
-started again and the one request that was lost is asked once more.
+What a client gets is a ``Predictor`` that survives the engine: when the process is gone, or hangs,
+it is started again, and the one request that was lost is asked once more when the model is ready.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import IO, TypeVar
 import psutil
 from redraft.model.engine.record_json import WIRE_VERSION
 from redraft.model.engine.remote import RemotePredictor
-from redraft.model.errors import EngineGone, RedraftError, Unauthorized
+from redraft.model.errors import EngineGone, ModelNotReady, RedraftError, Unauthorized
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
 
 from ..settings import Settings
@@ -42,6 +42,14 @@ CRASH_WINDOW_S, MAX_BACKOFF_S = 120.0, 30.0
 
 #: Seconds that a caller waits through a backoff; a longer one is an error that says when.
 PATIENCE_S = 2.0
+
+#: Seconds that a request waits for a model which answered before and is loaded again; less than the
+#: language server waits for an answer.
+READY_PATIENCE_S = 8.0
+
+#: Seconds without an answer after which the engine is asked whether it lives, again and again; and
+#: how long that may take, which no computation holds up. Loading weights may, on a slow disk.
+LOOK_S, HUNG_S = 1.0, 5.0
 
 POLL_S = 0.05
 
@@ -69,6 +77,8 @@ class EngineClient:
         self._engine = engine
         self._release = release
         self._remote: RemotePredictor | None = None
+        self._endpoint: Endpoint | None = None  # of ``_remote``
+        self._answered = False  # has any engine yet?
         self._joining = asyncio.Lock()
         self._crashes: deque[float] = deque(maxlen=16)  # monotonic seconds
         self._last_failure = ""
@@ -78,7 +88,9 @@ class EngineClient:
     async def predict(
         self, request: EditRequest, on_step: StepCallback | None = None
     ) -> Prediction:
-        return await self._call(lambda remote: remote.predict(request, on_step))
+        prediction = await self._call(lambda remote: self._once_ready(remote, request, on_step))
+        self._answered = True
+        return prediction
 
     async def status(self) -> ModelStatus:
         return await self._call(lambda remote: remote.status())
@@ -96,19 +108,52 @@ class EngineClient:
     async def _call(self, use: Callable[[RemotePredictor], Awaitable[T]]) -> T:
         remote = await self._joined()
         try:
-            return await use(remote)
+            return await self._attended(remote, use)
         except (EngineGone, Unauthorized) as error:  # gone, or another one has taken its place
             log.warning("the engine process is gone, starting another: %s", error)
             await self._drop(remote, str(error))
         remote = await self._joined()
         try:
-            return await use(remote)
+            return await self._attended(remote, use)
         except (EngineGone, Unauthorized) as error:
             await self._drop(remote, str(error))
             raise EngineGone(
                 f"The engine process died twice over the same request ({error}). Its log is "
                 f"{Rendezvous.of(self._settings).log_file}; please report it."
             ) from error
+
+    async def _once_ready(
+        self, remote: RemotePredictor, request: EditRequest, on_step: StepCallback | None
+    ) -> Prediction:
+        """The prediction; of a model that is only being loaded again, once it is."""
+        give_up = time.monotonic() + READY_PATIENCE_S
+        while True:
+            try:
+                return await remote.predict(request, on_step)
+            except ModelNotReady:
+                if not self._answered or not await _becomes_ready(remote, give_up):
+                    raise
+
+    async def _attended(
+        self, remote: RemotePredictor, use: Callable[[RemotePredictor], Awaitable[T]]
+    ) -> T:
+        """What ``use`` gets from the engine, as long as that shows signs of life.
+
+        Raises:
+            EngineGone: it does not, and was ended.
+        """
+        asking = asyncio.ensure_future(use(remote))
+        try:
+            while not (await asyncio.wait((asking,), timeout=LOOK_S))[0]:
+                endpoint = self._endpoint
+                if self._remote is remote and endpoint and await _hangs(remote, endpoint):
+                    _end_process(endpoint, psutil.Process.kill)
+                    raise EngineGone("The engine process hung and was ended.")
+            return asking.result()
+        finally:
+            asking.cancel()
+            with suppress(asyncio.CancelledError, RedraftError):
+                await asking
 
     async def _joined(self) -> RemotePredictor:
         async with self._joining:  # several requests start one engine
@@ -118,7 +163,7 @@ class EngineClient:
                 await self._back_off()
                 try:
                     starter = _Starter(self._settings, self._engine, self._release)
-                    self._remote = await starter.join()
+                    self._remote, self._endpoint = await starter.join()
                 except EngineGone as error:
                     self._note_crash(str(error))
                     raise
@@ -172,14 +217,14 @@ class _Starter:
         # Once at most: after a downgrade, what is on disk stays older than this process.
         self._may_replace = True
 
-    async def join(self) -> RemotePredictor:
+    async def join(self) -> tuple[RemotePredictor, Endpoint]:
         give_up = time.monotonic() + self._settings.start_timeout_s
         while time.monotonic() < give_up:
             endpoint = self._meeting.read()
             if endpoint is not None and self._is_outdated(endpoint):
                 await self._replace(endpoint)
-            elif endpoint is not None and (remote := await _reach(endpoint)) is not None:
-                return remote
+            elif endpoint is not None and (remote := await _reach_living(endpoint)) is not None:
+                return remote, endpoint
             elif not self._is_starting() and not self._meeting.is_taken():
                 self._child = self._spawn()
             await asyncio.sleep(POLL_S)
@@ -277,6 +322,49 @@ async def _reach(endpoint: Endpoint) -> RemotePredictor | None:
         await remote.close()
         raise
     return remote
+
+
+async def _reach_living(endpoint: Endpoint) -> RemotePredictor | None:
+    """The same; one that hangs is ended."""
+    hung_s = POLL_S if _is_stopped(endpoint) else HUNG_S
+    try:
+        async with asyncio.timeout(hung_s):
+            return await _reach(endpoint)
+    except TimeoutError:
+        log.warning("the engine process %d hangs; ending it", endpoint.pid)
+        _end_process(endpoint, psutil.Process.kill)
+        return None
+
+
+async def _hangs(remote: RemotePredictor, endpoint: Endpoint) -> bool:
+    """Whether the process lives and shows no sign of it. One that is gone shows that by itself."""
+    try:
+        async with asyncio.timeout(POLL_S if _is_stopped(endpoint) else HUNG_S):
+            await remote.status()
+    except TimeoutError:
+        return True
+    except RedraftError:
+        pass
+    return False
+
+
+async def _becomes_ready(remote: RemotePredictor, give_up: float) -> bool:
+    """Whether the model that is being loaded is ready before ``give_up`` (monotonic seconds)."""
+    while time.monotonic() < give_up:
+        state = (await remote.status()).state
+        if state != "loading":
+            return state == "ready"
+        await asyncio.sleep(POLL_S)
+    return False
+
+
+def _is_stopped(endpoint: Endpoint) -> bool:
+    """Whether a signal stopped it, so that it cannot answer however long one waits."""
+    with suppress(psutil.Error):
+        process = psutil.Process(endpoint.pid)
+        stopped: bool = process.status() == psutil.STATUS_STOPPED
+        return stopped and abs(process.create_time() - endpoint.started) < 1.0
+    return False
 
 
 def _end_process(endpoint: Endpoint, end: Callable[[psutil.Process], None]) -> None:

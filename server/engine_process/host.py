@@ -27,6 +27,7 @@ from redraft.model.records import Predictor
 
 from ..app import create_app
 from ..http.bodies import json_response
+from ..http.connections import Limits
 from ..http.listen import listening, until_told_to_stop
 from ..settings import Settings
 from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous
@@ -107,7 +108,12 @@ async def _run(meeting: Rendezvous, settings: Settings, engine: str) -> None:
     os.umask(0o077)  # the socket as well is for this user alone
     try:
         async with listening(
-            app, host="127.0.0.1", port=0, socket=meeting.socket, shutdown_s=settings.shutdown_s
+            app,
+            host="127.0.0.1",
+            port=0,
+            socket=meeting.socket,
+            shutdown_s=settings.shutdown_s,
+            limits=Limits(settings.max_connections),
         ) as address:
             me = psutil.Process()
             meeting.publish(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from redraft.model.errors import RedraftError
 from redraft.model.records import Predictor
 
 from ..settings import Settings
@@ -13,11 +14,22 @@ def open_engine(settings: Settings) -> Predictor:
     Whatever goes wrong there, an unknown model or a missing onnxruntime included, is what its
     status says.
     """
+    from redraft.model.engine.companion import Companion
     from redraft.model.engine.engine import Engine
     from redraft.model.engine.load import onnx_loader
     from redraft.model.weights.default_model import resolve
+    from redraft.model.weights.registry import info
 
-    choice, variant = resolve(settings.model), settings.variant
-    name = f"{choice.name} {variant}" if variant else choice.name
-    loader = onnx_loader(choice.name, variant, settings.provider, settings.threads, choice.fallback)
-    return Engine(loader, name, settings.queue_length)
+    def engine(model: str, fallback: str | None) -> Engine:
+        name = f"{model} {settings.variant}" if settings.variant else model
+        loader = onnx_loader(model, settings.variant, settings.provider, settings.threads, fallback)
+        return Engine(loader, name, settings.queue_length)
+
+    choice = resolve(settings.model)
+    edits = engine(choice.name, choice.fallback)
+    try:
+        chat = info(choice.name).chat
+        longest = info(chat).config.max_positions if chat else 0
+    except RedraftError:  # there is no such model: what the engine's status says
+        return edits
+    return Companion(edits, chat, longest, lambda: engine(chat, None)) if chat else edits

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import signal
 import socket as socketlib
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from aiohttp import web
 from redraft.model.errors import SettingsError
+
+from .connections import Connections, Limits
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """A body that cannot be unpacked is its client's fault, whom we tell; aiohttp logs the rest of
+    it as an unhandled error where the route never read it."""
+    return not (record.exc_info and isinstance(record.exc_info[1], web.RequestPayloadError))
+
+
+logging.getLogger("aiohttp.server").addFilter(_is_ours)
 
 
 @asynccontextmanager
@@ -23,6 +36,7 @@ async def listening(
     port: int = 0,
     socket: Path | None = None,
     shutdown_s: float,
+    limits: Limits | None = None,
 ) -> AsyncIterator[str]:
     """Listens on the Unix domain socket if given, else on ``host:port``; yields the address.
 
@@ -32,10 +46,16 @@ async def listening(
     Raises:
         SettingsError: the port is in use, or the address is not one of this machine's.
     """
+    connections = Connections(limits or Limits(), time.monotonic)
+    app.middlewares.insert(0, connections.note)
     runner = web.AppRunner(
         app, handler_cancellation=True, shutdown_timeout=shutdown_s, access_log=None
     )
     await runner.setup()
+    server = runner.server
+    watching = asyncio.create_task(
+        connections.watch(lambda: server.connections if server is not None else ())
+    )
     try:
         if socket is not None:
             await web.UnixSite(runner, str(socket)).start()
@@ -47,6 +67,9 @@ async def listening(
                 raise _cannot_listen(host, port, error) from error
             yield _url(host, runner.addresses[0][1])
     finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
         await runner.cleanup()
 
 

@@ -75,6 +75,7 @@ class Service:
         self.settings = settings
         self.metrics = metrics
         self._in_flight = 0
+        self._body_bytes = 0  # of requests under way
         self._shared: dict[tuple[EditRequest, bool], Shared] = {}
         self._mean_s = 0.5  # of a prediction's computation, until there is a measurement
 
@@ -155,6 +156,26 @@ class Service:
         # answer that was cut says so in its finish reason.
         tokens = min(request.max_tokens, settings.max_tokens)
         return dataclasses.replace(request, max_tokens=tokens)
+
+    @contextmanager
+    def body_held(self, size: int) -> Iterator[None]:
+        """Memory for the body of a request until that is answered.
+
+        Raises:
+            Overloaded: all bodies together would take more than the limit.
+        """
+        limit = self.settings.max_bodies_bytes
+        if self._body_bytes and self._body_bytes + size > limit:
+            self.metrics.refused.inc()
+            raise Overloaded(
+                f"The bodies of the requests under way take {self._body_bytes} bytes, and the "
+                f"limit of all is {limit}. Try again in a moment."
+            )
+        self._body_bytes += size
+        try:
+            yield
+        finally:
+            self._body_bytes -= size
 
     @contextmanager
     def _admitted(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.fitting import Place, fit
 from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Moment, Show, judge, moment_of
@@ -110,13 +111,30 @@ class Infilling:
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         if prediction is None or not prediction.candidates:
             return [Answer("", "stop", prediction.reason if prediction else "", "nothing")]
-        return [
-            Answer(self._outside(candidate.text), FINISH_REASONS[candidate.finish])
-            for candidate in prediction.candidates
+        fitted = [(self._fitted(each.text), each.finish) for each in prediction.candidates]
+        found = [
+            Answer(self._outside(made.new), FINISH_REASONS[finish])
+            for made, finish in fitted
+            if isinstance(made, Replacement)
         ]
+        objections = [made for made, _ in fitted if isinstance(made, Abstained)]
+        return found or [Answer("", "stop", objections[0].reason, "refused")]
+
+    def _fitted(self, written: str) -> Replacement | Abstained:
+        """What of an answer fits where it stands; one that fulfils a grammar stays as it is."""
+        request = self.request
+        if request.grammar is not None:
+            return Replacement(request.text, request.cursor, request.cursor, written)
+        place = Place(request.text, request.cursor, request.path, request.language)
+        return fit(written, place)
 
     def state(self, state: CanvasState) -> str | None:
         return self._outside(state.show())
+
+    def settled(self, written: str) -> str:
+        """What of an answer that is not finished fits in its place."""
+        made = self._fitted(written)
+        return self._outside(made.new) if isinstance(made, Replacement) else ""
 
     def _outside(self, text: str) -> str:
         return text.replace("\n", self.newline)

@@ -170,8 +170,8 @@ class Head:
     model: str
 
     @classmethod
-    def new(cls, model: str) -> Head:
-        return cls(f"cmpl-{uuid.uuid4().hex}", int(time.time()), model)
+    def new(cls, model: str, prefix: str = "cmpl-") -> Head:
+        return cls(f"{prefix}{uuid.uuid4().hex}", int(time.time()), model)
 
     def body(self, choices: list[Json], kind: str = "text_completion") -> Json:
         return {

@@ -26,8 +26,9 @@ from redraft.model.records import (
 
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
-from .answers import Question, question
+from .answers import Infilling, question
 from .completion import INFILL_TOKENS, check_model, loaded, read_sampling, read_stop
+from .guided import guided
 from .prompts.markers import Middle
 from .prompts.regions import MAX_RELATED, related_file
 
@@ -40,11 +41,12 @@ routes = web.RouteTableDef()
 @routes.post("/infill")
 async def infill(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    ask = await read_body(http, lambda body: _read(Fields(body), service.settings.max_tokens))
+    ask = await read_body(
+        http, lambda body: guided(_read(Fields(body), service.settings.max_tokens), body)
+    )
     status = await service.status()
     check_model(ask.model, status)
     request = ask.question.request
-    assert request is not None, "there is always a middle on this route"
     if ask.only_warm:
         warmed = await service.predict(dataclasses.replace(request, max_tokens=1))
         body = _body("", "limit", warmed.stats)
@@ -64,7 +66,7 @@ async def infill(http: web.Request) -> web.StreamResponse:
 class Ask:
     """A request of this route, understood."""
 
-    question: Question
+    question: Infilling
     model: str
     only_warm: bool  # read the other files into the prefix cache, answer nothing
     indent: int  # columns; the answer ends before a line that is indented by less
@@ -82,8 +84,10 @@ def _read(fields: Fields, most_tokens: int) -> Ask:
     )
     before = fields.text("input_prefix", "") + fields.text("prompt", "")
     middle = Middle(before, fields.text("input_suffix", ""), related=_extra(fields))
+    asked = question(middle, template)
+    assert isinstance(asked, Infilling), "it is a middle"
     return Ask(
-        question=question(middle, template),
+        question=asked,
         model=fields.text("model", ""),
         only_warm=wanted == 0,
         indent=fields.integer("n_indent", 0, default=0),
@@ -131,7 +135,7 @@ def settled(state: CanvasState) -> str:
 def _answer(ask: Ask, end: Prediction | CanvasState) -> Json:
     if isinstance(end, CanvasState):
         whole = settled(end).rpartition("\n")[0]
-        text = ask.question.state(CanvasState(end.step, (whole,))) or ""
+        text = ask.question.settled(whole)
         return _body(keep_indented(text, ask.indent), "limit", Stats())
     text = ask.question.answers(end)[0].text
     kind = STOP_TYPES[end.candidates[0].finish] if end.candidates else "eos"

@@ -20,6 +20,7 @@ from ..http.service import Service
 from .answers import Answer
 from .completion import Ask, Head, answered, check_model, loaded, read_ask, usage, why
 from .feedback import LEDGER
+from .guided import guided
 from .prompts.markers import Middle, Rewrite, Unknown
 from .prompts.mercury import NO_EDIT, read_mercury
 from .prompts.zeta import Unreadable
@@ -38,7 +39,7 @@ def _middle(fields: Fields) -> Middle:
 
 @routes.post("/v1/edit/completions")
 async def edit(http: web.Request) -> web.StreamResponse:
-    return await _respond(http, _edit, Form("chat.completion", "chat.completion.chunk"))
+    return await _respond(http, _edit, Form("edit.completion", "chat.completion.chunk"))
 
 
 def _edit(fields: Fields) -> Rewrite | Unknown:
@@ -114,7 +115,7 @@ async def _respond(
 
     def read(body: Json) -> Ask:
         fields = Fields(body)
-        return read_ask(fields, meant(fields), service.settings)
+        return guided(read_ask(fields, meant(fields), service.settings), body)
 
     ask = await read_body(http, read)
     status = await service.status()

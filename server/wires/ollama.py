@@ -96,22 +96,27 @@ def _last(service: Service, name: str, asked: Question, prediction: Prediction |
     answer = answered(service, asked, prediction)[0]
     body: Json = {
         "model": name,
-        "created_at": _now(),
+        "created_at": now(),
         "response": answer.text,
         "done": True,
         "done_reason": answer.finish,
     }
     if prediction is not None:
-        stats = prediction.stats
-        body |= {
-            "total_duration": round(stats.total_ms * NS_PER_MS),
-            "load_duration": 0,
-            "prompt_eval_count": stats.prompt_tokens,
-            "prompt_eval_duration": round(stats.prefill_ms * NS_PER_MS),
-            "eval_count": stats.canvas_tokens,
-            "eval_duration": round(stats.denoise_ms * NS_PER_MS),
-        }
+        body |= durations(prediction)
     return {**body, **why(answer)}
+
+
+def durations(prediction: Prediction) -> Json:
+    """What an answer cost, as Ollama counts it."""
+    stats = prediction.stats
+    return {
+        "total_duration": round(stats.total_ms * NS_PER_MS),
+        "load_duration": 0,
+        "prompt_eval_count": stats.prompt_tokens,
+        "prompt_eval_duration": round(stats.prefill_ms * NS_PER_MS),
+        "eval_count": stats.canvas_tokens,
+        "eval_duration": round(stats.denoise_ms * NS_PER_MS),
+    }
 
 
 @routes.get("/api/tags")
@@ -157,5 +162,5 @@ def _details(status: ModelStatus) -> Json:
     }
 
 
-def _now() -> str:
+def now() -> str:
     return datetime.now(UTC).isoformat().replace("+00:00", "Z")

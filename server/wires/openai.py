@@ -1,4 +1,4 @@
-"""OpenAI's text completions with ``suffix``, and the list of models.
+"""OpenAI's text completions with ``suffix``.
 
 Prompts are recognised by their markers (``wires/prompts/markers.py``), infill and region rewrites
 alike; one made for another kind of model is answered with empty text. A stream carries the text in
@@ -24,13 +24,12 @@ from .completion import (
     answered,
     check_model,
     loaded,
-    model_names,
     read_ask,
-    unknown_model,
     usage,
     why,
 )
 from .feedback import LEDGER
+from .guided import guided
 from .prompts.markers import Middle, Rewrite, Unknown, recognise
 
 routes = web.RouteTableDef()
@@ -39,7 +38,7 @@ routes = web.RouteTableDef()
 @routes.post("/v1/completions")
 async def complete(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    ask = await read_body(http, lambda body: _ask(Fields(body), service.settings))
+    ask = await read_body(http, lambda body: guided(_ask(Fields(body), service.settings), body))
     status = await service.status()
     check_model(ask.model, status)
     head = Head.new(loaded(status))
@@ -52,26 +51,6 @@ async def complete(http: web.Request) -> web.StreamResponse:
     choices = [_choice(index, one.text, one.finish) for index, one in enumerate(answers)]
     body = {**head.body(choices), "usage": usage(prediction), **why(answers[0])}
     return json_response(body)
-
-
-@routes.get("/v1/models")
-async def models(http: web.Request) -> web.Response:
-    names = model_names(await http.app[SERVICE].status())
-    return json_response({"object": "list", "data": [_model(name) for name in names]})
-
-
-@routes.get("/v1/models/{name}")
-async def model(http: web.Request) -> web.Response:
-    name = http.match_info["name"]
-    status = await http.app[SERVICE].status()
-    if name not in model_names(status):
-        raise unknown_model(name, status)
-    return json_response(_model(name))
-
-
-def _model(name: str) -> Json:
-    # The weights' age is not known here; clients only sort by it.
-    return {"id": name, "object": "model", "created": 0, "owned_by": "redraft"}
 
 
 def _ask(fields: Fields, settings: Settings) -> Ask:

@@ -40,6 +40,8 @@ export interface EditAnswer {
   }[];
   readonly id?: string;
   readonly reason?: string;
+  /** Why it would not be shown, had nobody asked by hand. */
+  readonly unsure?: string;
   readonly confidence?: number;
   readonly model?: string;
   readonly jump?: { readonly uri: string; readonly position: Place } | null;

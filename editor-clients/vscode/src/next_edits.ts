@@ -41,6 +41,7 @@ interface Shown {
   readonly version: number;
   readonly edit: Edit; // least
   readonly cursor: Place | undefined; // once the whole edit is made
+  readonly unsure: boolean; // shown because it was asked for
   readonly accepted: number; // UTF-16 units of it, taken by words and lines
 }
 
@@ -140,7 +141,8 @@ export class NextEdits implements vscode.Disposable {
     const accepted = this.shown?.id === id ? this.shown.accepted : 0;
     const { cursor } = answer;
     const { command } = found;
-    this.shown = { id, command, document, version: document.version, edit, cursor, accepted };
+    const unsure = answer.unsure !== undefined;
+    this.shown = { id, command, document, version: document.version, edit, cursor, unsure, accepted };
     // VS Code may have put away what it shows, on losing the focus for instance: have it ask again.
     if (/ (?:ghost|native) /.test(this.drawn)) this.drawn = '';
     this.refresh();
@@ -273,16 +275,17 @@ export class NextEdits implements vscode.Disposable {
     this.painter.hint(editor, ...this.hint(shown, editor, mode));
   }
 
-  private hint({ document, edit }: Shown, editor: vscode.TextEditor, mode: Mode): [number, string] {
+  private hint({ document, edit, unsure }: Shown, editor: vscode.TextEditor, mode: Mode): [number, string] {
     const first = document.positionAt(edit.start).line;
     const here = editor.selection.active.line;
     const key = mode === 'subtle' ? 'Alt+\\' : this.tabIsOurs(editor) ? 'Tab' : 'Alt+L';
+    const what = unsure ? '→ edit?' : '→ edit';
     if (document !== editor.document) {
       const name = vscode.workspace.asRelativePath(document.uri);
-      return [here, `→ edit in ${name}, line ${first + 1} · ${key}`];
+      return [here, `${what} in ${name}, line ${first + 1} · ${key}`];
     }
-    if (mode === 'near') return [document.positionAt(edit.end).line, key];
-    return [here, `→ edit at line ${first + 1} · ${key}`];
+    if (mode === 'near') return [document.positionAt(edit.end).line, unsure ? `unsure · ${key}` : key];
+    return [here, `${what} at line ${first + 1} · ${key}`];
   }
 
   /** Nothing is shown any longer, and the server knows. */

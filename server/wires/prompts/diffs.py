@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from redraft.model.edits.hunks import recent_edit
+from redraft.model.edits.hunks import joined, recent_edit
 from redraft.model.records import RecentEdit
 from redraft.model.text.common import common_ends
 
@@ -50,7 +50,7 @@ def unified_diffs(text: str, path: str = "") -> tuple[RecentEdit, ...]:
             _add(edits, path, first, body, accepted)
         else:
             at += 1
-    return tuple(edits[-MAX_EDITS:])
+    return joined(edits[-MAX_EDITS:])
 
 
 def _begins_file(lines: list[str], at: int) -> bool:
@@ -101,7 +101,7 @@ def fenced_diffs(text: str) -> tuple[RecentEdit, ...]:
         end = text.find("\n```", match.end() - 1)
         body = text[match.end() : end if end >= 0 else len(text)]
         edits.extend(unified_diffs(body, match["path"]))
-    return tuple(edits[-MAX_EDITS:])
+    return joined(edits[-MAX_EDITS:])
 
 
 def original_and_updated(path: str, text: str) -> tuple[RecentEdit, ...]:

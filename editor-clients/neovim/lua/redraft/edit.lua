@@ -137,14 +137,14 @@ function M.hint()
     return marks.hint(nil)
   end
   if not shown.hidden and not is_away() then
-    return marks.hint(nil)
+    return marks.hint(shown.unsure and "? " .. shown.unsure .. key_name() or nil)
   end
   local line = (shown.first or shown.item.range.start.line) + 1
   local where = ("at line %d"):format(line)
   if shown.buffer ~= vim.api.nvim_get_current_buf() then
     where = ("in %s, line %d"):format(vim.fs.basename(vim.uri_to_fname(shown.uri)), line)
   end
-  marks.hint("→ edit " .. where .. key_name())
+  marks.hint((shown.unsure and "→ edit? " or "→ edit ") .. where .. key_name())
 end
 
 local function draw()
@@ -165,7 +165,7 @@ function M.receive(result, from, invoked)
     return M.clear()
   end
   local edit = { item = item, client = from, id = result.id, uri = item.textDocument.uri }
-  edit.cursor = result.cursor
+  edit.cursor, edit.unsure = result.cursor, result.unsure
   if not settle(edit) then
     return M.clear()
   end

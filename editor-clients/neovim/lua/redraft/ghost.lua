@@ -10,10 +10,11 @@ local M = {}
 M.METHOD = "textDocument/inlineCompletion"
 
 local space = vim.api.nvim_create_namespace("redraft.ghost")
-local MARK = 1 -- one and the same mark, so that drawing again does not flicker
+local MARK = 1 -- the first of its marks; always the same, so that drawing again does not flicker
 
---- What is drawn: { buffer, row, column, text, item, client, tick, reported, hidden }, row and column
---- from 0 in bytes; `text` is what is left of the item, `tick` the buffer's version.
+--- What is drawn: { buffer, row, column, text, over, behind, item, client, tick, reported, hidden }, row
+--- and column from 0 in bytes; `text` is what is left of the item and `over` how many bytes of what
+--- stands `behind` the cursor it takes the place of, `tick` the buffer's version.
 local shown = nil
 
 function M.visible()
@@ -33,7 +34,7 @@ function M.clear(how)
     return false
   end
   if vim.api.nvim_buf_is_valid(ghost.buffer) then
-    vim.api.nvim_buf_del_extmark(ghost.buffer, space, MARK)
+    vim.api.nvim_buf_clear_namespace(ghost.buffer, space, 0, -1)
   end
   if how then
     answers.gone("text", how == "reject" and "rejected just now" or "it was shown, and left")
@@ -42,31 +43,46 @@ function M.clear(how)
   return true
 end
 
+--- The marks of a ghost: each with the byte of what follows the cursor where it stands.
 local function drawing(ghost)
   if ghost.hidden then
-    return { virt_text = { { " ◇", "RedraftHint" } }, virt_text_pos = "eol" }
+    return { { at = 0, virt_text = { { " ◇", "RedraftHint" } }, virt_text_pos = "eol" } }
   end
   local tabstop = vim.bo[ghost.buffer].tabstop
-  local before = vim.fn.strdisplaywidth(text.line(ghost.buffer, ghost.row):sub(1, ghost.column))
-  local first, below
-  for i, line in ipairs(text.lines(ghost.text)) do
-    local chunk = { { text.shown(line, i == 1 and before or 0, tabstop), "RedraftGhost" } }
-    if i == 1 then
-      first = chunk
-    else
-      below = below or {}
-      below[#below + 1] = chunk
-    end
+  local lines, line = text.lines(ghost.text), text.line(ghost.buffer, ghost.row)
+  local marks, below = {}, nil
+  local colour = ghost.item.unsure and "RedraftUnsure" or "RedraftGhost"
+  for _, part in ipairs(text.between(lines[1], ghost.behind:sub(1, ghost.over))) do
+    local before = vim.fn.strdisplaywidth(line:sub(1, ghost.column + part.at))
+    local chunk = { { text.shown(part.text, before, tabstop), colour } }
+    marks[#marks + 1] = { at = part.at, virt_text = chunk, virt_text_pos = "inline", hl_mode = "combine" }
   end
-  return { virt_text = first, virt_text_pos = "inline", virt_lines = below, hl_mode = "combine" }
+  for i = 2, #lines do
+    below = below or {}
+    below[#below + 1] = { { text.shown(lines[i], 0, tabstop), colour } }
+  end
+  marks[1].virt_lines = below
+  if ghost.item.unsure then -- it is only shown because it was asked for
+    marks[#marks + 1] = { at = #ghost.behind, virt_text = { { "?", "RedraftHint" } }, virt_text_pos = "eol" }
+  end
+  return marks
 end
 
 local function draw(ghost)
   if shown and shown.buffer ~= ghost.buffer then
     M.clear()
   end
-  local marks = vim.tbl_extend("force", drawing(ghost), { id = MARK })
-  vim.api.nvim_buf_set_extmark(ghost.buffer, space, ghost.row, ghost.column, marks)
+  local marks = drawing(ghost)
+  for i, mark in ipairs(marks) do
+    local at = ghost.column + mark.at
+    mark.id, mark.at = MARK + i - 1, nil
+    vim.api.nvim_buf_set_extmark(ghost.buffer, space, ghost.row, at, mark)
+  end
+  for _, old in ipairs(vim.api.nvim_buf_get_extmarks(ghost.buffer, space, 0, -1, {})) do
+    if old[1] >= MARK + #marks then
+      vim.api.nvim_buf_del_extmark(ghost.buffer, space, old[1])
+    end
+  end
   ghost.tick = vim.api.nvim_buf_get_changedtick(ghost.buffer)
   shown = ghost
   if not ghost.reported then
@@ -78,23 +94,26 @@ end
 --- The part of an item that is not in the buffer yet, or nil where it cannot be drawn here.
 local function ghost_of(item, from)
   local buffer, row, column = vim.api.nvim_get_current_buf(), text.cursor()
+  local line, over = text.line(buffer, row), 0
   local rest = item.insertText:gsub("\r\n?", "\n")
   if item.range then
-    if item.range.start.line ~= row then
+    if item.range.start.line ~= row or item.range["end"].line ~= row then
       return nil
     end
     local start = text.column(buffer, item.range.start, from.offset_encoding)
-    local typed = text.line(buffer, row):sub(start + 1, column)
+    local typed = line:sub(start + 1, column)
     if rest:sub(1, #typed) ~= typed then
       return nil
     end
     rest = rest:sub(#typed + 1)
+    over = math.max(0, text.column(buffer, item.range["end"], from.offset_encoding) - column)
   end
-  if rest == "" then
+  local behind = line:sub(column + 1)
+  if rest == "" or not text.between(text.lines(rest)[1], behind:sub(1, over)) then
     return nil
   end
   local ghost = { buffer = buffer, row = row, column = column, text = rest, item = item }
-  ghost.client = from
+  ghost.over, ghost.behind, ghost.client = over, behind, from
   return ghost
 end
 
@@ -127,10 +146,15 @@ function M.follow()
     return -- the change was ours
   end
   local row, column = text.cursor()
-  local typed = vim.api.nvim_get_current_line():sub(shown.column + 1, column)
-  local on_the_way = row == shown.row and typed ~= "" and shown.text:sub(1, #typed) == typed
-  if on_the_way and #typed < #shown.text then
-    shown.column, shown.text = column, shown.text:sub(#typed + 1)
+  local line = vim.api.nvim_get_current_line()
+  local typed, rest = line:sub(shown.column + 1, column), ""
+  if row == shown.row and typed ~= "" and shown.text:sub(1, #typed) == typed then
+    rest = shown.text:sub(#typed + 1)
+  end
+  -- What an editor closes by itself stands behind the cursor: the server says what fits before it.
+  local same = line:sub(column + 1) == shown.behind
+  if rest ~= "" and same and text.between(text.lines(rest)[1], shown.behind:sub(1, shown.over)) then
+    shown.column, shown.text = column, rest
     draw(shown)
   else
     M.clear()
@@ -145,12 +169,15 @@ end
 
 -- --- taking it ------------------------------------------------------------------------------
 
---- Write `part` at the ghost's place; one undo step of its own.
+--- Write `part` at the ghost's place, over what it holds of the line behind it; one undo step of its
+--- own.
 local function insert(ghost, part)
   vim.go.undolevels = vim.go.undolevels
   local lines = vim.split(part, "\n", { plain = true })
   local row, column = ghost.row, ghost.column
-  vim.api.nvim_buf_set_text(ghost.buffer, row, column, row, column, lines)
+  local over = part == ghost.text and ghost.over or text.held(lines[1], ghost.behind:sub(1, ghost.over))
+  vim.api.nvim_buf_set_text(ghost.buffer, row, column, row, column + over, lines)
+  ghost.over, ghost.behind = ghost.over - over, ghost.behind:sub(over + 1)
   row = row + #lines - 1
   column = #lines == 1 and column + #lines[1] or #lines[#lines]
   vim.api.nvim_win_set_cursor(0, { row + 1, column })

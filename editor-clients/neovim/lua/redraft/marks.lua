@@ -129,6 +129,7 @@ function M.colours()
     vim.api.nvim_set_hl(0, name, vim.tbl_extend("force", values, { default = true }))
   end
   set("RedraftGhost", { link = "Comment" })
+  set("RedraftUnsure", { link = "NonText" })
   set("RedraftAdd", { bg = colours.add[1], ctermbg = colours.add[2] })
   set("RedraftDelete", { bg = colours.gone[1], ctermbg = colours.gone[2], strikethrough = true })
   set("RedraftThinking", { link = "NonText" })

@@ -47,6 +47,45 @@ function M.first_line(text)
   return text:match("^\n?[^\n]*")
 end
 
+local function characters(text)
+  return vim.fn.split(text, [[\zs]])
+end
+
+--- Where the characters of `old` stand in `new`: what of `new` goes in at which byte of `old`, as a
+--- list of { at, text }; nil where they are not all there in their order.
+function M.between(new, old)
+  local parts, at, left = {}, 0, characters(old)
+  local i, piece = 1, ""
+  for _, char in ipairs(characters(new)) do
+    if left[i] == char then
+      if piece ~= "" then
+        parts[#parts + 1] = { at = at, text = piece }
+      end
+      at, i, piece = at + #char, i + 1, ""
+    else
+      piece = piece .. char
+    end
+  end
+  if left[i] then
+    return nil
+  end
+  if piece ~= "" or #parts == 0 then
+    parts[#parts + 1] = { at = at, text = piece }
+  end
+  return parts
+end
+
+--- How many bytes of `old` stand in `part`, the first one in its place.
+function M.held(part, old)
+  local bytes, left, i = 0, characters(old), 1
+  for _, char in ipairs(characters(part)) do
+    if left[i] == char then
+      bytes, i = bytes + #char, i + 1
+    end
+  end
+  return bytes
+end
+
 --- `text` as it looks at display column `at`: virtual text knows no tab stops.
 function M.shown(text, at, tabstop)
   if not text:find("\t", 1, true) then

@@ -1,0 +1,246 @@
+"""How what is written at a cursor fits what already stands behind it on the line.
+
+A model writes on and repeats what follows, or an editor has typed the closing bracket already:
+inserted as it is, ``cart.items)`` before a ``)`` would stand there twice. The one function here
+says what to insert, or what of the line to put it in place of; and nothing where the text would be
+broken by it that was not broken before. Pure; knows nothing of sureness, or of who asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from .abstained import Abstained
+from .brackets import brackets_of, closing, is_call
+from .ghost_rules import line_after, line_before
+from .replacement import Replacement
+from .rules import count_errors_of
+
+_MOST_SHORTER = 12  # shorter answers that are tried, each without one more of the last lines
+
+_WORD = re.compile(r"\w+")
+_CLOSERS = ")]}>\"'`;, "  # what an editor puts behind the cursor, and what ends a statement
+
+#: What may still be missing behind an unfinished statement at the end of a line: an operand, the
+#: body of a definition, what a decorator stands above. The closing brackets stand at ``{}``.
+_GOES_ON = (
+    *("{}", "{};", "{}:", " x{}", " x{};", "{} {{}}", " x() {{}}{}"),
+    *("\n{indent}class X: pass", "\n{indent}struct X;"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is written."""
+
+    text: str  # of the document
+    cursor: int  # index into text
+    path: str = ""
+    language: str = ""  # LSP id, "" where nobody told
+    replaces: bool = False  # what follows on the line may be replaced; else all is insertion
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way of fitting: ``new`` in place of the next ``over`` characters."""
+
+    new: str
+    over: int = 0
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Fault:
+    """What speaks against a way; less is better. Below 0: the text is the better for it."""
+
+    seam: bool  # a word or an opening bracket would stand right behind a call or a colon
+    errors: int  # more of the parser's than without it; 0 where there is no grammar
+    brackets: int  # more without their partner in the line than without it
+    angles: int
+    trusted: bool  # the parser understands the text without it or with it: it knows best
+
+    @property
+    def is_none(self) -> bool:
+        return not self.seam and self.errors <= 0 and (self.trusted or self.brackets <= 0)
+
+
+def fit(written: str, place: Place) -> Replacement | Abstained:
+    """What to do at ``place``, so that ``written`` stands there once.
+
+    Of the ways to fit it, the one that breaks least: without the end that repeats what follows; as
+    it is; in place of the rest of the line, all of which it holds in its first line; or cut where
+    what follows begins. One that breaks something is never taken: the answer is then tried without
+    its last lines, and held back where nothing whole is left.
+    """
+    worst = 0
+    for shorter in _shorter(written):
+        ways = [*_ways(shorter, place)]
+        faults = [_fault(way, place) for way in ways]
+        best = min(range(len(ways)), key=lambda at: (not faults[at].is_none, faults[at], at))
+        fault, way = faults[best], ways[best]
+        if not fault.is_none:
+            worst = worst or max(fault.errors, fault.brackets, 1)
+        elif not way.new.strip():
+            return Abstained("repeats_what_follows", "what it would add already follows the cursor")
+        else:
+            return _replacement(way, place)
+    added = f"it would add {worst} syntax error{'s' * (worst > 1)}"
+    behind = line_after(place.text, place.cursor).strip()
+    return Abstained("does_not_fit", f"{added} before {behind[:20]!r}" if behind else added)
+
+
+def _shorter(written: str) -> Iterator[str]:
+    """All of it, then ever fewer of its lines."""
+    yield written
+    lines = written.split("\n")
+    for count in range(len(lines) - 1, max(0, len(lines) - 1 - _MOST_SHORTER), -1):
+        less = "\n".join(lines[:count]).rstrip()
+        if less.strip() and lines[count].strip():
+            yield less
+
+
+# --- ways ------------------------------------------------------------------------------------
+
+
+def _ways(written: str, place: Place) -> Iterator[_Way]:
+    """The best one first, should several break nothing."""
+    before, rest = line_before(place.text, place.cursor), line_after(place.text, place.cursor)
+    behind = rest.strip()
+    if behind:
+        yield from _without_overlap(written, rest)
+    yield _Way(written)
+    if behind and place.replaces:
+        yield from _over(before, written, rest)
+    cut = _cut(before, written, behind)
+    if written[:cut].strip():
+        yield _Way(written[:cut])
+
+
+def _without_overlap(written: str, rest: str) -> Iterator[_Way]:
+    """Without an end that is the beginning of what follows, the longest first."""
+    for text, follows in ((written, rest.rstrip()), (written.rstrip(), rest.strip())):
+        for size in range(min(len(text), len(follows)), 0, -1):
+            if text.endswith(follows[:size]) and _between_words(text, follows, size):
+                left = text[:-size]
+                yield _Way(left if text is written else left.rstrip())
+
+
+def _between_words(text: str, follows: str, size: int) -> bool:
+    """Do the last ``size`` characters of ``text`` hold whole words only, or all that follows?"""
+    if size == len(follows):
+        return True
+    return not (_joins(text[:-size], text[-size:]) or _joins(follows[:size], follows[size:]))
+
+
+def _joins(left: str, right: str) -> bool:
+    """Would two texts, side by side, make one word of two?"""
+    return _is_word(left[-1:]) and _is_word(right[:1])
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
+def _over(before: str, written: str, rest: str) -> Iterator[_Way]:
+    """In place of what follows, or of the brackets or the half word it begins with, where nothing
+    of it is lost: its characters are all there in the first line that is written, in their order.
+    """
+    line = written.partition("\n")[0]
+    closers = len(rest) - len(rest.lstrip(_CLOSERS))
+    sizes = {len(rest.rstrip()), len(_half_word(before, rest)), *range(1, closers + 1)}
+    for size in sorted(sizes - {0}, reverse=True):
+        if is_subword("".join(rest[:size].split()), line):
+            yield _Way(written, size)
+
+
+def _half_word(before: str, rest: str) -> str:
+    """What follows of the word that the cursor is in; "" where it is in none."""
+    word = _WORD.match(rest)
+    return word[0] if word and _joins(before, rest) else ""
+
+
+def is_subword(word: str, line: str) -> bool:
+    """Are the characters of ``word`` all in ``line``, in their order?"""
+    left = iter(line)
+    return all(char in left for char in word)
+
+
+def _cut(before: str, written: str, behind: str) -> int:
+    """Where what follows begins within ``written``, or where it closes a bracket that it never
+    opened; all of its length where neither is so."""
+    begin = len(before)
+    found = brackets_of(before + written).pairs
+    ends = [close - begin for open_, close in found if open_ < begin <= close]
+    inside = [(open_ - begin, close - begin) for open_, close in found if open_ >= begin]
+    for at, char in enumerate(written):
+        torn = _joins(written[:at], written[at:])
+        if at in ends or (behind[:1] == char and not torn and not _within(at, inside)):
+            return at
+    return len(written)
+
+
+def _within(at: int, pairs: list[tuple[int, int]]) -> bool:
+    return any(open_ < at <= close for open_, close in pairs)
+
+
+def _replacement(way: _Way, place: Place) -> Replacement:
+    return Replacement(place.text, place.cursor, place.cursor + way.over, way.new)
+
+
+# --- faults ----------------------------------------------------------------------------------
+
+
+def _fault(way: _Way, place: Place) -> _Fault:
+    before, rest = line_before(place.text, place.cursor), line_after(place.text, place.cursor)
+    left = rest[way.over :]
+    made, was = brackets_of(before + way.new + left), brackets_of(before + rest)
+    more = made.faults - was.faults
+    if not rest.strip():  # what is open may be closed in the lines below
+        more = min(0, more)
+    elif not left.strip():  # so may a block
+        more -= sum((before + way.new)[at] == "{" for at in made.left_open)
+    counted = _count_errors(way, place, may_go_on=not left.strip(_CLOSERS))
+    earlier, now = counted or (0, 0)
+    return _Fault(
+        seam=_has_seam(before + way.new, left) or _says_again(before, way, rest),
+        errors=now - earlier,
+        brackets=more,
+        angles=made.angles - was.angles,
+        trusted=counted is not None and 0 in (earlier, now),
+    )
+
+
+def _has_seam(left: str, right: str) -> bool:
+    """Has something begun anew between two texts that belongs to neither?"""
+    if right[:1] == "(" and left.rstrip()[-1:] in (":", "{"):
+        return True
+    return (right[:1] == "(" or _is_word(right[:1])) and is_call(left)
+
+
+def _says_again(before: str, way: _Way, rest: str) -> bool:
+    """Is the rest of the word at the cursor written, and stands behind it once more?"""
+    half = _half_word(before, rest)
+    return not way.over and half != "" and way.new.startswith(half)
+
+
+def _count_errors(way: _Way, place: Place, may_go_on: bool) -> tuple[int, int] | None:
+    """Syntax errors without it and with it.
+
+    Args:
+        may_go_on: what is merely unfinished is none.
+    """
+    edit, rest = _replacement(way, place), line_after(place.text, place.cursor)
+    edit = replace(edit, end=place.cursor + len(rest), new=edit.new + rest[way.over :].rstrip())
+    counted = count_errors_of(edit, place.path, place.language)
+    if counted is None or not may_go_on or counted[1] <= counted[0]:
+        return counted
+    closers, line = closing(edit.new, 0), line_before(edit.result, edit.start + len(edit.new))
+    indent = line[: len(line) - len(line.lstrip())]
+    for form in _GOES_ON:
+        whole = count_errors_of(
+            edit, place.path, place.language, form.format(closers, indent=indent)
+        )
+        if whole is not None and whole[1] <= whole[0]:
+            return whole
+    return counted

@@ -1,0 +1,226 @@
+"""What comes from outside, read by pydantic: dataclasses out of JSON, and in our words what is
+wrong with it.
+
+A dataclass says by its types what a field may be. ``Text``, ``Whole`` and ``Number`` are strict: no
+"12" for 12. Only whoever reads pays for pydantic's import. Knows no format.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast
+
+from annotated_types import GroupedMetadata
+
+from .errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
+#: Beyond this a number cannot be meant: counts, offsets and seeds all stay below.
+MAX_INTEGER = 2**53 - 1
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+# --- what a field may be -------------------------------------------------------------------------
+
+
+class Exactly(GroupedMetadata):
+    """The type itself and no other that could be made into it; numbers within bounds."""
+
+    def __init__(self, lowest: float | None = None, highest: float = math.inf) -> None:
+        self.lowest, self.highest = lowest, highest
+
+    def __iter__(self) -> Iterator[object]:
+        from pydantic import AfterValidator, BeforeValidator, Strict
+
+        yield Strict()
+        yield BeforeValidator(_whole)
+        if self.lowest is not None:
+            yield AfterValidator(partial(_within, lowest=self.lowest, highest=self.highest))
+
+
+class _Tokenizable(GroupedMetadata):
+    def __iter__(self) -> Iterator[object]:
+        from pydantic import AfterValidator, Strict
+
+        yield Strict()
+        yield AfterValidator(_tokenizable)
+
+
+#: Text that a tokenizer can take: without NUL and halves of surrogate pairs.
+Text = Annotated[str, _Tokenizable()]
+#: Text as it comes, such as a model's answer.
+AnyText = Annotated[str, Exactly()]
+Flag = Annotated[bool, Exactly()]
+#: 64.0 is one as well: several clients write every number so.
+Whole = Annotated[int, Exactly(0, MAX_INTEGER)]
+AtLeastOne = Annotated[int, Exactly(1, MAX_INTEGER)]
+Number = Annotated[float, Exactly(0)]
+
+
+def _whole(value: object) -> object:
+    """Of a number without a fraction the integer; ``float`` takes that too."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _within(value: T, lowest: float, highest: float) -> T:
+    if not math.isfinite(cast(float, value)):
+        raise objection(f"must be finite, not {brief(value)}.")
+    if not lowest <= cast(float, value) <= highest:
+        upto = f"between {lowest} and {highest}"
+        if highest in (math.inf, MAX_INTEGER):
+            upto = f"at most {highest}" if cast(float, value) > highest else f"at least {lowest}"
+        raise objection(f"must be {upto}, not {brief(value)}.")
+    return value
+
+
+def _tokenizable(text: str) -> str:
+    if text.isascii() and "\0" not in text:
+        return text  # nearly every text
+    if (at := text.find("\0")) >= 0:
+        raise objection(
+            f"holds a NUL character at offset {at}: it looks like a binary file. Send text only."
+        )
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise objection(
+            f"holds half a surrogate pair at offset {error.start}. Send valid Unicode."
+        ) from None
+    return text
+
+
+def objection(says: str) -> Exception:
+    """For validators: what is wrong with a value, as it goes on behind the field's name."""
+    from pydantic_core import PydanticCustomError
+
+    return PydanticCustomError("objection", "{says}", {"says": says})
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def read(kind: type[T], data: object, where: str = "") -> T:
+    """``data``, parsed JSON, as a ``kind``; ``null`` counts as absent.
+
+    Raises:
+        InvalidRequest: names the first field that cannot be used, its value and what it must be.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return cast(T, _adapter(kind).validate_python(_without_nulls(data)))
+    except ValidationError as error:
+        raise InvalidRequest(_sentence(error.errors(include_url=False)[0], where)) from None
+
+
+@cache
+def _adapter(kind: type[T]) -> TypeAdapter[T]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def _without_nulls(data: object) -> object:
+    if isinstance(data, dict):
+        return {key: _without_nulls(one) for key, one in data.items() if one is not None}
+    return [_without_nulls(one) for one in data] if isinstance(data, list) else data
+
+
+def between(name: str, value: int, lowest: int, highest: int) -> None:
+    """For bounds that a setting or another field gives.
+
+    Raises:
+        InvalidRequest: ``value`` is not within them.
+    """
+    if not lowest <= value <= highest:
+        raise InvalidRequest(
+            f"'{name}' must be between {lowest} and {highest}, not {brief(value)}."
+        )
+
+
+_MUST_BE = {
+    "string_type": "a string, not {kind}",
+    "bool_type": "true or false, not {value}",
+    "int_type": "a whole number, not {value}",
+    "int_from_float": "a whole number, not {value}",
+    "float_type": "a number, not {value}",
+    "literal_error": "one of {expected}, not {value}",
+    "tuple_type": "an array, not {kind}",
+    "dict_type": "an object, not {kind}",
+    "dataclass_type": "an object, not {kind}",
+    "too_long": "an array of {max_length}, not of {actual_length}",
+}
+
+
+def _sentence(error: ErrorDetails, where: str) -> str:
+    name, value, context = where, error["input"], error.get("ctx", {})
+    for part in error["loc"]:
+        name += f"[{part}]" if isinstance(part, int) else f".{part}"
+    name = f"'{name.removeprefix('.')[:80] or 'body'}'"
+    if error["type"] == "objection":
+        return f"{name} {error['msg']}"
+    if error["type"] == "missing":
+        return f"{name} is missing. Add it to the request."
+    if error["type"] == "unexpected_keyword_argument":
+        return f"{name} is not a field here. Leave it out, or bring both sides to one release."
+    if error["type"] == "float_type" and type(value) is int:
+        return f"{name} must be finite, not {brief(value)}."
+    if error["type"] == "literal_error":
+        context = {"expected": context["expected"].replace(" or ", ", ")}
+    says = _MUST_BE[error["type"]]
+    return f"{name} must be {says.format(kind=json_type(value), value=brief(value), **context)}."
+
+
+def brief(value: object) -> str:
+    """A value for a message, never longer than a line."""
+    text = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "a huge number"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def json_type(value: object) -> str:
+    """The JSON name of a value's type, for messages."""
+    if value is None:
+        return "null"
+    names = {bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
+    return names.get(type(value), "object")
+
+
+def parse_json(body: bytes) -> Json:
+    """A JSON object out of ``body``.
+
+    Raises:
+        InvalidRequest: the bytes are not UTF-8, not JSON, or not an object; says where.
+    """
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(
+            f"The body is not valid UTF-8 (byte 0x{body[error.start]:02x} at offset "
+            f"{error.start}). Send JSON encoded as UTF-8."
+        ) from None
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise InvalidRequest(
+            f"The body is not valid JSON: {error.msg} at line {error.lineno}, column "
+            f"{error.colno}. Send one JSON object."
+        ) from None
+    except RecursionError:
+        raise InvalidRequest("The body's JSON is nested too deeply. Send a flat object.") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise InvalidRequest(f"The body holds a number that cannot be read: {error}.") from None
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"The body is a JSON {json_type(value)}. Send a JSON object.")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InvalidRequest(f"The body holds {name}, which is not JSON. Send a finite number.")

@@ -1,0 +1,82 @@
+"""Closes connections that hold a place and say nothing, so that those who ask find one.
+
+A connection with a request under way is never touched. One that has not sent a whole request in
+time is closed; and while there are more than may be, so is whichever has been silent longest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from aiohttp import web
+
+#: Seconds between two looks.
+LOOK_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a server lets its connections do."""
+
+    connections: int = 512
+    header_s: float = 10.0  # until the headers of the first request are whole
+    idle_s: float = 75.0  # between two requests, as nginx has it
+
+
+class Connection(Protocol):
+    """aiohttp's, one for each socket."""
+
+    def force_close(self) -> None: ...
+
+
+class Connections:
+    """Who is connected, and since when they are silent."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._busy: Counter[object] = Counter()  # requests under way
+        self._silent: dict[object, tuple[float, bool]] = {}  # since when; was there a request?
+
+    @web.middleware
+    async def note(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        connection = request.protocol
+        self._busy[connection] += 1
+        try:
+            return await handler(request)
+        finally:
+            self._busy[connection] -= 1
+            if not self._busy[connection]:
+                del self._busy[connection]
+            self._silent[connection] = self._clock(), True
+
+    async def watch(self, connected: Callable[[], Iterable[Connection]]) -> None:
+        """Goes on until it is cancelled."""
+        while True:
+            for connection in self.to_close(connected()):
+                connection.force_close()
+            await asyncio.sleep(LOOK_S)
+
+    def to_close(self, connected: Iterable[Connection]) -> list[Connection]:
+        """Those that have been silent for too long, and the most silent of too many."""
+        now, limits = self._clock(), self._limits
+        known: dict[object, tuple[float, bool]] = {}
+        idle: list[tuple[float, bool, Connection]] = []
+        for connection in connected:
+            since, asked = known[connection] = self._silent.get(connection, (now, False))
+            if connection not in self._busy:
+                idle.append((since, asked, connection))
+        idle.sort(key=lambda one: one[0])
+        self._silent = known  # those that are gone are forgotten
+        excess = len(known) - limits.connections
+        return [
+            connection
+            for order, (since, asked, connection) in enumerate(idle)
+            if order < excess or now - since > (limits.idle_s if asked else limits.header_s)
+        ]

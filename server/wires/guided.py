@@ -1,0 +1,156 @@
+"""What an answer must be: the fields by which requests say so, as one ``Grammar``.
+
+``response_format`` is OpenAI's, ``guided_…`` vLLM's, ``grammar`` llama.cpp's; ``guided_infill`` is
+ours. Pure; knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, cast
+
+from redraft.model.errors import InvalidRequest
+from redraft.model.prompt.infills import INFILLS
+from redraft.model.reading import Json, Text, read
+from redraft.model.records import Grammar
+
+from .answers import Infilling
+
+#: What ``json_object`` asks for.
+ANY_OBJECT = '{"type": "object"}'
+
+T = TypeVar("T")
+
+Infill = Literal["line", "identifier", "string", "comment"]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema:
+    name: Text = "answer"
+    description: Text = ""
+    schema: object = None
+    strict: object = None  # always is
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseFormat:
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guided:
+    """The fields, read from a body besides those of its own format."""
+
+    response_format: ResponseFormat | None = None
+    guided_json: object = None  # a schema, or one as text
+    json_schema: object = None  # the same, as llama.cpp calls it
+    guided_regex: Text | None = None
+    guided_grammar: Text | None = None  # Lark's or llama.cpp's notation
+    grammar: Text | None = None  # the same
+    guided_infill: Infill | None = None
+
+
+FIELDS = tuple(field.name for field in dataclasses.fields(Guided))
+
+
+def grammar_of(body: Json) -> Grammar | None:
+    """What the answer to ``body`` must be; None: anything.
+
+    Schemas are taken from the body as they came: in them ``null`` has a meaning.
+
+    Raises:
+        InvalidRequest: names the field and what it must be.
+    """
+    asked = read(Guided, {name: body[name] for name in FIELDS if name in body})
+    found: dict[str, Grammar] = {}
+    if asked.response_format is not None:
+        grammar = _formatted(asked.response_format, body["response_format"])
+        if grammar is not None:
+            found["response_format"] = grammar
+    for name in ("guided_json", "json_schema"):
+        if getattr(asked, name) is not None:
+            found[name] = _schema(body[name], name)
+    if asked.guided_regex is not None:
+        found["guided_regex"] = Grammar("regex", asked.guided_regex)
+    for name in ("guided_grammar", "grammar"):
+        text: str | None = getattr(asked, name)
+        if text is not None:
+            found[name] = Grammar("lark", _lark(text, name))
+    if asked.guided_infill is not None:
+        found["guided_infill"] = Grammar("regex", INFILLS[asked.guided_infill])
+    if len(found) > 1:
+        one, other, *_ = found
+        raise InvalidRequest(f"'{other}' and '{one}' both say what the answer must be. Send one.")
+    return next(iter(found.values()), None)
+
+
+def guided(ask: T, body: Json) -> T:
+    """A request that was understood (a dataclass with a ``question``), with what ``body`` says its
+    answer must be.
+
+    Raises:
+        InvalidRequest: as :func:`grammar_of` does, or only an infill could be bound.
+    """
+    grammar, holder = grammar_of(body), cast(Any, ask)
+    if grammar is None:
+        return ask
+    if not isinstance(holder.question, Infilling):
+        name = next(name for name in FIELDS if body.get(name) is not None)
+        raise InvalidRequest(f"'{name}' binds infills alone, and this prompt asks for an edit.")
+    request = dataclasses.replace(holder.question.request, grammar=grammar)
+    question = dataclasses.replace(holder.question, request=request)
+    return cast(T, dataclasses.replace(holder, question=question))
+
+
+def _formatted(wanted: ResponseFormat, raw: Json) -> Grammar | None:
+    if wanted.type == "text":
+        return None
+    if wanted.type == "json_object":
+        return Grammar("json_schema", ANY_OBJECT)
+    name = "response_format.json_schema"
+    if wanted.json_schema is None or wanted.json_schema.schema is None:
+        raise InvalidRequest(f"'{name}.schema' is missing. Add it to the request.")
+    return _schema(raw["json_schema"]["schema"], f"{name}.schema")
+
+
+def _schema(value: object, name: str) -> Grammar:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise InvalidRequest(f"'{name}' is not JSON: {error}. Send a JSON schema.") from None
+    return Grammar("json_schema", schema_text(value, name))
+
+
+def schema_text(value: object, name: str) -> str:
+    """A schema as text.
+
+    Raises:
+        InvalidRequest: it is no schema, or nested too deeply to be one.
+    """
+    if value is True:
+        value = {}
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"'{name}' must be a JSON schema, an object. Send one.")
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        raise InvalidRequest(f"'{name}' is nested too deeply. Send a flatter schema.") from None
+
+
+def _lark(text: str, name: str) -> str:
+    """Lark's notation, out of llama.cpp's where it is that."""
+    if "::=" not in text:
+        return text
+    from llguidance.gbnf_to_lark import any_to_lark
+
+    try:
+        return str(any_to_lark(text))
+    except Exception as error:  # the converter raises plain Exception
+        raise InvalidRequest(
+            f"'{name}' looks like a grammar in llama.cpp's notation but cannot be read: {error}. "
+            "Mend it, or write it as Lark does."
+        ) from None

@@ -1,0 +1,199 @@
+"""Functions that an assistant may call: what it must write to call one, and its calls read back.
+
+Calls are written as Qwen's and Hermes' models do: ``<tool_call>`` and a JSON object of ``name`` and
+``arguments``. Pure; knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from redraft.model.errors import InvalidRequest
+from redraft.model.reading import Json, Text, brief, read
+from redraft.model.records import Grammar, ToolCall
+
+from .guided import schema_text
+
+_MARKED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
+_FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
+#: As OpenAI has it.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_TOOLS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: Text
+    description: Text = ""
+    parameters: object = None  # a JSON schema
+    strict: object = None  # always is
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    function: Function
+    type: Literal["function"] = "function"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    name: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    function: Named
+    type: Literal["function"] = "function"
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What may be called, and whether something must be."""
+
+    functions: tuple[Json, ...] = ()  # as the template takes them
+    must: tuple[str, ...] = ()  # one of these is to be called; (): as the model likes
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(one["function"]["name"] for one in self.functions)
+
+
+def read_tools(body: Json) -> Tools:
+    """``tools`` and ``tool_choice`` of a body.
+
+    Raises:
+        InvalidRequest: names the field and what it must be.
+    """
+    raw = body.get("tools") or []
+    tools = read(tuple[Tool, ...], raw, "tools")
+    if len(tools) > MAX_TOOLS:
+        raise InvalidRequest(f"'tools' has {len(tools)} entries, at most {MAX_TOOLS} are taken.")
+    names: list[str] = []
+    for index, tool in enumerate(tools):
+        name, where = tool.function.name, f"tools[{index}].function"
+        if not _NAME.fullmatch(name):
+            raise InvalidRequest(
+                f"'{where}.name' is {brief(name)}: letters, digits, _ and - only, 64 at most."
+            )
+        if name in names:
+            raise InvalidRequest(f"'{where}.name' is {name!r} a second time. Name each once.")
+        names.append(name)
+        if tool.function.parameters is not None:
+            schema_text(raw[index]["function"]["parameters"], f"{where}.parameters")
+    choice = body.get("tool_choice")
+    if choice == "none" or (choice is None and not names):
+        return Tools()
+    functions = tuple({"type": "function", "function": one["function"]} for one in raw)
+    return Tools(functions, _must(choice, names))
+
+
+def _must(choice: object, names: list[str]) -> tuple[str, ...]:
+    if choice in (None, "auto"):
+        return ()
+    if choice == "required":
+        if not names:
+            raise InvalidRequest("'tool_choice' is 'required', but there are no 'tools'.")
+        return tuple(names)
+    if isinstance(choice, str):
+        raise InvalidRequest(
+            f"'tool_choice' must be 'auto', 'none', 'required' or name a function, not "
+            f"{brief(choice)}."
+        )
+    name = read(Choice, choice, "tool_choice").function.name
+    if name not in names:
+        known = ", ".join(names) or "none"
+        raise InvalidRequest(f"'tool_choice.function.name' is {brief(name)}; 'tools' has {known}.")
+    return (name,)
+
+
+def grammar_of_call(tools: Tools) -> Grammar:
+    """One call of a function that must be called: JSON of its name and its arguments.
+
+    Each function's schema moves into the definitions of one schema for all, and what it refers to
+    within itself moves with it.
+    """
+    schemas: Json = {}
+    calls: list[Json] = []
+    for index, one in enumerate(tools.functions):
+        function = one["function"]
+        if function["name"] not in tools.must:
+            continue
+        schema = function.get("parameters") or {"type": "object", "additionalProperties": False}
+        place = f"#/$defs/f{index}"
+        schemas[f"f{index}"] = _moved(schema, place)
+        calls.append(
+            {
+                "type": "object",
+                "properties": {"name": {"const": function["name"]}, "arguments": {"$ref": place}},
+                "required": ["name", "arguments"],
+                "additionalProperties": False,
+            }
+        )
+    whole = {**(calls[0] if len(calls) == 1 else {"anyOf": calls}), "$defs": schemas}
+    return Grammar("json_schema", json.dumps(whole, ensure_ascii=False))
+
+
+def _moved(value: object, place: str) -> object:
+    """A schema whose references within itself begin at ``place``."""
+    if isinstance(value, list):
+        return [_moved(one, place) for one in value]
+    if not isinstance(value, dict):
+        return value
+    moved = {key: _moved(one, place) for key, one in value.items()}
+    reference = value.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#"):
+        moved["$ref"] = place + reference[1:]
+    return moved
+
+
+def read_calls(text: str, names: frozenset[str]) -> tuple[str, tuple[ToolCall, ...]]:
+    """What an assistant wrote, without its calls, and its calls of functions in ``names``. What
+    looks like a call and is none stays text."""
+    calls: list[ToolCall] = []
+
+    def take(match: re.Match[str]) -> str:
+        call = _call(match[1], names)
+        if call is None:
+            return match[0]
+        calls.append(call)
+        return ""
+
+    rest = _MARKED.sub(take, text)
+    if not calls:
+        fenced = _FENCED.match(text.strip())
+        call = _call(fenced[1] if fenced else text.strip(), names)
+        if call is not None:
+            return "", (call,)
+    return (rest.strip() if calls else text), tuple(calls)
+
+
+def _call(text: str, names: frozenset[str]) -> ToolCall | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or value.get("name") not in names:
+        return None
+    arguments = value.get("arguments", {})
+    if not isinstance(arguments, dict):
+        return None
+    id_ = f"call_{secrets.token_hex(12)}"
+    return ToolCall(id_, value["name"], json.dumps(arguments, ensure_ascii=False))
+
+
+def call_to_json(call: ToolCall) -> Json:
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }
+
+
+def calls_to_deltas(calls: Sequence[ToolCall]) -> list[Json]:
+    """The same for a stream."""
+    return [{"index": index, **call_to_json(call)} for index, call in enumerate(calls)]

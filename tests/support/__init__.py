@@ -1,0 +1,1 @@
+"""What tests stand on: scripted models, live servers, editors to drive, samples to read."""

@@ -1,0 +1,37 @@
+"""The ``redraft`` command, called as people call it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+RUN = "import sys; from redraft.server.commands.main import main; sys.argv[0] = 'redraft'; main()"
+
+
+async def redraft(
+    *arguments: str, environment: dict[str, str] | None = None
+) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of one call."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        RUN,
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "COLUMNS": "200", **(environment or {})},
+    )
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+def call(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
+    return asyncio.run(redraft(*arguments, environment=environment))
+
+
+def is_one_red_line(err: str) -> bool:
+    return err.startswith("error: ") and err.count("\n") == 1

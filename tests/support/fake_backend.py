@@ -1,0 +1,319 @@
+"""Small deterministic stand-ins for ``redraft.model.runtime.backend.Backend``, for tests alone.
+
+:class:`ScriptedBackend` knows the text it shall write and is told how sure it is of each position;
+:class:`NoiseBackend` draws its logits from a hash of everything a real network would see. Both keep
+exact books of which tokens are cached, so that a wrong truncation or a wrong window shows.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from redraft.model.config import ModelConfig
+from redraft.model.prompt import tokens as marks
+from redraft.model.prompt.tokens import Tokenizer, _byte_of_char, build_bpe
+from redraft.model.runtime.backend import (
+    CanvasOutput,
+    CausalOutput,
+    FloatArray,
+    IntArray,
+    JudgedOutput,
+)
+
+SPECIAL = 17
+MASK = 16
+END = 0
+#: Two tokens of several bytes, so that alternatives to single bytes exist.
+WORDS = (b"return", b" self", b"    ", b"ret")
+VOCAB = [b""] * SPECIAL + [bytes([b]) for b in range(256)] + list(WORDS)
+
+
+def small_config(width: int = 8, verifier: str = "none") -> ModelConfig:
+    return ModelConfig(
+        name="fake",
+        vocab=len(VOCAB),
+        canvas_width=width,
+        verifier="ar" if verifier == "ar" else "none",
+        mask_token=MASK,
+        end_token=END,
+        special_tokens=SPECIAL,
+    )
+
+
+def ids(text: str) -> list[int]:
+    """One token a byte."""
+    return [SPECIAL + b for b in text.encode("utf-8")]
+
+
+def word(data: bytes) -> int:
+    """Id of one of :data:`WORDS`."""
+    return VOCAB.index(data, SPECIAL + 256)
+
+
+class Predict(Protocol):
+    """Logits [B, vocab] for a window [B] behind a cached context."""
+
+    def __call__(self, context: list[int], window: list[int]) -> FloatArray: ...
+
+
+class Causal(Protocol):
+    """Logits [vocab] of the token after a context."""
+
+    def __call__(self, context: list[int]) -> FloatArray: ...
+
+
+@dataclass
+class FakeSequence:
+    """Books of cached tokens over a ``Predict``."""
+
+    predict: Predict
+    causal: Causal
+    capacity: int
+    tokens: list[int] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)  # one entry a call, for tests to read
+    permitted: Sequence[int] = (END,)
+
+    def permit(self, marks: Sequence[int]) -> None:
+        self.permitted = marks
+
+    def prefill(self, tokens: IntArray) -> None:
+        assert tokens.dtype == np.int64 and tokens.ndim == 1
+        assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
+        assert MASK not in tokens, "a mask may never be cached"
+        self.log.append(f"prefill {len(tokens)}")
+        self.tokens = [*self.tokens, *tokens.tolist()]
+
+    def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
+        assert tokens.dtype == np.int64 and tokens.ndim == 1 and len(tokens)
+        assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
+        assert MASK not in tokens, "a mask may never be cached"
+        self.log.append(f"verify {len(tokens)}")
+        start = len(self.tokens)
+        self.tokens = [*self.tokens, *tokens.tolist()]
+        ends = range(start + 1, len(self.tokens) + 1)
+        rows = np.stack([self.causal(self.tokens[:end]) for end in ends])  # [n, vocab]
+        out = _output(rows, True, self.permitted)
+        assert out.logits is not None
+        scores = out.logits - np.log(np.exp(out.logits).sum(-1, keepdims=True))
+        return CausalOutput(
+            out.token,
+            out.confidence,
+            scores[np.arange(len(tokens) - 1), tokens[1:]],
+            out.logits if logits else None,
+        )
+
+    def judge(
+        self,
+        tokens: IntArray,
+        positions: IntArray,
+        sees: NDArray[np.bool_],
+        judging: int,
+        logits: bool = False,
+    ) -> JudgedOutput:
+        """Masks guess what ``predict`` would write behind their token and the one after it."""
+        assert (tokens[judging:] == MASK).all() and len(positions) == len(sees) == len(tokens)
+        assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
+        before = list(self.tokens)
+        causal = self.verify(tokens[:judging], logits)
+        self.log[-1] = f"judge {judging} + {len(tokens) - judging}"
+        rows = []
+        for at in range(judging, len(tokens)):
+            seen = [*before, *tokens[:judging][sees[at, :judging]].tolist()]
+            place = positions[at] - int(sees[at, :judging].sum())  # in its group, from 0
+            window = [seen[-1], *[MASK] * (int(sees[at, judging:].sum()))]
+            rows.append(self.predict(seen[:-1], window)[place + 1])
+        out = _output(np.stack(rows), False, self.permitted)
+        return JudgedOutput(causal, out.token, out.confidence)
+
+    branches = True
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        """Each node is said what a causal pass over those that it sees would say."""
+        held = len(self.tokens) - base
+        assert sees.shape == (len(tokens), held + len(tokens))
+        assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
+        self.log.append(f"branch {len(tokens)}")
+        self.tokens = [*self.tokens, *tokens.tolist()]
+        nodes = np.asarray(self.tokens[base:])
+        assert (sees.sum(axis=1) == depths + 1).all(), "a path from the root has no gaps"
+        paths = [[*self.tokens[:base], *nodes[row].tolist()] for row in sees]
+        out = _output(np.stack([self.causal(path) for path in paths]), True)
+        return CausalOutput(out.token, out.confidence, np.empty(0, np.float32), out.logits)
+
+    def truncate(self, length: int) -> None:
+        assert 0 <= length <= len(self.tokens)
+        self.tokens = self.tokens[:length]
+
+    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
+        assert len(self.tokens) + len(window) <= self.capacity, "over capacity"
+        self.log.append("denoise")
+        return _output(self.predict(self.tokens, window.tolist()), logits, self.permitted)
+
+    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
+        assert len(self.tokens) + windows.size <= self.capacity, "over capacity"
+        self.log.append(f"packed {len(windows)}")
+        rows = [self.predict(self.tokens, window) for window in windows.tolist()]
+        return _output(np.stack(rows), logits, self.permitted)
+
+
+def _output(logits: FloatArray, wanted: bool, permitted: Sequence[int]) -> CanvasOutput:
+    logits[..., [i for i in range(SPECIAL) if i not in permitted]] = -1e9  # as every backend does
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    p = weights / weights.sum(axis=-1, keepdims=True)  # [..., B, vocab]
+    return CanvasOutput(
+        token=p.argmax(axis=-1).astype(np.int64),
+        confidence=p.max(axis=-1).astype(np.float32),
+        logits=logits.astype(np.float32) if wanted else None,
+    )
+
+
+class FakeBackend:
+    """A ``Backend`` over a ``Predict``."""
+
+    variant = "fp32"
+    provider = "CPU"
+    bytes_per_token = 100
+
+    def __init__(
+        self,
+        predict: Predict,
+        config: ModelConfig,
+        causal: Causal | None = None,
+    ) -> None:
+        self.predict = predict
+        self.causal = causal
+        self.config = config
+        self.sequences: list[FakeSequence] = []
+        self.closed = False
+
+    def new_sequence(self, capacity: int) -> FakeSequence:
+        sequence = FakeSequence(self._predict, self._causal, capacity)
+        self.sequences.append(sequence)
+        return sequence
+
+    def fork(self, sequence: FakeSequence, length: int, capacity: int) -> FakeSequence:
+        new = self.new_sequence(capacity)
+        new.tokens = sequence.tokens[:length]
+        return new
+
+    def release(self, sequence: FakeSequence) -> None:
+        self.sequences.remove(sequence)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _predict(self, context: list[int], window: list[int]) -> FloatArray:
+        return self.predict(context, window)
+
+    def _causal(self, context: list[int]) -> FloatArray:
+        """Without one of its own, the causal pass agrees with the canvas's first prediction."""
+        if self.causal is not None:
+            return self.causal(context)
+        return self.predict(context[:-1], [context[-1], *[MASK] * (self.config.canvas_width - 1)])[
+            0
+        ]
+
+
+#: How sure the scripted model is of a position of the answer; None asks for the default.
+Sureness = Callable[[int, Sequence[int]], float]
+
+
+def always(p: float) -> Sureness:
+    return lambda position, window: p
+
+
+SURE = always(0.99)
+
+
+class Script:
+    """Predicts ``target`` and then END, whatever stands on the canvas.
+
+    It finds its place in the target by what the context ends with, so successive canvases and
+    retries need no further state.
+
+    Args:
+        sure: (position in the answer, window) -> probability of the target's token there.
+        rivals: position -> the token that gets half of the remaining probability.
+        slips: called with (position, window); a token to say instead of the target's, or None.
+        prompt_tokens: where the answer begins, for answers that stray from the target.
+    """
+
+    def __init__(
+        self,
+        target: Sequence[int],
+        sure: Sureness = SURE,
+        rivals: dict[int, int] | None = None,
+        slips: Callable[[int, Sequence[int]], int | None] = lambda position, window: None,
+        prompt_tokens: int | None = None,
+    ) -> None:
+        self.prompt_tokens = prompt_tokens
+        self.target = [*target, END]
+        self.sure = sure
+        self.rivals = rivals or {}
+        self.slips = slips
+        self.windows: list[list[int]] = []
+        self.gate: threading.Event | None = None  # tests may hold each pass up
+
+    def __call__(self, context: list[int], window: list[int]) -> FloatArray:
+        if self.gate is not None:
+            assert self.gate.wait(10)
+        self.windows.append(window)
+        done = self._written([*context, window[0]])
+        rows = np.zeros((len(window), len(VOCAB)))
+        for i in range(len(window)):
+            position = done + i
+            token = self.target[position] if position < len(self.target) else END
+            slip = self.slips(position, window)
+            rows[i] = self._row(position, token if slip is None else slip, window)
+        return np.log(rows).astype(np.float32)
+
+    def _written(self, context: list[int]) -> int:
+        if self.prompt_tokens is not None:
+            return len(context) - self.prompt_tokens
+        for count in range(min(len(self.target) - 1, len(context)), 0, -1):
+            if context[-count:] == self.target[:count]:
+                return count
+        return 0
+
+    def _row(self, position: int, token: int, window: list[int]) -> FloatArray:
+        p = self.sure(position, window)
+        row = np.full(len(VOCAB), (1 - p) / 2 / (len(VOCAB) - 1))
+        rival = self.rivals.get(position, SPECIAL + ord("~"))
+        row[rival] += (1 - p) / 2
+        row[token] = p if rival != token else p + (1 - p) / 2
+        return row.astype(np.float32)
+
+
+class Noise:
+    """Logits drawn from a hash of the context and the whole window, sharp enough to finish."""
+
+    def __init__(self, seed: int = 0, scale: float = 6.0) -> None:
+        self.seed = seed
+        self.scale = scale
+
+    def __call__(self, context: list[int], window: list[int]) -> FloatArray:
+        key = np.asarray([self.seed, *context, -1, *window], dtype=np.int64).tobytes()
+        rng = np.random.default_rng(zlib.crc32(key))
+        logits = rng.normal(0, self.scale, (len(window), len(VOCAB)))
+        return logits.astype(np.float32)
+
+
+def fake_tokenizer() -> Tokenizer:
+    """A real tokenizer whose ids are those of :data:`VOCAB`: it encodes byte by byte."""
+    char_of = {byte: char for char, byte in _byte_of_char().items()}
+    special = {END: marks.END, MASK: marks.MASK}
+    others = [mark for mark in marks.MARKS if mark not in special.values()]
+    for i in range(1, SPECIAL - 1):
+        special[i] = others[i - 1] if i <= len(others) else f"<unused_{i}>"
+    vocab = {name: i for i, name in special.items()}
+    for i, data in enumerate(VOCAB[SPECIAL:], start=SPECIAL):
+        vocab["".join(char_of[byte] for byte in data)] = i
+    return Tokenizer(build_bpe(vocab, [], special), special)

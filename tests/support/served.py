@@ -1,0 +1,88 @@
+"""The HTTP service around a scripted model, on a port of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from redraft.server.app import create_app
+from redraft.server.http.listen import listening
+from redraft.server.settings import Settings
+
+from support.predictor import ScriptedPredictor
+
+
+@asynccontextmanager
+async def served(
+    predictor: ScriptedPredictor, settings: Settings | None = None
+) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
+    """A live server, its URL, and a client for it."""
+    settings = settings or Settings(shutdown_s=0.1)
+    app: web.Application = create_app(predictor, settings)
+    async with (
+        listening(app, host="127.0.0.1", port=0, shutdown_s=settings.shutdown_s) as url,
+        aiohttp.ClientSession(base_url=url) as client,
+    ):
+        yield url, client
+
+
+def never_a_500(
+    routes: Sequence[str], bodies: st.SearchStrategy[bytes], predictor: ScriptedPredictor
+) -> None:
+    """Sends whatever ``bodies`` draws to any of ``routes`` of one server: no fault of ours comes of
+    it."""
+    loop = asyncio.new_event_loop()
+    context = served(predictor)
+    _, client = loop.run_until_complete(context.__aenter__())
+
+    async def send(path: str, body: bytes) -> int:
+        async with client.post(path, data=body) as answer:
+            await answer.read()
+            return answer.status
+
+    @hypothesis_settings(
+        max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(path=st.sampled_from(routes), body=bodies)
+    def check(path: str, body: bytes) -> None:
+        assert loop.run_until_complete(send(path, body)) < 500
+
+    try:
+        check()
+    finally:
+        loop.run_until_complete(context.__aexit__(None, None, None))
+        loop.close()
+
+
+def post(
+    path: str,
+    body: dict[str, Any] | bytes,
+    predictor: ScriptedPredictor | None = None,
+    settings: Settings | None = None,
+) -> tuple[int, Any]:
+    """(status, JSON) of one request to a fresh server."""
+
+    async def run() -> tuple[int, Any]:
+        sent = {"data": body} if isinstance(body, bytes) else {"json": body}
+        async with (
+            served(predictor or ScriptedPredictor(), settings) as (_, client),
+            client.post(path, **sent) as answer,
+        ):
+            return answer.status, await answer.json(content_type=None)
+
+    return asyncio.run(run())
+
+
+async def eventually(condition: object, timeout_s: float = 20.0) -> None:
+    """Waits until ``condition()`` is true; fails after ``timeout_s``."""
+    assert callable(condition)
+    async with asyncio.timeout(timeout_s):
+        while not condition():
+            await asyncio.sleep(0.01)

@@ -1,0 +1,27 @@
+"""Files that training and evaluation read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import zstandard
+
+OLD = [f"value_{i} = compute({i})" for i in range(40)]
+NEW = [s.replace("compute", "measure") if i in (4, 8, 12) else s for i, s in enumerate(OLD)]
+
+
+def write_lines(path: Path, records: list[dict[str, object]]) -> Path:
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    path.write_bytes(zstandard.ZstdCompressor().compress(text.encode()))
+    return path
+
+
+def write_sources(folder: Path, copies: int) -> tuple[Path, Path]:
+    """Training data: a commit and a file, each so many times."""
+    before, after = "\n".join(OLD), "\n".join(NEW)
+    files = [{"path": "a.py", "language": "python", "before": before, "after": after}]
+    commit = {"repo": "r", "commit": "c", "time": 0, "files": files}
+    plain = {"repo": "r", "path": "b.py", "language": "python", "text": after}
+    commits = write_lines(folder / "x-commits.jsonl.zst", [commit] * copies)
+    return commits, write_lines(folder / "x-files.jsonl.zst", [plain] * copies)

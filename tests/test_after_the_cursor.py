@@ -1,0 +1,168 @@
+"""Ghost text before what already stands on the line: in the session, over LSP, HTTP, in Neovim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redraft.lsp.session.decisions import Show
+from redraft.model.edits.abstained import Abstained
+from support.desk import Desk, shown
+from support.lsp_process import lsp_process
+from support.neovim import Desk as NeovimDesk
+from support.neovim import ghost
+from support.neovim_script import needs_neovim
+from support.predictor import ScriptedPredictor
+from support.served import post
+
+CODE = "def total(cart):\n    return sum(it)\n"
+HERE = CODE.index(")\n", 20)
+
+
+def at(text: str = CODE, cursor: int = HERE) -> Desk:
+    made = Desk(text)
+    made.cursor = cursor
+    return made
+
+
+# --- what the session decides ------------------------------------------------------------------
+
+
+def test_a_bracket_the_editor_closed_is_not_written_again() -> None:
+    assert shown(at().answer("em.price for item in cart)")) == "em.price for item in cart"
+
+
+def test_the_rest_of_the_line_is_replaced_where_the_answer_holds_it() -> None:
+    here = at("x = sorted()\n", len("x = sorted("))
+    decision = here.answer("items)[0]")
+    assert isinstance(decision, Show)
+    assert decision.suggestion.result == "x = sorted(items)[0]\n"
+    here.accept(decision)
+    assert here.outcomes == ["accepted"]
+
+
+def test_typing_along_keeps_an_answer_that_replaces_the_rest_of_the_line() -> None:
+    here = at("x = sorted()\n", len("x = sorted("))
+    here.answer("items)[0]")
+    here.type("ite")
+    assert shown(here.consider()) == "ms)[0]"
+    assert here.outcomes == []
+
+
+def test_what_the_editor_closes_while_typing_turns_nothing_down() -> None:
+    here = at("x = \n", len("x = "))
+    assert shown(here.answer("sum(items)")) == "sum(items)"
+    here.becomes("x = sum()\n", len("x = sum("))
+    kept = here.consider()
+    assert shown(kept) == "items"
+    assert here.outcomes == []
+    here.accept(kept)
+    assert here.text == "x = sum(items)\n"
+    assert here.outcomes == ["accepted"]
+
+
+def test_what_would_break_the_line_is_held_back_and_says_so() -> None:
+    refused = at("print(area(7, 8))\n", len("print(a")).answer("rea(5, 6))")
+    assert isinstance(refused, Abstained)
+    assert refused.kind == "does_not_fit"
+    assert "before 'rea(7, 8))'" in refused.reason
+
+
+# --- LSP -----------------------------------------------------------------------------------------
+
+
+def test_the_range_covers_what_is_replaced_behind_the_cursor(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "items)[0]") as client:
+        client.initialize()
+        client.open("x = '😀' + sorted()\n")
+        [item] = client.complete(0, 18)["result"]["items"]
+        assert item["insertText"] == "items)[0]"
+        assert item["range"]["start"] == {"line": 0, "character": 18}
+        assert item["range"]["end"] == {"line": 0, "character": 19}
+
+
+# --- HTTP: clients that only insert ------------------------------------------------------------
+
+
+def posted(path: str, body: dict[str, Any], written: str) -> Any:
+    return post(path, body, ScriptedPredictor([written]))[1]
+
+
+def texts(before: str, after: str, written: str) -> Iterator[str]:
+    """The same question on every wire."""
+    asked = {"prompt": before, "suffix": after}
+    for path in ("/v1/completions", "/v1/fim/completions"):
+        yield posted(path, asked, written)["choices"][0]["text"]
+    prompt = f"<|fim_prefix|>{before}<|fim_suffix|>{after}<|fim_middle|>"
+    yield posted("/v1/completions", {"prompt": prompt}, written)["choices"][0]["text"]
+    asked = {"prompt": prompt, "raw": True, "stream": False}
+    yield posted("/api/generate", asked, written)["response"]
+    body = {"input_prefix": "", "prompt": before, "input_suffix": after}
+    yield posted("/infill", body, written)["content"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "written", "fits"),
+    [
+        ("return sum(it", ")\n", "em.price for item in cart)", "em.price for item in cart"),
+        ("print(a", ")\n", "rea(5, 6))", "rea(5, 6)"),
+        ("print(a", "))\n", "rea(5, 6))", "rea(5, 6"),
+        ("x = sorted(", ")\n", "items)[0]", "items"),
+        ("for item in ", ":\n    pass\n", "cart.items:", "cart.items"),
+        ("print(a", "r\n", "rea(5, 6))", ""),
+        ("print(a", "rea(7, 8))\n", "rea(5, 6))", ""),
+    ],
+)
+def test_over_http_what_comes_fits_before_the_suffix(
+    before: str, after: str, written: str, fits: str
+) -> None:
+    assert set(texts(before, after, written)) == {fits}
+
+
+def test_over_http_it_is_said_why_nothing_fits() -> None:
+    body = {"prompt": "print(a", "suffix": "rea(7, 8))\n"}
+    said = posted("/v1/completions", body, "rea(5, 6))")["redraft"]
+    assert said["abstained"] == "refused"
+    assert "before 'rea(7, 8))'" in said["reason"]
+
+
+# --- Neovim ------------------------------------------------------------------------------------
+
+
+@needs_neovim
+def test_neovim_draws_around_what_stands_there_and_takes_its_place(desk: NeovimDesk) -> None:
+    editor = desk.open("x = 1\n", ghost("items)[0] + 1"))
+    editor.keys("oy = sorted()<Left>i")
+    editor.sees("y = sorted(iitems)[0] + 1")
+    editor.picture("around")
+    editor.keys("<Tab>")
+    editor.has("x = 1", "y = sorted(iitems)[0] + 1")
+
+
+@needs_neovim
+def test_neovim_takes_the_words_of_it_one_by_one(desk: NeovimDesk) -> None:
+    editor = desk.open("x = 1\n", ghost("items)[0]"))
+    editor.keys("oy = sorted()<Left>i")
+    editor.sees("y = sorted(iitems)[0]")
+    editor.keys("<M-Right>")
+    editor.has("x = 1", "y = sorted(iitems)")
+    editor.sees("y = sorted(iitems)[0]")
+    editor.keys("<M-Right>")
+    editor.has("x = 1", "y = sorted(iitems)[")
+    editor.keys("<Tab>")
+    editor.has("x = 1", "y = sorted(iitems)[0]")
+
+
+@needs_neovim
+def test_neovim_asks_anew_where_a_plugin_closes_the_bracket(desk: NeovimDesk) -> None:
+    editor = desk.open("x = 1\n", ghost("sum(items)"))
+    editor.keys("oy = ")
+    editor.sees("y = sum(items)")
+    editor.lua("vim.keymap.set('i', '(', '()<Left>')")
+    editor.keys("sum(")
+    editor.has("x = 1", "y = sum()")
+    editor.until(lambda: editor.lua("return require('redraft').visible()") == "items")
+    editor.keys("<Tab>")
+    editor.has("x = 1", "y = sum(items)")

@@ -1,0 +1,94 @@
+"""What is asked for by hand passes the gate and not the rules, and is marked where it is unsure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from redraft.lsp.session.decisions import Decision, Show
+from redraft.model.edits.abstained import Abstained
+from support.desk import Desk, reason, shown
+from support.lsp_process import lsp_process
+from support.neovim import Desk as NeovimDesk
+from support.neovim import ghost
+from support.neovim_script import needs_neovim
+from support.predictor import infill
+
+CODE = "def area(width, height):\n    return width * height\n\n\nprint(area(3))\n"
+
+
+def doubt(decision: Decision) -> str:
+    assert isinstance(decision, Show), decision
+    return decision.suggestion.unsure
+
+
+def answered(desk: Desk, text: str, confidence: float, invoked: bool) -> Show | Abstained:
+    ask = desk.ask(invoked=invoked)
+    prediction = infill(ask.request, text, confidence=confidence)
+    return desk.session.settle(ask, prediction, desk.revision, 0.0)
+
+
+def test_ghost_text_that_is_unsure_is_shown_to_who_asks_for_it() -> None:
+    desk = Desk("x = ")
+    assert reason(answered(desk, "f(1)", 0.8, invoked=False)) == "below threshold 0.80 < 0.85"
+    by_hand = desk.consider(invoked=True)
+    assert (shown(by_hand), doubt(by_hand)) == ("f(1)", "below threshold 0.80 < 0.85")
+    desk.type("f(")
+    assert shown(desk.consider()) == "1)"  # it stays while it is typed
+
+
+def test_what_is_sure_has_no_mark() -> None:
+    assert doubt(answered(Desk("x = "), "f(1)", 0.9, invoked=True)) == ""
+
+
+def test_the_rules_hold_for_who_asks_by_hand_too() -> None:
+    desk = Desk("print(area(7, 8))\n")
+    desk.cursor = len("print(a")
+    refused = answered(desk, "rea(5, 6))", 0.9, invoked=True)
+    assert isinstance(refused, Abstained)
+    assert refused.kind == "does_not_fit"
+
+
+def edited() -> Desk:
+    desk = Desk(CODE.replace("width, height", "width"))
+    desk.swap("(width)", "(width, height)")
+    return desk
+
+
+def test_an_edit_that_is_unsure_is_shown_to_who_asks_for_it_and_stays() -> None:
+    desk = edited()
+    assert reason(desk.edit("area(3)", "area(3, 4)", 0.5)).startswith("below threshold 0.50 < 0.88")
+    by_hand = desk.consider_edit(invoked=True)
+    assert shown(by_hand).strip() == ", 4"
+    assert doubt(by_hand) == "below threshold 0.50 < 0.88"
+    # Tab goes there first, and the editor asks again by itself: it is still there.
+    assert shown(desk.consider_edit(cursor=0)) == shown(by_hand)
+
+
+def test_ghost_text_comes_before_an_edit_that_is_unsure() -> None:
+    desk = edited()
+    desk.edit("area(3)", "area(3, 4)", 0.5)
+    answered(desk, " -> int", 0.5, invoked=True)
+    assert isinstance(desk.consider_edit(invoked=True), Abstained)
+
+
+def test_over_lsp_the_answer_says_that_it_is_unsure(tmp_path: Path) -> None:
+    with lsp_process(tmp_path, "f(1)") as client:
+        client.initialize(initializationOptions={"eagerness": "low"})
+        client.open("x = \n")
+        by_itself = client.complete(0, 4, context={"triggerKind": 2})["result"]
+        assert by_itself == {"items": [], "reason": "below threshold 0.90 < 0.92"}
+        [item] = client.complete(0, 4)["result"]["items"]
+        assert item["unsure"] == "below threshold 0.90 < 0.92"
+
+
+@needs_neovim
+def test_neovim_marks_what_it_shows_by_hand(desk: NeovimDesk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor.command("Redraft eagerness low")
+    editor.keys("oname = ")
+    editor.until(lambda: any(request.task == "infill" for request in desk.predictor.requests))
+    editor.keys("<M-Bslash>")
+    editor.sees("name = str(total) ?")
+    editor.picture("unsure")
+    editor.keys("<Tab>")
+    editor.has("total = 0", "name = str(total)")

@@ -1,0 +1,418 @@
+"""Conversations over HTTP: shapes, calls, streams, and what is refused with which field."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from redraft.model.records import EditRequest
+from redraft.server.app import create_app
+from redraft.server.settings import Settings
+from support.edit_prompts import mercury_as_zed, mercury_body
+from support.predictor import CHATTY, READY, ScriptedPredictor, chatting
+from support.served import never_a_500, post, served
+
+CHAT = "/v1/chat/completions"
+HELLO = [{"role": "user", "content": "hello"}]
+ADD = {
+    "type": "function",
+    "function": {
+        "name": "add",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/n"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+            "$defs": {"n": {"type": "integer"}},
+        },
+    },
+}
+CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</tool_call>'
+
+
+def asked(body: dict[str, Any]) -> EditRequest:
+    """What the engine is asked for a body."""
+    predictor = chatting("hi")
+    status, answer = post(CHAT, {"messages": HELLO, **body}, predictor)
+    assert status == 200, answer
+    return predictor.requests[0]
+
+
+def refusal(body: dict[str, Any], path: str = CHAT) -> dict[str, Any]:
+    predictor = chatting("hi")
+    status, answer = post(path, {"messages": HELLO, **body}, predictor)
+    assert status == 400 and predictor.requests == []
+    error: dict[str, Any] = answer["error"]
+    return error
+
+
+def events(body: dict[str, Any], predictor: ScriptedPredictor, path: str = CHAT) -> list[Any]:
+    async def run() -> list[Any]:
+        async with served(predictor) as (_, client), client.post(path, json=body) as answer:
+            assert answer.status == 200
+            return (await answer.text()).split("\n\n")
+
+    *data, end = [one.removeprefix("data: ") for one in asyncio.run(run()) if one]
+    assert end == "[DONE]"
+    return [json.loads(one) for one in data]
+
+
+def test_an_answer_has_the_shape_of_the_api() -> None:
+    predictor = chatting("Hello to you.")
+    status, body = post(CHAT, {"messages": HELLO, "model": "fake-1m"}, predictor)
+    assert status == 200
+    assert body["object"] == "chat.completion" and body["id"].startswith("chatcmpl-")
+    assert body["choices"] == [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "Hello to you.", "refusal": None},
+            "logprobs": None,
+            "finish_reason": "stop",
+        }
+    ]
+    assert body["usage"]["prompt_tokens_details"] == {"cached_tokens": 30}
+    assert body["usage"]["completion_tokens_details"] == {"reasoning_tokens": 0}
+
+
+def test_fields_reach_the_engine() -> None:
+    request = asked(
+        {
+            "max_tokens": 9,
+            "max_completion_tokens": 7,
+            "temperature": 0.5,
+            "top_p": 0.9,
+            "seed": 3,
+            "stop": "END",
+            "n": 2,
+            "reasoning_effort": "instant",
+        }
+    )
+    assert (request.task, request.max_tokens, request.temperature) == ("chat", 7, 0.5)
+    assert (request.top_p, request.seed, request.stop) == (0.9, 3, ("END",))
+    assert (request.candidates, request.quality) == (2, "low")
+    assert request.conversation is not None and not request.conversation.think
+
+
+def test_turns_reach_the_template_as_it_knows_them() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}
+    request = asked(
+        {
+            "messages": [
+                {"role": "developer", "content": [{"type": "text", "text": "be "},
+                                                  {"type": "text", "text": "brief"}]},
+                {"role": "user", "content": "add\r\nit"},
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c1", "content": "2"},
+            ]
+        }
+    )  # fmt: skip
+    assert request.conversation is not None
+    system, user, assistant, tool = request.conversation.messages
+    assert (system.role, system.content, user.content) == ("system", "be brief", "add\nit")
+    assert (assistant.content, assistant.tool_calls[0].arguments) == ("", '{"a": 1}')
+    assert (tool.role, tool.tool_call_id) == ("tool", "c1")
+
+
+def test_a_call_that_the_model_chose_to_make() -> None:
+    for text in (CALL, CALL.replace("<tool_call>\n", "").replace("\n</tool_call>", "")):
+        _, body = post(CHAT, {"messages": HELLO, "tools": [ADD]}, chatting(text))
+        (choice,) = body["choices"]
+        (call,) = choice["message"]["tool_calls"]
+        assert choice["finish_reason"] == "tool_calls" and choice["message"]["content"] is None
+        assert call["function"]["name"] == "add"
+        assert json.loads(call["function"]["arguments"]) == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>\n{"name": "subtract", "arguments": {}}\n</tool_call>',
+        '<tool_call>\n{"name": "add", "arguments": {"a": 1',
+        '{"name": "add", "arguments": "1, 2"}',
+    ],
+)
+def test_what_is_no_call_of_a_known_function_stays_text(text: str) -> None:
+    _, body = post(CHAT, {"messages": HELLO, "tools": [ADD]}, chatting(text))
+    assert body["choices"][0]["message"]["content"] == text
+    assert body["choices"][0]["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "add"}}])
+def test_a_call_that_must_be_made_is_bound_by_its_schema(choice: object) -> None:
+    request = asked({"tools": [ADD], "tool_choice": choice})
+    assert request.grammar is not None and request.conversation is not None
+    assert request.conversation.begins == "<tool_call>\n"
+    schema = json.loads(request.grammar.text)
+    assert schema["properties"]["name"] == {"const": "add"}
+    assert schema["$defs"]["f0"]["properties"]["a"] == {"$ref": "#/$defs/f0/$defs/n"}
+
+
+def test_no_tools_are_told_where_none_may_be_called() -> None:
+    request = asked({"tools": [ADD], "tool_choice": "none"})
+    assert request.conversation is not None and request.conversation.tools == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "text"),
+    [
+        ({"response_format": {"type": "json_object"}}, "json_schema", '{"type": "object"}'),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {
+                "const": None}}}},
+            "json_schema",
+            '{"const": null}',
+        ),
+        ({"guided_json": {"type": "null"}}, "json_schema", '{"type": "null"}'),
+        ({"guided_json": '{"type":"null"}'}, "json_schema", '{"type": "null"}'),
+        ({"guided_regex": "a|b"}, "regex", "a|b"),
+        ({"guided_grammar": 'start: "a"'}, "lark", 'start: "a"'),
+        ({"guided_infill": "identifier"}, "regex", "[A-Za-z_$][A-Za-z0-9_$]*"),
+    ],
+)  # fmt: skip
+def test_what_the_answer_must_be(body: dict[str, Any], kind: str, text: str) -> None:
+    grammar = asked(body).grammar
+    assert grammar is not None and (grammar.kind, grammar.text) == (kind, text)
+
+
+def test_llama_cpps_notation_is_understood() -> None:
+    grammar = asked({"grammar": 'root ::= "yes" | "no"'}).grammar
+    assert grammar is not None and grammar.kind == "lark" and "::=" not in grammar.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": "a", "suffix": "b"}),
+        ("/v1/fim/completions", {"prompt": "a", "suffix": "b"}),
+        ("/infill", {"input_prefix": "a"}),
+    ],
+)
+def test_infills_are_bound_by_the_same_fields(path: str, body: dict[str, Any]) -> None:
+    predictor = ScriptedPredictor()
+    status, _ = post(path, {**body, "guided_regex": "a+"}, predictor)
+    grammar = predictor.requests[0].grammar
+    assert status == 200 and grammar is not None and grammar.text == "a+"
+
+
+def test_an_edit_cannot_be_bound() -> None:
+    body = mercury_body(mercury_as_zed("", "x = 1<|cursor|>", ""))
+    error = refusal({**body, "guided_regex": "a"}, "/v1/edit/completions")
+    assert error["param"] == "guided_regex"
+
+
+def test_a_stream_tells_what_stays_and_then_the_rest() -> None:
+    body = {"messages": HELLO, "stream": True, "stream_options": {"include_usage": True}}
+    chunks = events(body, chatting("one two three"))
+    deltas = [c["delta"].get("content") for chunk in chunks for c in chunk["choices"]]
+    assert "".join(filter(None, deltas)) == "one two three" and len(deltas) > 3
+    assert [c["finish_reason"] for chunk in chunks for c in chunk["choices"]][-1] == "stop"
+    assert chunks[-1]["choices"] == [] and chunks[-1]["usage"]["total_tokens"] > 0
+    assert all(chunk["usage"] is None for chunk in chunks[:-1])
+
+
+def test_a_stream_holds_back_what_may_turn_out_to_be_a_stop_string() -> None:
+    predictor = chatting("one two STOP three", "one two ")
+    predictor.answers = predictor.answers[1:]  # what the engine cuts off was seen all the same
+    predictor.states = predictor.states[:3]
+    chunks = events({"messages": HELLO, "stream": True, "stop": "STOP "}, predictor)
+    deltas = [c["delta"].get("content") for chunk in chunks for c in chunk["choices"]]
+    assert "".join(filter(None, deltas)) == "one two "
+
+
+def test_diffusing_shows_the_whole_text_after_every_step() -> None:
+    chunks = events({"messages": HELLO, "stream": True, "diffusing": True}, chatting("one two"))
+    texts = [c["delta"].get("content") for chunk in chunks for c in chunk["choices"]]
+    assert texts == ["one ░", "one two░", "one two", None]
+
+
+def test_a_bound_answer_comes_in_one_piece() -> None:
+    body = {"messages": HELLO, "stream": True, "response_format": {"type": "json_object"}}
+    chunks = events(body, chatting('{"a": 1}'))
+    assert [c["delta"].get("content") for chunk in chunks for c in chunk["choices"]] == [
+        '{"a": 1}', None
+    ]  # fmt: skip
+
+
+def test_a_call_in_a_stream() -> None:
+    chunks = events({"messages": HELLO, "stream": True, "tools": [ADD]}, chatting(CALL))
+    (call,) = chunks[0]["choices"][0]["delta"]["tool_calls"]
+    assert (call["index"], call["function"]["name"]) == (0, "add")
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "user"}] * 10_001}, "messages"),
+        ({"messages": [{"role": "wizard", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": "a\0"}]}, "messages[0].content"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+            "messages[0].content[0].type",
+        ),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [
+                {"function": {"name": "f", "arguments": "{a: 1}"}}]}]},
+            "messages[0].tool_calls[0].function.arguments",
+        ),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [
+                {"function": {"name": "f", "arguments": "[1]"}}]}]},
+            "messages[0].tool_calls[0].function.arguments",
+        ),
+        (
+            {"messages": [{"role": "user", "tool_calls": [{"function": {"name": "f"}}]}]},
+            "messages[0].tool_calls",
+        ),
+        ({"tools": [ADD, ADD]}, "tools[1].function.name"),
+        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
+        (
+            {"tools": [{"type": "function", "function": {"name": "f", "parameters": [1]}}]},
+            "tools[0].function.parameters",
+        ),
+        ({"tools": [ADD] * 129}, "tools"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tool_choice": "sometimes", "tools": [ADD]}, "tool_choice"),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "sub"}}, "tools": [ADD]},
+            "tool_choice.function.name",
+        ),
+        (
+            {"tools": [ADD], "tool_choice": "required", "response_format": {"type": "json_object"}},
+            "tool_choice",
+        ),
+        ({"response_format": {"type": "yaml"}}, "response_format.type"),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema.schema"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": 3}}},
+            "response_format.json_schema.schema",
+        ),
+        ({"guided_json": "{"}, "guided_json"),
+        ({"guided_json": {"a": 1}, "guided_regex": "a"}, "guided_regex"),
+        ({"guided_infill": "paragraph"}, "guided_infill"),
+        ({"grammar": "root ::= ("}, "grammar"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"temperature": 3}, "temperature"),
+        ({"n": 999}, "n"),
+        ({"stop": [""]}, "stop"),
+        ({"reasoning_effort": "frantic"}, "reasoning_effort"),
+        ({"logprobs": True}, "logprobs"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused_by_its_name(body: dict[str, Any], param: str) -> None:
+    assert refusal(body)["param"] == param
+
+
+def test_a_model_without_a_template_says_so() -> None:
+    status, body = post(CHAT, {"messages": HELLO}, ScriptedPredictor(statuses=[READY]))
+    assert (status, body["error"]["code"]) == (400, "no_chat_template")
+    assert "--model" in body["error"]["message"]
+
+
+def test_the_model_for_conversations_may_be_another_one() -> None:
+    predictor = chatting("hi")
+    predictor.statuses = [replace(CHATTY, chat_model="talker-1b")]
+    for name in ("talker-1b", "fake-1m", "gpt-9"):
+        status, body = post(CHAT, {"messages": HELLO, "model": name}, predictor)
+        assert (status, body["model"]) == (200, "talker-1b")
+
+
+def test_models_say_what_they_can_do() -> None:
+    async def run(path: str) -> list[Any]:
+        predictor = chatting("hi")
+        predictor.statuses = [replace(CHATTY, chat_model="talker-1b")]
+        async with served(predictor) as (_, client), client.get(path) as answer:
+            return [*(await answer.json())["data"]]
+
+    found = asyncio.run(run("/v1/models"))
+    assert [each["id"] for each in found] == ["fake-1m", "fake-1m-int8", "talker-1b"]
+    assert "fim.completions" in found[0]["supported_endpoints"]
+    assert found[2]["supported_endpoints"] == ["chat.completions", "decisions"]
+    assert found[2]["context_length"] == 8192
+    (talker,) = asyncio.run(run("/v1/chat/completions/models"))
+    assert talker["id"] == "talker-1b"
+
+
+MANY = {str(label): None for label in range(256)}
+STATE = {"state": "The tests fail.", "model": "fake-1m"}
+
+
+def test_decisions_are_probabilities_of_labels() -> None:
+    questions = {
+        "good": {"type": "noul", "instructions": "Is this good?"},
+        "what": {"type": "choice", "criteria": {"bug": "a fault", "feature": None}},
+        "how": {"type": "score", "criteria": ["calm", {"text": "urgent"}]},
+    }
+    status, body = post("/v1/decisions", {**STATE, "questions": questions}, chatting("x"))
+    assert status == 200
+    answers = body["answers"]
+    assert answers["good"]["noul"] == pytest.approx(1 / (1 + 2.718281828))  # "no" is shorter
+    assert answers["what"]["choice"] == "bug"
+    assert sum(answers["what"]["probabilities"].values()) == pytest.approx(1)
+    assert answers["how"]["score"] == pytest.approx(0.5)
+    assert answers["how"]["legend"] == {"0": "calm", "1": {"text": "urgent"}}
+    assert body["usage"]["output_tokens"] == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"questions": {}}, "questions"),
+        ({"questions": {"q": {"type": "guess"}}}, "questions.q.type"),
+        ({"questions": {"q": {"type": "choice"}}}, "questions.q.criteria"),
+        ({"questions": {"q": {"type": "choice", "criteria": {"": None}}}}, "questions.q.criteria"),
+        ({"questions": {"q": {"type": "score", "criteria": ["one"]}}}, "questions.q.criteria"),
+        (
+            {"questions": {"q": {"type": "choice", "criteria": MANY}}},
+            "questions.q.criteria",
+        ),
+        ({"state": [{"type": "image_url"}], "questions": {"q": {"type": "noul"}}}, "state"),
+    ],
+)
+def test_questions_that_cannot_be_decided(body: dict[str, Any], param: str) -> None:
+    assert refusal({**STATE, **body}, "/v1/decisions")["param"] == param
+
+
+def test_the_document_names_exactly_the_routes_there_are() -> None:
+    async def run() -> Any:
+        async with served(chatting("x")) as (_, client), client.get("/openapi.json") as answer:
+            return await answer.json()
+
+    document = asyncio.run(run())
+    app = create_app(chatting("x"), Settings())
+    served_here = {
+        (route.resource.canonical, route.method.lower())
+        for route in app.router.routes()
+        if route.resource is not None and route.method != "HEAD"
+    }
+    described = {(path, m) for path, methods in document["paths"].items() for m in methods}
+    assert described == served_here
+    referred = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(document)))
+    assert referred and referred <= {*document["components"]["schemas"]}
+
+
+def _either(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    named = st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    return st.lists(inner, max_size=3) | named
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5), _either, max_leaves=8
+)
+_FIELDS = st.sampled_from(
+    ["messages", "tools", "tool_choice", "response_format", "guided_json", "grammar", "stop", "n",
+     "state", "questions", "stream_options", "format", "options", "model"]
+)  # fmt: skip
+
+
+def test_whatever_is_sent_is_no_fault_of_ours() -> None:
+    bodies = st.dictionaries(_FIELDS, _JSON, max_size=5).map(
+        lambda body: json.dumps({"messages": HELLO, **body}).encode()
+    )
+    never_a_500([CHAT, "/v1/decisions", "/api/chat"], bodies, chatting("x"))

@@ -1,0 +1,130 @@
+"""What the pages show to type, typed against a real server with real weights, and its answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from redraft.model.weights.provide import info, ready_variants
+from redraft.server.app import create_app
+from redraft.server.commands.console import until_ready
+from redraft.server.engine_process.open import open_engine
+from redraft.server.http.listen import listening
+from redraft.server.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "editor-clients" / "http.md", ROOT / "server" / "README.md"]
+EXAMPLES = [
+    example
+    for page in PAGES
+    for example in re.findall(r"^curl .*?(?=\n```)", page.read_text("utf-8"), re.DOTALL | re.M)
+]
+DEFAULT, TINY = "redraft-0.5b", "redraft-135m"
+FEEDBACK = "/feedback"
+
+
+def asked(example: str) -> tuple[str, dict[str, Any]]:
+    path = re.search(r"http://127\.0\.0\.1:7331(\S+)", example)
+    body = re.search(r"-d '(.*)'", example, re.DOTALL)
+    assert path and body, example
+    return path[1], json.loads(body[1])
+
+
+def needs(model: str) -> None:
+    described = info(model)
+    if described.default_variant not in ready_variants(described):
+        pytest.skip(f"the weights of {model} are not here; 'redraft model pull {model}' gets them")
+
+
+@pytest.fixture(scope="module", params=[TINY, DEFAULT])
+def answers(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[Any]]]:
+    """The model's name, and (path, body, status, answer) of every example in the pages' order."""
+    needs(request.param)
+    yield request.param, asyncio.run(_all(request.param))
+
+
+async def _all(model: str) -> list[Any]:
+    settings = Settings(model=model, shutdown_s=0.1)
+    engine, found = open_engine(settings), []
+    try:
+        assert (await until_ready(engine)).state == "ready"
+        app = create_app(engine, settings)
+        async with (
+            listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url,
+            aiohttp.ClientSession(base_url=url) as client,
+        ):
+            for path, body in map(asked, EXAMPLES):
+                if path == FEEDBACK:  # the page's id stands for one that an answer gave
+                    body["request_id"] = next(a["id"] for p, _, _, a in found if "v1" in p)
+                async with client.post(path, json=body) as answer:
+                    found.append((path, body, answer.status, await answer.json()))
+    finally:
+        await engine.close()
+    return found
+
+
+def text_of(answer: Any) -> str:
+    """What is suggested, on whatever wire."""
+    if "choices" not in answer:
+        return str(answer.get("content", answer.get("response")))
+    choice = answer["choices"][0]
+    return str(choice.get("text", choice.get("message", {}).get("content")))
+
+
+def is_edit(path: str, body: dict[str, Any]) -> bool:
+    return "edit" in path or "<[fim-" in str(body.get("prompt"))
+
+
+def test_every_example_is_answered(answers: tuple[str, list[Any]]) -> None:
+    _, found = answers
+    assert len(found) >= 9
+    assert [status for _, _, status, _ in found] == [200] * len(found)
+
+
+def test_the_gaps_are_filled_with_what_belongs_there(answers: tuple[str, list[Any]]) -> None:
+    _, found = answers
+    gaps = [(b, a) for p, b, _, a in found if p != FEEDBACK and not is_edit(p, b)]
+    assert len(gaps) >= 5
+    for body, answer in gaps:
+        wanted = "sum(values)" if "mean" in str(body) else "a + b"
+        assert text_of(answer).startswith(wanted), body
+
+
+def test_the_edits_are_right_or_not_there(answers: tuple[str, list[Any]]) -> None:
+    """No line twice, none lost: only the call has changed; the default model changes it."""
+    model, found = answers
+    edits = [(body, answer) for path, body, _, answer in found if is_edit(path, body)]
+    assert len(edits) == 3
+    for body, answer in edits:
+        written = text_of(answer)
+        code = [line for line in written.splitlines() if re.search(r"^(def|    return) ", line)]
+        assert len(code) == len(set(code)), (body, written)
+        if model == DEFAULT:
+            assert "print(area(3, 4))" in written, (body, answer)
+        elif "print" not in written:
+            assert answer["redraft"]["reason"], (body, answer)
+
+
+def test_the_readmes_first_command_writes_what_the_readme_shows() -> None:
+    needs(DEFAULT)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    place = re.search(r"redraft complete (\S+)", readme)
+    shown = re.search(r"^step \d+ +(.*)\nredraft-0\.5b", readme, re.M)
+    assert place and shown
+    command = ["-c", "from redraft.server.commands.main import main; main()", "complete", place[1]]
+    done = subprocess.run(
+        [sys.executable, *command, "--model", DEFAULT, "--quiet"],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=240,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{shown[1]}\n"), done.stderr

@@ -1,0 +1,197 @@
+"""What is written at a cursor, and what already stands behind it on the line."""
+
+from __future__ import annotations
+
+import pytest
+from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.brackets import brackets_of, closes, closing, is_call
+from redraft.model.edits.fitting import Place, fit
+from redraft.model.edits.replacement import Replacement
+
+#: Text around a line, by language; the line stands at §.
+AROUND = {
+    "python": "def f(cart, it):\n    §\n    return it\n",
+    "typescript": "function f(cart: Cart, it: Item) {\n  §\n  return it;\n}\n",
+    "go": "package p\n\nfunc f(cart Cart, it Item) int {\n\t§\n\treturn 1\n}\n",
+    "rust": "fn f(cart: Cart, it: Item) -> u8 {\n    §\n    1\n}\n",
+    "java": "class A {\n  int f(Cart cart, Item it) {\n    §\n    return 1;\n  }\n}\n",
+    "": "§\n",
+}
+ALL = " ".join(AROUND) + " none"
+NOTHING, HELD = "repeats_what_follows", "does_not_fit"
+
+#: Languages ("none": nobody told); a line with the cursor at ▏; what is written; the line then,
+#: where the rest of it may be replaced, or the kind of the refusal; and the same, where it differs,
+#: for clients that only insert.
+CASES: list[tuple[str, ...]] = [
+    # Brackets and quotes that the editor has closed, and those that nobody has.
+    (ALL, "total(it▏)", "em.price)", "total(item.price)"),
+    (ALL, "total(it▏", "em.price)", "total(item.price)"),
+    (ALL, "total(▏)", "max(it)", "total(max(it))"),
+    (ALL, "total(▏)", "max(it))", "total(max(it))"),
+    (ALL, "total(max(▏))", "it))", "total(max(it))"),
+    (ALL, "total(max(▏))", "it)", "total(max(it))"),
+    (ALL, "total(▏)", ")", NOTHING),
+    (ALL, "it.total(cart[▏])", "0])", "it.total(cart[0])"),
+    (ALL, "it.total(cart[▏])", "0]", "it.total(cart[0])"),
+    (ALL, "it.total(cart[▏])", "0", "it.total(cart[0])"),
+    (ALL, 'total("▏")', 'cart")', 'total("cart")'),
+    (ALL, 'total("▏")', 'cart"', 'total("cart")'),
+    (ALL, 'total("▏")', 'cart", "it")', 'total("cart", "it")'),
+    (ALL, 'total("▏', 'cart")', 'total("cart")'),
+    ("python typescript none", "total('▏')", "cart')", "total('cart')"),
+    ("typescript go none", "total(`▏`)", "cart`)", "total(`cart`)"),
+    ("python none", "x = {▏}", '"a": 1}', 'x = {"a": 1}'),
+    ("python none", "x = [▏]", "y for y in it]", "x = [y for y in it]"),
+    ("python", "x = f'{▏}'", "it}'", "x = f'{it}'"),
+    ("go", "x := map[string]int{▏}", '"a": 1}', 'x := map[string]int{"a": 1}'),
+    ("rust", "let v: Vec<▏> = cart;", "Option<u8>", "let v: Vec<Option<u8>> = cart;"),
+    ("rust none", "let v: Vec<▏> = cart;", "u8>", "let v: Vec<u8> = cart;"),
+    ("java none", "List<▏> v = cart;", "Map<A, B>", "List<Map<A, B>> v = cart;"),
+    ("java none", "List<▏> v = cart;", "Map<A, B>>", "List<Map<A, B>> v = cart;"),
+    # More behind the bracket than stood before it.
+    ("python none", "if total(▏)", "it):", "if total(it):", "if total(it)"),
+    (
+        "typescript java none",
+        "if (total(▏))",
+        "it)) {",
+        "if (total(it)) {",
+        "if (total(it))",
+    ),
+    ("python", "def g(▏)", "a):\n        pass", "def g(a):\n        pass", "def g(a)"),
+    ("python", "x = sorted(▏)", "it)[0]", "x = sorted(it)[0]", "x = sorted(it)"),
+    # Half words.
+    (ALL, "print(ar▏ea)", "ea_of", "print(area_of)", HELD),
+    (ALL, "print(a▏r)", "rea(5, 6)", "print(area(5, 6))", HELD),
+    (ALL, "print(a▏)", "rea(5, 6))", "print(area(5, 6))"),
+    (ALL, "print(a▏rea(7, 8))", "rea(5, 6))", HELD),
+    (ALL, "get▏Name(it)", "First", "getFirstName(it)"),
+    (ALL, "get▏Name(it)", "FirstName(it)", "getFirstName(it)"),
+    # The middle of a call.
+    (ALL, "total(it, ▏)", "cart)", "total(it, cart)"),
+    (ALL, "total(▏, it)", "cart, ", "total(cart, it)"),
+    (ALL, "total(▏, it)", "cart", "total(cart, it)"),
+    (ALL, "total(▏it)", "cart, ", "total(cart, it)"),
+    (ALL, "total(it▏, cart)", "em, cart)", "total(item, cart)"),
+    ("python", "f(x=▏, y=2)", "1, z=3", "f(x=1, z=3, y=2)"),
+    # Before a colon, a semicolon, a brace.
+    ("python none", "for x in ▏:", "cart.items:", "for x in cart.items:"),
+    ("python none", "if ▏:", "it.ok():", "if it.ok():"),
+    ("python none", "def g▏(a, b):", "_two(a, b):", "def g_two(a, b):"),
+    ("python none", "def g▏(a, b):", "_two(c):", "def g_two(a, b):"),
+    ("typescript java none", "x = ▏;", "total(it);", "x = total(it);"),
+    ("rust", "let x = ▏;", "total(it);", "let x = total(it);"),
+    ("go rust", "if ▏{", "it.ok() {", "if it.ok() {"),
+    ("typescript java", "if (▏) {", "it.ok()) {", "if (it.ok()) {"),
+    ("typescript", "const s = it ? ▏ : 2;", "1", "const s = it ? 1 : 2;"),
+    ("typescript", "const o = { a: ▏ };", "1 }", "const o = { a: 1 };"),
+    ("typescript", "const o = { a: ▏ };", "{ b: 1 } }", "const o = { a: { b: 1 } };"),
+    # Several lines.
+    ("python", "x = total(▏)", "\n        it,\n    )", "x = total(\n        it,\n    )"),
+    ("typescript", "it.map(▏);", "(x) => {\n    y;\n  });", "it.map((x) => {\n    y;\n  });"),
+    ("typescript", "it.map(▏);", "(x) => {\n    y;\n  }", "it.map((x) => {\n    y;\n  });"),
+    # At the end of a line: what is unfinished is whole enough, what is broken is not.
+    ("typescript java none", "▏", "if (it) {", "if (it) {"),
+    ("python", "▏", "@dataclass", "@dataclass"),
+    ("python", "▏", "try:", "try:"),
+    ("python", "x = ▏", "it +", "x = it +"),
+    ("python typescript", "x = ▏", "total(it))", "x = total(it)"),
+    ("python", "▏", "elif it:", HELD),
+    ("python", "▏", "it = 1\n    elif it:", "it = 1"),
+]  # fmt: skip
+
+
+def shown(language: str, line: str, written: str, replaces: bool) -> str:
+    """The line as it becomes, or the kind of the refusal."""
+    language = language.replace("none", "")
+    above, below = AROUND[language].split("§")
+    at = len(above) + line.index("▏")
+    place = Place(above + line.replace("▏", "") + below, at, "", language, replaces)
+    made = fit(written, place)
+    if isinstance(made, Abstained):
+        return made.kind
+    assert replaces or made.end == made.start
+    return made.result[len(above) : len(made.result) - len(below)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[1]}+{case[2]}")
+def test_what_is_written_fits_before_what_follows(case: tuple[str, ...]) -> None:
+    languages, line, written, replaced, *inserted = case
+    for language in languages.split():
+        assert shown(language, line, written, True) == replaced, language
+        assert shown(language, line, written, False) == (inserted or [replaced])[0], language
+
+
+def test_what_follows_is_never_lost() -> None:
+    for _, line, written, *_ in CASES:
+        rest = line.partition("▏")[2]
+        place = Place(line.replace("▏", ""), line.index("▏"), replaces=True)
+        made = fit(written, place)
+        if isinstance(made, Replacement):
+            left = iter(made.result[made.start :])
+            assert all(char in left for char in rest if not char.isspace()), (line, written)
+
+
+def test_an_error_elsewhere_is_no_reason_to_hold_back() -> None:
+    text = "def f(:\n    pass\n\n\nx = total()\n"
+    made = fit("it)", Place(text, text.index(")\n"), "a.py"))
+    assert isinstance(made, Replacement)
+    assert made.new == "it"
+
+
+def test_the_language_is_told_by_the_path_where_nobody_names_it() -> None:
+    text = "def g(a, b):\n    pass\n"
+    place = Place(text, text.index("(a"), "x/a.py")
+    assert fit("_two(c)(d):", place) == Replacement(text, 5, 5, "_two")
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("f(a[0], {1: 2})", 0),
+        ("f(a", 1),
+        ("f(a))", 1),
+        ("f(a]", 2),
+        ("'it (' + x", 0),
+        ("it's (here)", 0),
+        ('"a" + "', 1),
+        ("fn f<'a>(x: &'a str)", 0),
+        (r"'\'('", 0),
+        ("`a\n(` + b", 0),
+        ("a < b and (c > d)", 0),
+    ],
+)
+def test_brackets_and_quotes_without_a_partner_are_counted(text: str, faults: int) -> None:
+    assert brackets_of(text).faults == faults
+
+
+def test_what_is_left_open_is_closed_from_the_inside_out() -> None:
+    assert closing("f(a[{", 0) == "}])"
+    assert closing("f(a[", 2) == "]"
+    assert closing("f(a)", 0) == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "behind", "right"),
+    [
+        ("f(", ")", True),
+        ("f([", "])", True),
+        ('f("', '")', True),
+        ("f(", "", True),
+        ("f(", "]", False),
+        ("f", ")", False),
+        ("x", '"', False),
+    ],
+)
+def test_an_editor_closes_what_was_typed_and_nothing_else(
+    typed: str, behind: str, right: bool
+) -> None:
+    assert closes(typed, behind) == right
+
+
+def test_a_call_is_told_from_the_condition_of_a_statement() -> None:
+    assert is_call("print(area(5, 6)")
+    assert is_call("cart[0]")
+    assert not is_call("if (x)")
+    assert not is_call("(int)")
+    assert not is_call("f(x")

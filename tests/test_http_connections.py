@@ -1,0 +1,112 @@
+"""Who holds a place without asking for anything: silent ones, half a request, large bodies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from redraft.server.app import create_app
+from redraft.server.http.connections import Connections, Limits
+from redraft.server.http.listen import listening
+from redraft.server.settings import Settings
+from support.predictor import ScriptedPredictor
+from support.served import eventually, served
+
+BODY = {"prompt": "a", "suffix": "b"}
+
+
+@contextlib.asynccontextmanager
+async def limited(
+    predictor: ScriptedPredictor, limits: Limits
+) -> AsyncIterator[tuple[int, aiohttp.ClientSession]]:
+    """A server with these limits: its port, and a client for it."""
+    app = create_app(predictor, Settings())
+    async with (
+        listening(app, host="127.0.0.1", shutdown_s=0.1, limits=limits) as url,
+        aiohttp.ClientSession(base_url=url) as client,
+    ):
+        yield int(url.rpartition(":")[2]), client
+
+
+async def silent(port: int, said: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(said)
+    return reader, writer
+
+
+@pytest.mark.parametrize("said", [b"", b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nX"])
+def test_who_sends_no_whole_request_in_time_is_sent_away(said: bytes) -> None:
+    async def run() -> None:
+        async with limited(ScriptedPredictor(), Limits(header_s=0.2)) as (port, client):
+            reader, writer = await silent(port, said)
+            assert await asyncio.wait_for(reader.read(), 10) == b""
+            writer.close()
+            async with client.get("/health") as answer:
+                assert answer.status == 200
+
+    asyncio.run(run())
+
+
+def test_silent_connections_take_nobodys_place() -> None:
+    async def run() -> None:
+        predictor = ScriptedPredictor(hold=True)
+        async with limited(predictor, Limits(connections=20)) as (port, client):
+            asking = asyncio.create_task(client.post("/v1/completions", json=BODY))
+            await eventually(lambda: predictor.running == 1)
+            others = [await silent(port) for _ in range(60)]
+            closed = [asyncio.create_task(reader.read()) for reader, _ in others]
+            await eventually(lambda: sum(one.done() for one in closed) >= 40)
+            async with client.get("/health") as answer:
+                assert answer.status == 200
+            assert predictor.running == 1, "who asks is never sent away"
+            asking.cancel()
+            for one in closed:
+                one.cancel()
+            for _, writer in others:
+                writer.close()
+
+    asyncio.run(run())
+
+
+def test_the_longest_silent_go_first_and_the_busy_never() -> None:
+    class Place:
+        def force_close(self) -> None: ...
+
+    now = 0.0
+    connections = Connections(Limits(connections=2, header_s=10, idle_s=75), lambda: now)
+    first, second, third = Place(), Place(), Place()
+    assert connections.to_close([first]) == []
+    now = 5.0
+    assert connections.to_close([first, second]) == []
+    now = 9.0
+    assert connections.to_close([first, second, third]) == [first]
+    now = 15.5
+    assert connections.to_close([second, third]) == [second]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_bodies_of_all_together_are_limited_before_they_are_read(told: bool) -> None:
+    async def large() -> AsyncIterator[bytes]:
+        yield b" " * 100
+
+    async def run() -> None:
+        predictor = ScriptedPredictor(hold=True)
+        settings = Settings(max_body_bytes=6_000, max_bodies_bytes=10_000, shutdown_s=0.1)
+        async with served(predictor, settings) as (_, client):
+            body = {**BODY, "prompt": "x" * 5_000}
+            asking = asyncio.create_task(client.post("/v1/completions", json=body))
+            await eventually(lambda: predictor.running == 1)
+            data = b" " * 5_500 if told else large()
+            async with client.post("/v1/completions", data=data) as answer:
+                assert answer.status == 429
+                assert int(answer.headers["Retry-After"]) >= 1
+                assert "limit of all is 10000" in (await answer.json())["error"]["message"]
+            asking.cancel()
+            await eventually(lambda: predictor.running == 0)
+            async with client.post("/v1/completions", data=b" " * 5_500) as answer:
+                assert answer.status == 400  # read, and no JSON
+
+    asyncio.run(run())
