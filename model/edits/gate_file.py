@@ -1,4 +1,4 @@
-"""A gate on disk: one small JSON file, its card inside. ``model/shipped/gate.json`` is ours.
+"""A gate on disk: one small JSON file, its card inside. ``model/edits/gate.json`` is ours.
 
 Read with care: one's own may be torn, of another version, or somebody else's. Knows nothing of how
 a gate is fitted.
@@ -18,7 +18,7 @@ from ..records import Task
 from .gate import Gate, Head
 from .gate_features import READINGS
 
-SHIPPED = Path(__file__).parents[1] / "shipped" / "gate.json"
+SHIPPED = Path(__file__).parent / "gate.json"
 
 #: Raised whenever a feature or a weight changes its meaning.
 FORMAT = 1
