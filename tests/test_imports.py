@@ -33,10 +33,14 @@ USES_TORCH = {
 LEVELS = {
     "model": (
         "__init__ errors config silence memo reading", "records", "text",
-        "edits prompt network", "weights", "runtime", "decoding", "engine training",
+        "edits prompt network", "proposals weights",
+        "runtime", "decoding", "engine training",
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),
-    "server": ("settings", "http", "wires.prompts", "wires", "app", "engine_process", "commands"),
+    "server": (
+        "settings", "http", "wires.prompts", "wires", "app", "engine_process", "scaling",
+        "commands",
+    ),
     "evals": ("figures recordings sandbox", "benchmarks latency soak", "replay", "gate", "report"),
 }  # fmt: skip
 

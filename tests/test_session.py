@@ -345,9 +345,9 @@ def test_blank_space_at_the_end_of_a_line_is_not_part_of_a_suggestion(
 
 
 def test_below_the_threshold_says_both_numbers() -> None:
-    assert reason(Desk().answer("x", confidence=0.12)) == "below threshold 0.12 < 0.85"
+    assert reason(Desk().answer("x", confidence=0.12)) == "below threshold 0.12 < 0.25"
     assert shown(Desk(eagerness="high").answer("x", confidence=0.12)) == "x"
-    assert "0.50 < 0.92" in reason(Desk(eagerness="low").answer("x", confidence=0.50))
+    assert "0.40 < 0.50" in reason(Desk(eagerness="low").answer("x", confidence=0.40))
 
 
 def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:

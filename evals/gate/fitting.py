@@ -19,7 +19,7 @@ from ..figures.runs import RunFile
 from .labels import Judged, judged
 
 #: What is worth a suggestion kept, for each shown in vain, when the policy is tuned.
-WANT = Objective(ratio=3.0)
+WANT = Objective(ratio=3.0, most_kl=0.02)
 
 #: Sources that judge, and must never be fitted on.
 JUDGES = ("dev-commits", "human-eval", "carry-on")
