@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gates import PLAIN
+from support.gates import PLAIN
 from recording_scene import URI, Scene, insertion
 from redraft.evals.gate.own_outcomes import Own, label_hidden, label_shown, read_own
 from redraft.lsp.editor.documents import Change
