@@ -23,8 +23,8 @@ from ..config import ModelConfig
 from ..errors import InstallError, InvalidRequest, SettingsError, WeightsError
 from ..network.quantize import float_type
 from ..network.rope import rope_tables, stretch
-from ..weights.combine import MANIFEST, problem_of, read_json
-from .backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
+from ..weights.manifest import MANIFEST, problem_of, read_json
+from .backend import CHUNK, CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
 from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
 from .embedding import Embedding
 from .kv_memory import Buffer, Pool, memory_on, size_class
@@ -54,9 +54,6 @@ DATA_FILE = "weights.bin"
 #: Bytes of KV buffers kept for reuse after they were released.
 DEFAULT_KV_BYTES = 1 << 30
 
-#: Tokens of one forward pass of prefill; more are not faster and take memory: 512 tokens of a 0.5B
-#: model behind as many others 90 MB more.
-CHUNK = 256
 #: The same where every row is judged: the logits of 64 rows of 151,936 take 39 MB.
 VERIFY_CHUNK = 64
 

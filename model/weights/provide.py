@@ -31,7 +31,7 @@ import filelock
 
 from ..errors import SettingsError, WeightsError
 from ..network.quantize import VARIANTS
-from .combine import CHAT_TEMPLATE, STAMPS, combine, expected_bytes, problem_of, read_json
+from .combine import CHAT_TEMPLATE, combine, expected_bytes
 from .fetch import Base, Progress, ProgressCallback, bytes_to_fetch, fetch_base, take_base
 from .files import (
     explaining,
@@ -41,6 +41,7 @@ from .files import (
     sync_files,
     write_atomically,
 )
+from .manifest import STAMPS, problem_of, read_json
 from .registry import DESCRIPTION, ModelInfo, cache_dir, info, list_models
 
 __all__ = [

@@ -19,11 +19,12 @@ from ..prompt.marks import text_range
 from ..prompt.tokens import END, MASK, Tokenizer
 from ..records import MAX_ANSWER_TOKENS
 from .adapter import Adapter, FloatArray
-from .combine import CHAT_TEMPLATE, read_json
+from .combine import CHAT_TEMPLATE
 from .families import EXPAND, conventions, family_of
 from .files import explaining, sha256_of
 from .gguf import GGUFFile, chat_template, read_checkpoint, stores_tied, tokenizer_data
 from .huggingface import checkpoint_sha256, family_name, model_name, read_hf_checkpoint
+from .manifest import read_json
 from .safetensors_file import tensors_in
 
 #: Positions of one judged pass of weights that only write from left to right: where they repeat
