@@ -71,8 +71,14 @@ class ModelConfig:
     # judge's next token; read in the judge's own pass, with an adapter that acts on them alone
     mask_rank: int = 0  # of that adapter
     special_from: int = 0  # ids from here on are special too; 0: none
+    specials_end: bool = False  # any special token ends an answer: it is read as END. For weights
+    # that were trained to end in one of several
+    expand_token: int = 0  # becomes two masks while denoising, and END takes its position out; 0:
+    # canvases do not grow
     attention: Literal["canvas", "bidirectional", "block"] = "canvas"  # who sees whom, see below
     block: int = 0  # tokens of a block, where attention is by blocks
+    rope_yarn: tuple[float, ...] = ()  # YaRN from the first position on: factor, fast and slow
+    # turns, positions, factor of the magnitude
     rope_llama3: tuple[float, ...] = ()  # Llama 3: factor, low and high frequency factor, positions
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,6 +91,16 @@ class ModelConfig:
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The marks that may be written, END first. Where any special token ends an answer, all
+        are read as END."""
+        if not self.specials_end:
+            return (self.end_token, self.expand_token) if self.expand_token else (self.end_token,)
+        text = self.text_ids
+        others = (*range(text.start), *range(text.stop, self.vocab))
+        return (self.end_token, *(i for i in others if i != self.end_token))
 
     @property
     def text_ids(self) -> range:
@@ -100,9 +116,15 @@ class ModelConfig:
                 f"config.json has unknown fields {unknown}: these weights were made by a newer "
                 "Redraft. Upgrade with 'pip install -U redraft'."
             )
-        data = {**data, "rope_llama3": tuple(data.get("rope_llama3", ()))}
+        data = {
+            **data,
+            **{name: tuple(data.get(name, ())) for name in ("rope_llama3", "rope_yarn")},
+        }
         return cls(**data)
 
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
-_RARE = ("draft_after", "masks", "mask_rank", "special_from", "attention", "block", "rope_llama3")
+_RARE = (
+    "draft_after", "masks", "mask_rank", "special_from", "specials_end", "expand_token",
+    "attention", "block", "rope_yarn", "rope_llama3",
+)  # fmt: skip

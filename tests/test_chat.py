@@ -369,11 +369,7 @@ def test_decisions_are_probabilities_of_labels() -> None:
         ({"questions": {"q": {"type": "choice", "criteria": {"": None}}}}, "questions.q.criteria"),
         ({"questions": {"q": {"type": "score", "criteria": ["one"]}}}, "questions.q.criteria"),
         (
-            {
-                "questions": {
-                    "q": {"type": "choice", "criteria": {str(i): None for i in range(256)}}
-                }
-            },
+            {"questions": {"q": {"type": "choice", "criteria": MANY}}},
             "questions.q.criteria",
         ),
         ({"state": [{"type": "image_url"}], "questions": {"q": {"type": "noul"}}}, "state"),

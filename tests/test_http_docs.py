@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from redraft.model.records import ModelStatus
-from support.predictor import editing
+from support.predictor import chatting, editing
 from support.served import post
 
 PAGE = Path(__file__).parent.parent / "editor-clients" / "http.md"
@@ -31,12 +31,19 @@ def test_the_page_shows_every_route() -> None:
         "/feedback",
         "/infill",
         "/api/generate",
+        "/v1/chat/completions",
+        "/v1/decisions",
+        "/api/chat",
     }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_request_of_the_page_is_answered(command: str) -> None:
     path, body = request(command)
+    if "chat" in path or "decisions" in path:
+        status, answer = post(path, body, chatting("Hello."))
+        assert status == 200 and ("Hello." in json.dumps(answer) or "answers" in answer)
+        return
     shown = ModelStatus("ready", "redraft-135m int8", "CPU")  # as the page calls it
     predictor = editing((4, 4, ["print(area(3, 4))"]))
     predictor.statuses = [shown]

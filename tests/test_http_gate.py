@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.gate import EAGERNESS, EDIT_THRESHOLDS, Eagerness
+from redraft.model.edits.gate import EAGERNESS, Eagerness, threshold
 from redraft.model.records import EditRequest, Prediction
 from redraft.server.settings import Settings, load_settings
 from support.edit_prompts import (
@@ -28,7 +28,7 @@ EDIT = "/v1/edit/completions"
 MERCURY = mercury_body(mercury_as_cursortab([], ["a<|cursor|>", "b"], []))
 
 
-def unsure(confidence: float = 0.31) -> ScriptedPredictor:
+def unsure(confidence: float = 0.13) -> ScriptedPredictor:
     return editing((1, 1, ["changed"]), confidence=confidence)
 
 
@@ -41,7 +41,7 @@ def test_an_unsure_edit_is_none_and_says_both_numbers() -> None:
     _, body = post(EDIT, MERCURY, unsure())
     assert content(body) == "None"
     assert body["redraft"] == {
-        "reason": "below threshold 0.31 < 0.88 (see 'eagerness')",
+        "reason": "below threshold 0.13 < 0.25 (see 'eagerness')",
         "abstained": "below_threshold",
     }
 
@@ -82,8 +82,8 @@ def test_zeta_formats_that_must_write_something_write_the_region_as_it_was() -> 
 
 @pytest.mark.parametrize("eagerness", EAGERNESS)
 def test_both_front_ends_have_the_same_thresholds(eagerness: Eagerness) -> None:
-    least = EDIT_THRESHOLDS[eagerness]
-    assert LspSettings(eagerness=eagerness).edit_threshold == least
+    least = threshold(eagerness)
+    assert LspSettings(eagerness=eagerness).threshold == least
     settings = Settings(eagerness=eagerness, shutdown_s=0.1)
     _, body = post(EDIT, MERCURY, unsure(least), settings)
     assert content(body) != "None"
@@ -98,9 +98,9 @@ def test_both_front_ends_have_the_same_default() -> None:
 
 def test_the_requests_eagerness_counts_more_than_the_servers() -> None:
     low = Settings(eagerness="low", shutdown_s=0.1)
-    _, body = post(EDIT, {**MERCURY, "eagerness": "medium"}, unsure(0.92), low)
+    _, body = post(EDIT, {**MERCURY, "eagerness": "medium"}, unsure(0.4), low)
     assert content(body) != "None"
-    _, body = post(EDIT, MERCURY, unsure(0.92), low)
+    _, body = post(EDIT, MERCURY, unsure(0.4), low)
     assert content(body) == "None"
 
 
@@ -116,7 +116,7 @@ def test_an_eagerness_that_does_not_exist_is_refused_with_those_that_do() -> Non
 
 def two(request: EditRequest) -> Prediction:
     """Two candidates, of which the second is the surer."""
-    first = rewrite_lines(request, (1, 1, ["first"]), confidence=0.5)
+    first = rewrite_lines(request, (1, 1, ["first"]), confidence=0.2)
     second = rewrite_lines(request, (1, 1, ["second"]), confidence=0.97)
     return predicted(*first.candidates, *second.candidates)
 

@@ -94,7 +94,8 @@ def test_conventions_come_from_the_family(published: Published) -> None:
     assert config.vocab == tokenizer.size == len(tensors["embed.weight"])
     assert tokenizer.special[config.end_token] == "<|endoftext|>"
     assert tokenizer.special[config.mask_token] == (layout.mask or "<|fim_pad|>")
-    assert config.mask_token == tokenizer.mark(MASK)
+    if not layout.encoder:  # which names it by its number alone
+        assert config.mask_token == tokenizer.mark(MASK)
     assert config.end_token == tokenizer.mark(END)
     assert set(config.text_ids) == set(range(tokenizer.size)) - set(tokenizer.special)
     assert ("head.weight" in tensors) is not layout.tied
@@ -152,7 +153,7 @@ def reference_predictions(
 # ------------------------------------------------------------------------------ storing
 
 
-@pytest.mark.parametrize("variant", ["q8", "int8", "fp16"])
+@pytest.mark.parametrize("variant", ["q8", "int8", "fp16", "q4"])
 def test_quantised_variants_stay_near_the_reference(
     published: Published, variant: str, tmp_path: Path
 ) -> None:
@@ -169,7 +170,7 @@ def test_quantised_variants_stay_near_the_reference(
         expected = reference_predictions(published, config, tokens)[33:]
     ids = predictable(config)
     wrong = np.abs(found[:, ids] - expected[:, ids]).max() / np.abs(expected[:, ids]).max()
-    assert wrong < {"q8": 0.06, "int8": 0.08, "fp16": 0.01}[variant]
+    assert wrong < {"q8": 0.06, "int8": 0.08, "fp16": 0.01, "q4": 0.45}[variant]
 
 
 @pytest.mark.parametrize("name", ["SDAR", "Fast-dLLM v2", "Dream"])
@@ -238,7 +239,8 @@ def test_an_imported_model_is_listed_checked_and_answers(
     model = load.onnx_loader("Open-weights", None, "CPU", 1)(lambda *report: None)
     try:
         assert model.label == "Open-weights fp32"
-        for task in ("infill", "next_edit"):
+        tasks = ("infill",) if name == "Qwen3" else ("infill", "next_edit")  # it only fills in
+        for task in tasks:
             request = EditRequest(task, "a.py", TEXT, TEXT.index("= ") + 2, max_tokens=24)
             first = answer(model, request, time.monotonic)
             assert first.stats.denoise_steps > 0
@@ -319,7 +321,7 @@ def test_the_command_imports_and_says_how_to_go_on(cache: Path, tmp_path: Path) 
     write_hf(tmp_path / "base", LAYOUTS["Qwen2"])
     done = CliRunner().invoke(app, ["model", "import", str(tmp_path / "base"), "--name", "mine"])
     assert done.exit_code == 0
-    assert "mine: Qwen2 of " in done.output and "redraft train run --base" in done.output
+    assert "mine: Qwen2 of " in done.output and "in the prompt fim-qwen" in done.output
     assert provide.info("mine").prebuilt == ("q8",)
 
 

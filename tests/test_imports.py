@@ -32,11 +32,15 @@ USES_TORCH = {
 #: each other. Modules at a package's door stand here by their names, those of one line together.
 LEVELS = {
     "model": (
-        "__init__ records errors config silence memo", "text", "edits prompt network", "weights",
+        "__init__ records errors config silence memo", "text", "edits prompt network",
+        "proposals weights",
         "runtime", "decoding", "engine training",
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),
-    "server": ("settings", "http", "wires.prompts", "wires", "app", "engine_process", "commands"),
+    "server": (
+        "settings", "http", "wires.prompts", "wires", "app", "engine_process", "scaling",
+        "commands",
+    ),
     "evals": ("figures recordings sandbox", "benchmarks latency soak", "replay", "gate", "report"),
 }  # fmt: skip
 

@@ -75,7 +75,7 @@ def test_where_the_region_has_no_edit_the_call_further_down_is_asked_about() -> 
 def test_an_edit_below_the_threshold_leads_elsewhere_as_well() -> None:
     desk = renamed()
     ask = desk.ask_edit()
-    decision = settle(desk, ask, rewrite(ask.request, "return r", "return pi", confidence=0.3))
+    decision = settle(desk, ask, rewrite(ask.request, "return r", "return pi", confidence=0.1))
     assert "below threshold" in reason(decision)
     assert isinstance(desk.session.go_on(ask, decision), Ask)
 

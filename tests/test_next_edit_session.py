@@ -529,10 +529,10 @@ def test_an_answer_overtaken_by_an_undo_is_dropped() -> None:
 
 
 def test_below_the_threshold_says_both_numbers() -> None:
-    decision = edited().edit("print(area(r))", "print(area(r, 3))", confidence=0.31)
-    assert reason(decision) == "below threshold 0.31 < 0.88"
-    low = edited(eagerness="low").edit("print(area(r))", "print(area(r, 3))", confidence=0.6)
-    assert reason(low) == "below threshold 0.60 < 0.95"
+    decision = edited().edit("print(area(r))", "print(area(r, 3))", confidence=0.13)
+    assert reason(decision) == "below threshold 0.13 < 0.25"
+    low = edited(eagerness="low").edit("print(area(r))", "print(area(r, 3))", confidence=0.4)
+    assert reason(low) == "below threshold 0.40 < 0.50"
 
 
 def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:

@@ -18,13 +18,16 @@ from redraft.lsp.session.questions import Query
 from redraft.lsp.session.suggestions import Suggestion
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.gate_features import UNKNOWN
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, Task
 from redraft.server.commands.main import app
+from support.gates import PLAIN
 from typer.testing import CliRunner
 
 TEXT = "def area(r):\n    return\n"
 AT = len(TEXT) - 1
+GATE = PLAIN, UNKNOWN
 PARTS = Confidence(0.91, 0.5, 0.8, total=-0.4, place=-0.1, nothing=-3.0)
 
 
@@ -62,7 +65,7 @@ class Session:
         suggestion = Suggestion(id_, query.uri, task, TEXT, AT, AT, AT, text, 0.91, "fake fp32")
         show = Show(suggestion, text, "from the model")
         decided = PREFETCHED if ahead else show
-        self.note(answers.answer(1, ask, prediction, decided, 90.0, LspSettings(), 400.0))
+        self.note(answers.answer(1, ask, prediction, decided, 90.0, LspSettings(), 400.0, *GATE))
         self.note(answers.decision(show))
 
     def settle(
@@ -91,7 +94,7 @@ def test_a_suggestion_comes_with_what_was_shown_and_what_became_of_it(tmp_path: 
     assert (shown.session, shown.id, shown.at_ms) == ("u1", "redraft-1", 1_200)
     assert (shown.task, shown.path, shown.source) == ("infill", "src/a.py", "both")
     assert (shown.start, shown.end, shown.text) == ((1, 10), (1, 10), " r * r")
-    assert (shown.confidence, shown.threshold, shown.parts) == (0.91, 0.85, PARTS)
+    assert (shown.confidence, shown.threshold, shown.parts) == (0.91, 0.25, PARTS)
     assert shown.features["language"] == "python"
     assert (shown.model, shown.reason) == ("fake fp32", "from the model")
     assert (shown.outcome, shown.seconds) == ("accepted", 1.5)
@@ -150,7 +153,7 @@ def test_a_deletion_is_of_the_candidate_that_replaces_what_it_deletes(tmp_path: 
     start, end = AT - 7, AT
     gone = Suggestion("redraft-1", query.uri, "next_edit", TEXT, AT, start, end, "", 0.91, "fake")
     show = Show(gone, "", "from the model")
-    session.note(answers.answer(1, ask, prediction, show, 90.0, LspSettings(), 400.0))
+    session.note(answers.answer(1, ask, prediction, show, 90.0, LspSettings(), 400.0, *GATE))
     session.note(answers.decision(show))
     [shown] = read(tmp_path, session.lines)
     assert shown.parts == PARTS

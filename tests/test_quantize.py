@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.network.quantize import Stored, format_of, quantize_blocks, quantize_rows
+from redraft.model.network.quantize import (
+    Stored,
+    format_of,
+    quantize_blocks,
+    quantize_nibbles,
+    quantize_rows,
+)
 
 F32 = np.dtype(np.float32)
 
@@ -28,6 +34,22 @@ def test_blocks_are_within_half_a_step(outputs: int, inputs: int, block: int, se
     assert np.all(back[:, inputs:] == 0)
     step = np.repeat(scales, block, axis=1)[:, :inputs]
     assert np.all(np.abs(back[:, :inputs] - matrix) <= 0.5001 * step)
+
+
+@given(st.integers(1, 9), st.integers(1, 130), st.integers(0, 99))
+def test_nibbles_are_within_a_step_and_meet_the_largest_value(
+    outputs: int, inputs: int, seed: int
+) -> None:
+    matrix = random_matrix(outputs, inputs, seed)
+    values, scales = quantize_nibbles(matrix, 32)
+    levels = np.stack([values & 15, values >> 4], axis=-1).reshape(outputs, -1, 32)
+    back = ((levels.astype(np.float32) - 8) * scales[..., None]).reshape(outputs, -1)
+    assert np.all(back[:, inputs:] == 0)
+    step = np.abs(np.repeat(scales, 32, axis=1)[:, :inputs])
+    assert np.all(np.abs(back[:, :inputs] - matrix) <= 1.0001 * step)
+    largest = np.abs(matrix).argmax(axis=1)[:, None]
+    met = [np.take_along_axis(side, largest, axis=1) for side in (back, matrix)]
+    assert np.allclose(*met, rtol=1e-5)
 
 
 @given(st.integers(1, 9), st.integers(1, 130), st.integers(0, 99))
@@ -53,7 +75,7 @@ def test_zero_rows_stay_zero() -> None:
     assert np.all(rows == 0) and np.all(scales > 0)
 
 
-@pytest.mark.parametrize("how", ["plain", "blocks", "rows"])
+@pytest.mark.parametrize("how", ["plain", "blocks", "nibbles", "rows"])
 def test_encoded_tensors_have_the_promised_types_and_shapes(how: str) -> None:
     stored = Stored("m", ("a", "b"), how, (12, 40), F32, block=32)  # type: ignore[arg-type]
     weights = {"a": random_matrix(8, 40, 0), "b": random_matrix(4, 40, 1)}

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from redraft.model.edits.hunks import lines_of
-from redraft.model.edits.repeats import Repeat, find_repeats
+from redraft.model.proposals.propose import Proposed, propose
 from redraft.model.records import (
     Candidate,
     Confidence,
@@ -96,16 +96,16 @@ def _bounded(old: str) -> str:
 
 
 def repeat_edits(request: EditRequest) -> Prediction:
-    """The edits that repeat recent ones, the likeliest first, as sure as their odds say."""
+    """What follows from the recent edits by rule, as sure as its odds, the likeliest first."""
     lines = request.text.split("\n")
     first, last = request.region or (0, len(lines))
     cursor = request.text.count("\n", 0, request.cursor)
-    found = find_repeats(request.edits, lines, first, last, cursor)
-    reason = "" if found else "no recent edit repeats itself"
+    found = propose(request.edits, lines, first, last, cursor)
+    reason = "" if found else "nothing follows from the recent edits by rule"
     return Prediction(RULES, RULES, tuple(_repeated(lines, each) for each in found), reason)
 
 
-def _repeated(lines: list[str], repeat: Repeat) -> Candidate:
+def _repeated(lines: list[str], repeat: Proposed) -> Candidate:
     """The repetition as an edit of whole lines."""
     text = "\n".join(lines)
     start = sum(len(line) + 1 for line in lines[: repeat.first])
@@ -114,4 +114,4 @@ def _repeated(lines: list[str], repeat: Repeat) -> Candidate:
     if end > len(text):  # the last line has no end of its own
         end, new = len(text), new[:-1]
     sure = Confidence(repeat.chance, repeat.chance, repeat.chance, place=0.0, repeat=repeat.chance)
-    return Candidate(start, end, new, sure, len(repeat.lines), 0, "end", source="repeat")
+    return Candidate(start, end, new, sure, len(repeat.lines), 0, "end", "repeat", repeat.family)

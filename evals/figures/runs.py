@@ -75,6 +75,7 @@ def _judged(first: Candidate) -> Episode:
     sure = first.confidence
     return {
         "source": first.source,
+        "family": first.family,
         "mean": sure.mean,
         "total_log": sure.total,
         "place_log": sure.place,

@@ -26,6 +26,8 @@ Place = tuple[int, int]  # 0-based line, character in UTF-16 code units
 
 #: Answers among which the one of a suggestion is looked for; some are computed well ahead.
 _REMEMBERED = 64
+#: How far apart two words of the gate on one candidate may be.
+_SAME = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +181,16 @@ def _candidate_of(
 ) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
     """The answer that a suggestion came from, and which of its candidates it was. What is shown may
     be less than the candidate, which also tells of characters that stay."""
-    wanted = data["task"], data["confidence"]
-    for answer in sorted(answers, key=lambda one: one["shown"] != data["shown"]):
-        for candidate in answer["candidates"]:
-            same = (answer["task"], candidate["showProbability"]) == wanted
-            if same and _is_part(data["edit"], candidate["edit"]):
-                return answer, candidate
+    told, sure = data["shown"], float(data["confidence"])
+    for answer in sorted(answers, key=lambda one: one["shown"] != told):
+        near = 1.0 if answer["shown"] == told else _SAME  # the gate weighs anew each time
+        found = [
+            (abs(candidate["showProbability"] - sure), at)
+            for at, candidate in enumerate(answer["candidates"])
+            if answer["task"] == data["task"] and _is_part(data["edit"], candidate["edit"])
+        ]
+        if found and min(found)[0] <= near:
+            return answer, answer["candidates"][min(found)[1]]
     return None, None
 
 
@@ -198,7 +204,8 @@ def _is_part(edit: Sequence[Any], whole: Sequence[Any]) -> bool:
 def _parts(told: Mapping[str, Any]) -> Confidence:
     """Of what the recording tells, all that this version knows."""
     known = {each.name for each in fields(Confidence)}
-    return Confidence(**{name: value for name, value in told.items() if name in known})
+    parts = {name: value for name, value in told.items() if name in known}
+    return Confidence(**parts | {"logs": tuple(parts.get("logs", ()))})
 
 
 def _place(pair: Iterable[int]) -> Place:

@@ -161,7 +161,11 @@ class _Desk:
         began = self._tally.clock()
         if not await self.until_suggested():
             return False
-        self.ready_ms.append(1e3 * (self._tally.clock() - began))
+        took_ms = 1e3 * (self._tally.clock() - began)
+        self.ready_ms.append(took_ms)
+        longest = f"longest after '{name}', ms"
+        known = self._tally.figures.get(longest, 0.0)
+        self._tally.figures[longest] = max(known, round(took_ms, 1))
         living = [one for one in self._house.engines() if _answers(one)]
         if len(living) > 1:
             await asyncio.sleep(1.0)  # one that lost a race is leaving

@@ -14,9 +14,11 @@ import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import aiohttp
 import psutil
+from redraft.model.errors import RedraftError
 
 from ..figures.spread import Spread
 from .house import House
@@ -56,7 +58,7 @@ async def serving(house: House) -> AsyncIterator[tuple[str, int]]:
         )
     try:
         url = f"http://127.0.0.1:{port}"
-        await _until_ready(url, process)
+        await _until_ready(url, process, house.root / "serve.log")
         yield url, process.pid
     finally:
         process.terminate()
@@ -67,7 +69,7 @@ async def serving(house: House) -> AsyncIterator[tuple[str, int]]:
             process.wait()
 
 
-async def _until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+async def _until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     async with asyncio.timeout(START_S), aiohttp.ClientSession() as http:
         while process.poll() is None:
             with contextlib.suppress(aiohttp.ClientError):
@@ -75,7 +77,8 @@ async def _until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
                     if answer.status == 200:
                         return
             await asyncio.sleep(0.1)
-    raise RuntimeError(f"the server ended with exit code {process.returncode}")
+    said = log.read_text(encoding="utf-8", errors="replace")[-500:]
+    raise RedraftError(f"The server ended with exit code {process.returncode}: {said}")
 
 
 async def flood(house: House, amount: Amount, seed: int, tally: Tally) -> None:

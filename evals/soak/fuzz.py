@@ -24,7 +24,7 @@ from redraft.lsp.connection.documents_sync import HANDLERS
 
 from .editor import Editor, Ended, ask_at, change_of
 from .flood import serving
-from .house import House, resident
+from .house import House, check_log, resident
 from .mirror import Mirror
 from .spy import Spy, spying
 from .strategies import BODIES, HEADERS, SESSIONS
@@ -72,8 +72,7 @@ def fuzz(house: House, routes: Sequence[Route], amount: Amount, seed_: int, tall
         run(stack.aclose())
         loop.close()
     for log in ("serve.log", "lsp.log"):
-        if "Traceback" in (house.root / log).read_text(errors="replace"):
-            tally.breaks(f"{log} has a traceback")
+        check_log(house.root / log, tally)
 
 
 def _drawn(examples: int, seed_: int) -> Callable[[Callable[..., None]], Callable[[], None]]:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+from .tally import Tally
+
 #: Seconds that an engine process stays without a client: a soak leaves none behind.
 IDLE_S = 20.0
 
@@ -105,6 +107,18 @@ class House:
             with contextlib.suppress(psutil.Error):
                 process.kill()
                 process.wait(5)
+
+
+def check_log(log: Path, tally: Tally) -> None:
+    """A fault of ours is told in what a process said."""
+    said = log.read_text(encoding="utf-8", errors="replace")
+    at = said.find("Traceback (most recent call last)")
+    if at >= 0:
+        lines = said[at : at + 20_000].splitlines()
+        ends = next((n for n, line in enumerate(lines) if n and line[:1].strip()), len(lines) - 1)
+        tally.breaks(
+            f"{log.name} has a traceback: {' / '.join(lines[max(0, ends - 4) : ends + 1])}"
+        )
 
 
 def resident(*pids: int | None) -> int:

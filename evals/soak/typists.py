@@ -21,7 +21,7 @@ from redraft.model.errors import InvalidRequest
 from ..recordings.documents import Documents, content_changes
 from ..recordings.format import Changed, Stream
 from .editor import Editor, Ended, ask_at, change_of
-from .house import Engine, House, resident
+from .house import Engine, House, check_log, resident
 from .tally import Tally
 
 #: How often something is asked, per change.
@@ -76,8 +76,7 @@ async def type_(
             other.cancel()
             await asyncio.gather(other, return_exceptions=True)
     await editor.stop()
-    if (house.root / "lsp.log").read_text(errors="replace").count("Traceback"):
-        tally.breaks("the language server's log has a traceback")
+    check_log(house.root / "lsp.log", tally)
 
 
 class _Typist:

@@ -156,6 +156,7 @@ def _candidate(
         "confidence": {key: _rounded(value) for key, value in confidence.items()} | {"logs": logs},
         "facts": asdict(candidate.facts) if candidate.facts is not None else None,
         "source": candidate.source,
+        "family": candidate.family,
         "tokens": candidate.tokens,
         "steps": candidate.steps,
         "finish": candidate.finish,

@@ -64,6 +64,7 @@ class Proposal:
     last: int
     tokens: tuple[int, ...]  # without END
     chance: float  # that exactly this is the next edit, by what the proposer knows
+    family: str = "repeat"  # of rules that it comes from
 
     @property
     def range(self) -> str:
@@ -164,6 +165,7 @@ def merged(drafts: Seq[Draft]) -> list[Draft]:
         found[draft.text] = replace(
             best,
             source=source,
+            family=known.family or draft.family,
             steps=known.steps + draft.steps,
             confidence=replace(best.confidence, repeat=chance),
         )

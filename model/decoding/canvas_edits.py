@@ -204,7 +204,8 @@ class _Editor:
         whole = (*range_, *tokens)
         certain = replace(confidence(sure), repeat=proposal.chance)
         steps = 1 + (len(tokens) - 1) // width
-        draft = Draft(text_of(whole, self._brief), whole, certain, steps, 0, "end", "repeat")
+        text, family = text_of(whole, self._brief), proposal.family
+        draft = Draft(text, whole, certain, steps, 0, "end", "repeat", family)
         return priced(draft, opening, self._tree)
 
     def _halves(self, first: int, tokens: Seq[int]) -> list[float]:

@@ -197,7 +197,9 @@ class _Editor:
         sure = confidence([math.exp(log) for log in (*opening.logs, *logs)])
         sure = replace(sure, repeat=proposal.chance)
         source: Source = "both" if all(node.best == token for node, token in text) else "repeat"
-        draft = Draft(text_of(tokens, self._brief), tokens, sure, 1, 0, "end", source)
+        draft = Draft(
+            text_of(tokens, self._brief), tokens, sure, 1, 0, "end", source, proposal.family
+        )
         self._drafts.append(priced(draft, opening, self._ranges))
         promise = math.log(max(proposal.chance, 1e-30))
         self._promise[proposal.range] = max(promise, self._promise.get(proposal.range, LEAST_LOG))

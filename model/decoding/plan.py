@@ -85,6 +85,7 @@ class Draft:
     repaired: int  # tokens placed and then replaced, by the canvas or by the causal pass
     finish: Finish
     source: Source = "model"
+    family: str = ""  # of rules that proposed it
 
     @property
     def ended(self) -> bool:

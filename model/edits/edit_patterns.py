@@ -81,9 +81,9 @@ def learn(edits: Sequence[RecentEdit]) -> tuple[list[LineRule], list[BlockRule]]
     undone: set[tuple[str, str]] = set()  # (old, new) that a later edit turned round
     put: set[str] = set()  # lines written anywhere: what is taken away elsewhere may be moved there
     for age, edit in enumerate(reversed(edits)):
-        for change in _changes(edit.diff):
-            pairs = _paired(change.old, change.new)[: max(0, MOST_RULES - len(lines))]
-            made = [_line_rule(*pair, age) for pair in pairs]
+        for change in changes_in(edit.diff):
+            pairs = paired(change.old, change.new)[: max(0, MOST_RULES - len(lines))]
+            made = [learn_line(*pair, age) for pair in pairs]
             left = [_without(rule, undone) for rule in made]
             lines += [rule for rule in left if rule.swaps]
             undone |= {(swap.new, swap.old) for rule in made for swap in rule.swaps if swap.rename}
@@ -98,23 +98,25 @@ def learn(edits: Sequence[RecentEdit]) -> tuple[list[LineRule], list[BlockRule]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class LinesChanged:
+    """A run of lines that became another."""
+
     old: list[str]
     new: list[str]
     above: list[str]  # the unchanged line there, if any
     below: list[str]
 
 
-def _changes(diff: str) -> Iterator[_Change]:
+def changes_in(diff: str) -> Iterator[LinesChanged]:
     """Each run of removed and added lines of a hunk's body."""
     lines = lines_of(diff)[:MOST_LINES]
     left = [text for sign, text in lines if sign != "-"]
     for span in spans_of(lines):
         above, below = left[: span.first][-1:], left[span.end :][:1]
-        yield _Change([*span.old], [*span.new], above, below)
+        yield LinesChanged([*span.old], [*span.new], above, below)
 
 
-def _paired(old: list[str], new: list[str]) -> list[tuple[str, str]]:
+def paired(old: list[str], new: list[str]) -> list[tuple[str, str]]:
     """Lines of which one became the other."""
     if len(old) == len(new):
         return [(a, b) for a, b in zip(old, new, strict=True) if a != b]
@@ -126,7 +128,7 @@ def _paired(old: list[str], new: list[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _line_rule(old: str, new: str, age: int) -> LineRule:
+def learn_line(old: str, new: str, age: int) -> LineRule:
     """What turns ``old`` into ``new``; without swaps where little stays."""
     if max(len(old), len(new)) > MOST_CHARS:
         return LineRule((), age)
@@ -160,7 +162,7 @@ def _without(rule: LineRule, undone: set[tuple[str, str]]) -> LineRule:
     return LineRule(left, rule.age)
 
 
-def _block_rules(change: _Change, age: int) -> Iterator[BlockRule]:
+def _block_rules(change: LinesChanged, age: int) -> Iterator[BlockRule]:
     above, below = change.above, change.below
     if change.old:
         if _tells(change.old):

@@ -22,29 +22,31 @@ from ..decoding.denoise import (
     Brief,
     Cancelled,
     Denoised,
-    Draft,
     Limits,
     Plan,
     denoise,
     denoise_packed,
     plan_for,
 )
+from ..decoding.growing import grow
 from ..decoding.judged_edits import write_edits
 from ..decoding.prices import PassPrices
 from ..decoding.tree import WIDEST
-from ..edits.facts import with_facts
-from ..edits.repeats import find_repeats
-from ..prompt.answers import InvalidAnswer, read_answer
+from ..errors import InvalidRequest
 from ..prompt.chat import ChatTemplate
 from ..prompt.constraints import Constraint, ValidRange
+from ..prompt.foreign import Declined
+from ..prompt.formats import format_of
 from ..prompt.grammars import WholeAnswer
-from ..prompt.render import Prompt, render
+from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
-from ..records import Candidate, EditRequest, Prediction, Source, Stats, StepCallback
-from ..runtime.backend import Backend, Sequence
+from ..proposals.propose import propose
+from ..records import EditRequest, Prediction, Stats, StepCallback
+from ..runtime.backend import Backend, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from .budget import CHUNK
 from .converse import chat_prompt, price_labels
+from .read import Reader
 
 Clock = Callable[[], float]  # seconds, monotonic
 
@@ -101,23 +103,34 @@ def answer(
         Cancelled: ``cancelled`` said so, between two chunks of prefill or two denoise steps.
     """
     begin = clock()
-    budget = request.context_tokens or model.context_tokens
-    room = room_for(request, model.backend.config)
+    budget, config = request.context_tokens or model.context_tokens, model.backend.config
+    written_in = format_of(config.prompt_format)
+    room = room_for(request, config)
+    prompt: Prompt | Declined
     if request.conversation is not None:
         prompt = chat_prompt(model.template, model.name, request.conversation, model.backend, room)
     else:
-        prompt = render(request, model.tokenizer, model.backend.config, budget)
+        prompt = written_in.render(request, model.tokenizer, config, budget)
+    id_ = f"cmpl-{secrets.token_hex(12)}"
+    if isinstance(prompt, Declined):
+        spent = Stats(queue_ms=queue_ms, total_ms=queue_ms + (clock() - begin) * 1e3)
+        return Prediction(id_, model.label, (), prompt.reason, spent, model.version)
+    if prompt.room:  # as many tokens as the format's answers take, whatever the change is worth
+        request = replace(request, max_tokens=prompt.room)
+        room = room_for(request, config)
     constraint = _constraint(model, prompt, request)
     rendered = clock()
-    context = prompt.tokens[:-1]
+    context = prompt.tokens if prompt.in_place else prompt.tokens[:-1]
+    room += len(prompt.behind)
     with model.cache.acquire(context, room) as lease:
-        lease.sequence.permit(prompt.permitted or (model.backend.config.end_token,))
+        lease.sequence.permit(prompt.permitted or config.ends)
         prefill(lease.sequence, context[lease.reused :], cancelled)
         prefilled = clock()
         writing = _Writing(clock, cancelled, on_step)
         written = _write(model, lease.sequence, prompt, constraint, request, plan, writing)
     end = clock()
-    candidates, reason = read_candidates(prompt, request, written.drafts)
+    vocab_bytes = prompt.vocab_bytes or model.tokenizer.vocab_bytes
+    candidates, reason = Reader(written_in, prompt, request, vocab_bytes).read(written.drafts)
     stats = Stats(
         prompt_tokens=len(prompt.tokens),
         reused_tokens=lease.reused,
@@ -133,14 +146,13 @@ def answer(
         cut=prompt.cut,
         drafts=written.drafted,
     )
-    id_ = f"cmpl-{secrets.token_hex(12)}"
     return Prediction(id_, model.label, candidates, reason, stats, model.version)
 
 
 def room_for(request: EditRequest, config: ModelConfig) -> int:
     """Tokens needed behind the prompt: the answer, its last canvas while a causal pass judges it,
     and one more window; or the windows of all candidates side by side."""
-    width, rows = config.canvas_width, request.candidates
+    width, rows = config.canvas_width + (not config.logit_shift), request.candidates
     branches = 0  # of next edits, where they are read side by side
     if request.task == "next_edit":
         effort = effort_for(request.quality, request.candidates)
@@ -181,6 +193,11 @@ def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constrain
     """
     if request.grammar is None:
         return prompt.constraint
+    if prompt.room:
+        raise InvalidRequest(
+            f"{model.name} writes the text around the cursor anew, so that no grammar can be held "
+            "against what it puts in. Leave the grammar out, or choose a model that fills in."
+        )
     end_token = prompt.permitted[0] if prompt.permitted else model.backend.config.end_token
     whole = WholeAnswer(request.grammar, model.tokenizer, end_token, prompt.forced)
     whole.check_room(request.max_tokens)
@@ -197,7 +214,7 @@ def _write(
     writing: _Writing,
 ) -> Denoised:
     cancelled, on_step = writing.cancelled, writing.on_step
-    infill = request.task == "infill"
+    infill = request.task == "infill" and not prompt.room  # the answer is what stands at the cursor
     plan = plan or plan_for(request.quality, request.temperature, request.top_p)
     config = model.backend.config
     if prompt.permitted:
@@ -214,7 +231,7 @@ def _write(
             # Of what is drawn at random every line is unlikely.
             line_above=plan.line_above if surest else 0.0,
             whole_lines=prompt.above_a_line,
-            stop=() if request.task == "next_edit" else request.stop,
+            stop=prompt.stop if prompt.room or request.task == "next_edit" else request.stop,
             forced=prompt.forced,
         ),
         constraint=constraint,
@@ -226,7 +243,10 @@ def _write(
     if request.conversation is not None and request.conversation.labels:
         labels = [model.tokenizer.encode(label) for label in request.conversation.labels]
         return price_labels(sequence, last, labels, request.conversation.labels, brief, cancelled)
-    if _looks_around(request, brief.plan):
+    if prompt.in_place:
+        assert isinstance(sequence, SeesBehind), "only such weights are given this format"
+        return grow(sequence, prompt.behind, brief, rng, on_step, cancelled)
+    if isinstance(prompt.constraint, ValidRange) and _looks_around(request, brief.plan):
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
         write = write_edits if brief.judged else write_canvas_edits
@@ -247,7 +267,7 @@ def _looks_around(request: EditRequest, plan: Plan) -> bool:
 def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
     """The region's lines, and what recent edits did that could be done to them too."""
     (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
-    repeats = find_repeats(request.edits, lines, top, bottom, at)[: effort.drafts]
+    proposed = propose(request.edits, lines, top, bottom, at)[: effort.drafts]
     assert isinstance(prompt.constraint, ValidRange)
 
     def tokens_of(new: Iterable[str]) -> tuple[int, ...]:
@@ -259,8 +279,14 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
         chars=prompt.constraint.chars,
         lines=lambda first, last: tokens_of(lines[top + first - 1 : top + last]),
         proposals=tuple(
-            Proposal(each.first - top + 1, each.last - top, tokens_of(each.lines), each.chance)
-            for each in repeats
+            Proposal(
+                each.first - top + 1,
+                each.last - top,
+                tokens_of(each.lines),
+                each.chance,
+                each.family,
+            )
+            for each in proposed
         ),
     )
 
@@ -273,71 +299,14 @@ def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.in
     return np.asarray([*region, *prompt.tokens], dtype=np.int64)
 
 
-def read_candidates(
-    prompt: Prompt, request: EditRequest, drafts: tuple[Draft, ...]
-) -> tuple[tuple[Candidate, ...], str]:
-    """The drafts that change the document, each change once, and why there are none if so."""
-    if request.conversation is not None:
-        return tuple(_candidate((0, 0, draft.text), draft) for draft in drafts), ""
-    found: dict[str, Candidate] = {}  # by the document it makes
-    reason = ""
-    for draft in drafts:
-        try:
-            change = read_answer(prompt, request, draft.text, draft.ended)
-        except InvalidAnswer as error:
-            reason = reason or str(error)
-            continue
-        if change is None or request.text[change[0] : change[1]] == change[2]:
-            reason = reason or _nothing(request, draft, draft.text[len(prompt.forced) :])
-            continue
-        made = request.text[: change[0]] + change[2] + request.text[change[1] :]
-        first = found.get(made)
-        found[made] = _candidate(change, draft) if first is None else _joined(first, draft)
-    candidates = with_facts(request, tuple(found.values())[: request.candidates])
-    return candidates, "" if candidates else reason
-
-
-def _joined(first: Candidate, draft: Draft) -> Candidate:
-    """A candidate that was written another way too."""
-    source: Source = first.source if first.source == draft.source else "both"
-    sure = first.confidence
-    repeat = draft.confidence.repeat if sure.repeat is None else sure.repeat
-    return replace(first, source=source, confidence=replace(sure, repeat=repeat))
-
-
-def _nothing(request: EditRequest, draft: Draft, written: str) -> str:
-    if request.task == "next_edit":
-        return "The model would change nothing here."
-    if draft.finish == "stop":
-        return "The answer begins with a stop string."
-    if written.strip():
-        return "The model would only write what follows the cursor anyway."
-    if written or draft.finish == "length":
-        return "The model would only begin a new line here."
-    return "The model would write nothing here."
-
-
-def _candidate(change: tuple[int, int, str], draft: Draft) -> Candidate:
-    start, end, text = change
-    return Candidate(
-        start=start,
-        end=end,
-        text=text,
-        confidence=draft.confidence,
-        tokens=len(draft.token_ids),
-        steps=draft.steps,
-        finish=draft.finish,
-        source=draft.source,
-    )
-
-
 def warm_up(backend: Backend) -> None:
     """Run every kind of pass once, so that no request pays for first-time set-up."""
     config = backend.config
     width = config.canvas_width
     sequence = backend.new_sequence(CHUNK + 2 * width)
     try:
-        tokens = config.special_tokens + np.arange(CHUNK, dtype=np.int64) % 64
+        some = min(64, len(config.text_ids))
+        tokens = config.text_ids.start + np.arange(CHUNK, dtype=np.int64) % some
         sequence.prefill(tokens)
         sequence.truncate(CHUNK - 8)
         sequence.prefill(tokens[-8:-1])  # a keystroke's worth

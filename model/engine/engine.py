@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 
 #: Requests that may wait behind the one being computed.
 QUEUE_LENGTH = 16
-#: A request to an engine whose loading failed starts another try, but not more often than this:
-#: the network may be back, the disk may have room again.
-RETRY_AFTER_S = 30.0
+#: A request to an engine whose loading failed starts another try: the network may be back, the disk
+#: may have room again. So long after the first failure, twice as long after each more, and at most.
+RETRY_AFTER_S, RETRY_AT_MOST_S = 2.0, 30.0
 #: Seconds that one computation may take: longer than a cold prefill of 32k tokens on two cores.
 LIMIT_S = 120.0
 #: How long :meth:`Engine.close` waits for the pass in hand; loading cannot be interrupted.
@@ -101,6 +101,7 @@ class Engine:
         self._closing = False
         self._retry = False
         self._failed_s = 0.0  # when the last load failed
+        self._failures = 0  # in a row
         self._mean_s = 0.3  # of a computation, for Retry-After
         self._thread = threading.Thread(target=self._work, name="redraft-engine", daemon=True)
         self._thread.start()
@@ -160,7 +161,8 @@ class Engine:
 
     def _demand_retry(self) -> None:
         """Load again, where loading failed long enough ago."""
-        if self._status.state == "failed" and self._clock() - self._failed_s >= RETRY_AFTER_S:
+        pause_s = min(RETRY_AFTER_S * 2 ** max(self._failures - 1, 0), RETRY_AT_MOST_S)
+        if self._status.state == "failed" and self._clock() - self._failed_s >= pause_s:
             self._retry = True
             self._changed.notify_all()
 
@@ -204,6 +206,7 @@ class Engine:
                 self._fail(error)
                 continue
             with self._changed:
+                self._failures = 0
                 self._status = ModelStatus(
                     state="ready",
                     model=model.label,
@@ -236,6 +239,7 @@ class Engine:
             )
         with self._changed:
             self._failed_s = self._clock()
+            self._failures += 1
             self._status = dataclasses.replace(
                 self._status, state="failed", progress=None, message=message
             )

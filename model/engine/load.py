@@ -70,11 +70,6 @@ def onnx_loader(
         report("loading", None, "")
         backend = open_backend(folder, device.provider, threads, KV_BYTES)
         try:
-            if backend.config.attention == "canvas" and not backend.config.logit_shift:
-                raise WeightsError(
-                    f"The model {name} predicts without the shift by one position, which this "
-                    "Redraft does not run. Convert it with logit_shift, or choose another model."
-                )
             warm_up(backend)
             budget = _budget(backend, name, threads)
             kept = kept_bytes(backend, budget)
@@ -181,7 +176,9 @@ def _choose(model: str, variant: str | None, provider: str | None) -> tuple[Devi
         return device, variant
     found = info(model)
     wanted = found.default_variant
-    chosen = wanted if device.provider == "CPU" and wanted in ("q8", "fp32") else device.variant
+    chosen = (
+        wanted if device.provider == "CPU" and wanted in ("q8", "fp32", "q4") else device.variant
+    )
     if found.origin is not None or chosen in found.prebuilt:
         return device, chosen
     fitting = [v for v in found.prebuilt if (v == "fp16") == (device.provider == "CUDA")]

@@ -22,17 +22,24 @@ from ..records import (
     Candidate,
     CanvasState,
     Confidence,
+    Conversation,
     DraftCount,
     DraftSource,
     EditRequest,
     Facts,
     Finish,
+    Grammar,
+    GrammarKind,
+    Message,
     ModelStatus,
     Prediction,
     RecentEdit,
     RelatedFile,
+    Role,
     Source,
     Stats,
+    Task,
+    ToolCall,
 )
 
 #: Raised whenever a field changes its meaning; both sides must agree on it.
@@ -270,7 +277,7 @@ def _read_request(data: object, where: str) -> EditRequest:
     text = fields.text("text")
     default = EditRequest(task="infill", path="", text="", cursor=0)
     return EditRequest(
-        task=fields.one_of("task", ("infill", "next_edit")),
+        task=fields.one_of("task", get_args(Task)),
         path=fields.text("path"),
         text=text,
         cursor=fields.integer("cursor", 0, len(text)),
@@ -288,7 +295,43 @@ def _read_request(data: object, where: str) -> EditRequest:
         seed=fields.integer("seed", 0, default=None),
         stop=fields.array("stop", check_text),
         candidates=fields.integer("candidates", 1, default=default.candidates),
+        grammar=fields.object("grammar", _read_grammar) if "grammar" in fields else None,
+        conversation=(
+            fields.object("conversation", _read_conversation) if "conversation" in fields else None
+        ),
     )
+
+
+def _read_grammar(data: object, where: str) -> Grammar:
+    fields = Fields(data, where)
+    return Grammar(fields.one_of("kind", get_args(GrammarKind)), fields.text("text"))
+
+
+def _read_conversation(data: object, where: str) -> Conversation:
+    fields = Fields(data, where)
+    return Conversation(
+        messages=fields.array("messages", _read_message),
+        tools=fields.text("tools", ""),
+        think=fields.flag("think", True),
+        begins=fields.text("begins", ""),
+        labels=fields.array("labels", check_text),
+    )
+
+
+def _read_message(data: object, where: str) -> Message:
+    fields = Fields(data, where)
+    return Message(
+        role=fields.one_of("role", get_args(Role)),
+        content=fields.text("content"),
+        name=fields.text("name", ""),
+        tool_calls=fields.array("tool_calls", _read_call),
+        tool_call_id=fields.text("tool_call_id", ""),
+    )
+
+
+def _read_call(data: object, where: str) -> ToolCall:
+    fields = Fields(data, where)
+    return ToolCall(fields.text("id"), fields.text("name"), fields.text("arguments"))
 
 
 def _read_related(data: object, where: str) -> RelatedFile:
@@ -363,6 +406,7 @@ def _read_candidate(data: object, where: str) -> Candidate:
         steps=fields.integer("steps", 0),
         finish=fields.one_of("finish", get_args(Finish)),
         source=fields.one_of("source", get_args(Source), "model"),
+        family=fields.text("family", ""),
         facts=fields.object("facts", _read_facts) if "facts" in fields else None,
     )
 
@@ -437,7 +481,8 @@ def state_from_json(data: object) -> CanvasState:
 
     def read(value: object, where: str) -> CanvasState:
         fields = Fields(value, where)
-        return CanvasState(fields.integer("step", 0), fields.array("pieces", piece))
+        pieces = fields.array("pieces", piece)
+        return CanvasState(fields.integer("step", 0), pieces, fields.integer("sure", 0, default=0))
 
     return Fields(data).object("state", read)
 
@@ -461,6 +506,8 @@ def status_from_json(data: object) -> ModelStatus:
             progress=fields.number("progress", 0, 1.001, None),
             message=fields.text("message", ""),
             context_tokens=fields.integer("context_tokens", 0, default=0),
+            longest_tokens=fields.integer("longest_tokens", 0, default=0),
+            chat_model=fields.text("chat_model", ""),
         )
 
     fields = Fields(data)

@@ -1,4 +1,4 @@
-"""How each variant stores its tensors: float32, float16, 8 bits in blocks, 8 bits per row.
+"""How each variant stores its tensors: float32, float16, 8 or 4 bits in blocks, 8 bits per row.
 
 numpy only. A :class:`Stored` says what a graph needs (which weights, in which format) and knows the
 name, type and shape of every tensor that takes; ``encode`` makes them from the weights. Knows
@@ -19,27 +19,31 @@ from ..errors import SettingsError, WeightsError
 Array = NDArray[Any]
 FloatArray = NDArray[np.float32]
 
-Variant = Literal["fp32", "q8", "int8", "fp16"]
+Variant = Literal["fp32", "q8", "int8", "fp16", "q4"]
 VARIANTS: tuple[str, ...] = get_args(Variant)
 
 #: A matrix of the graph: the linear maps of a block, or the vocabulary (embedding and head).
 Role = Literal["linear", "vocabulary"]
 
 #: ``plain`` [inputs, outputs] float; ``table`` [rows, columns] float; ``vector`` float;
-#: ``blocks`` 8 bits with one scale per block of inputs (the layout of MatMulNBits);
+#: ``blocks`` 8 bits with one scale per block of inputs (the layout of MatMulNBits), ``nibbles`` 4;
 #: ``rows`` 8 bits with one scale per output, [inputs, outputs] (MatMulIntegerToFloat).
-Format = Literal["plain", "table", "vector", "blocks", "rows"]
+Format = Literal["plain", "table", "vector", "blocks", "nibbles", "rows"]
 
 _FORMATS: dict[str, dict[Role, Format]] = {
     "fp32": {"linear": "plain", "vocabulary": "table"},
     "fp16": {"linear": "plain", "vocabulary": "table"},
     "q8": {"linear": "blocks", "vocabulary": "blocks"},
     "int8": {"linear": "rows", "vocabulary": "blocks"},
+    "q4": {
+        "linear": "nibbles",
+        "vocabulary": "blocks",
+    },  # a wrong token is worse than a larger table
 }
 
 #: Inputs that share a scale in ``blocks``. 32 halves the error of 64 and costs 10 % speed: q8 is
 #: the accurate variant, int8 the fast one.
-_BLOCK = {"fp32": 32, "fp16": 32, "q8": 32, "int8": 64}
+_BLOCK = {"fp32": 32, "fp16": 32, "q8": 32, "int8": 64, "q4": 32}
 
 #: Values quantised at once: a vocabulary of 0.5 GB would otherwise take several times as much.
 _AT_ONCE = 1 << 22
@@ -56,7 +60,7 @@ def format_of(variant: str, role: Role) -> Format:
 
 
 def block_size(variant: str) -> int:
-    """Inputs that share a scale in the format ``blocks``."""
+    """Inputs that share a scale in the formats ``blocks`` and ``nibbles``."""
     return _BLOCK[variant]
 
 
@@ -105,6 +109,11 @@ class Stored:
                 f"{self.name}.row_scales": (np.dtype(np.float32), (outputs,)),
             }
         count = -(-inputs // self.block)
+        if self.format == "nibbles":
+            return {
+                f"{self.name}.nibbles": (np.dtype(np.uint8), (outputs, count, self.block // 2)),
+                f"{self.name}.nibble_scales": (np.dtype(np.float32), (outputs, count)),
+            }
         return {
             f"{self.name}.blocks": (np.dtype(np.uint8), (outputs, count, self.block)),
             f"{self.name}.block_scales": (np.dtype(np.float32), (outputs, count)),
@@ -124,6 +133,9 @@ class Stored:
         if self.format == "rows":
             values, scales = quantize_rows(stacked)
             return {f"{self.name}.rows": values, f"{self.name}.row_scales": scales}
+        if self.format == "nibbles":
+            values, scales = quantize_nibbles(stacked, self.block)
+            return {f"{self.name}.nibbles": values, f"{self.name}.nibble_scales": scales}
         values, scales = quantize_blocks(stacked, self.block)
         return {f"{self.name}.blocks": values, f"{self.name}.block_scales": scales}
 
@@ -170,6 +182,36 @@ def quantize_blocks(matrix: FloatArray, block: int) -> tuple[Array, FloatArray]:
         scales[at : at + step] = _scales(np.abs(grouped).max(axis=2))  # [outputs, blocks]
         # [outputs, blocks, block]
         values[at : at + step] = np.rint(grouped / scales[at : at + step, :, None]) + 128.0
+    return values, scales
+
+
+def quantize_nibbles(matrix: FloatArray, block: int) -> tuple[Array, FloatArray]:
+    """4 bits around 8, one scale per ``block`` inputs, which may be negative: the largest value of
+    a block is met exactly, as in GGUF's Q4_0.
+
+    Args:
+        matrix: [outputs, inputs]; inputs are padded with zeros to whole blocks.
+
+    Returns:
+        uint8 [outputs, blocks, block / 2], the earlier input in the low half, and float32 scales
+        [outputs, blocks]; matrix ≈ (values - 8) · scale.
+    """
+    outputs, inputs = matrix.shape
+    count = -(-inputs // block)
+    values = np.empty((outputs, count, block // 2), np.uint8)
+    scales = np.empty((outputs, count), np.float32)
+    step = max(1, _AT_ONCE // max(1, inputs))
+    for at in range(0, outputs, step):
+        part = matrix[at : at + step]
+        if count * block != inputs:
+            part = np.pad(part, ((0, 0), (0, count * block - inputs)))
+        grouped = part.reshape(-1, count, block)
+        peak = np.abs(grouped).argmax(axis=2, keepdims=True)
+        largest = np.take_along_axis(grouped, peak, axis=2)  # [outputs, blocks, 1]
+        scale = np.where(largest != 0, largest / np.float32(-8.0), np.float32(1.0))
+        levels = np.clip(np.rint(grouped / scale) + 8.0, 0, 15).astype(np.uint8)
+        values[at : at + step] = levels[..., ::2] | levels[..., 1::2] << 4
+        scales[at : at + step] = scale[..., 0]
     return values, scales
 
 

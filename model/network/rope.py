@@ -53,6 +53,10 @@ def _frequencies(config: ModelConfig, factor: float) -> tuple[NDArray[np.float64
     dim = config.head_dim
     exponents = np.arange(0, dim, 2, dtype=np.float64) / dim
     plain = _llama3(config, config.rope_base**-exponents)  # [head_dim / 2]
+    if config.rope_yarn:  # trained so: it acts from the first position on
+        by, fast, slow, positions, magnitude = config.rope_yarn
+        ramp = _ramp(config, positions, fast, slow)
+        return plain * (1.0 - ramp) + plain / by * ramp, magnitude
     if factor == 1.0:
         return plain, 1.0
     if config.rope_scaling == "linear":
@@ -78,13 +82,19 @@ def _llama3(config: ModelConfig, plain: NDArray[np.float64]) -> NDArray[np.float
 
 
 def _yarn_ramp(config: ModelConfig) -> NDArray[np.float64]:
-    """0 where a dimension keeps its frequency, 1 where it is fully interpolated."""
+    """Where weights that know nothing of YaRN are stretched by it."""
+    return _ramp(config, config.max_positions, _YARN_FAST_TURNS, _YARN_SLOW_TURNS)
+
+
+def _ramp(config: ModelConfig, positions: float, fast: float, slow: float) -> NDArray[np.float64]:
+    """0 where a dimension keeps its frequency, 1 where it is fully interpolated: those that turn
+    more than ``fast`` times over ``positions``, and less than ``slow`` times."""
 
     def dimension(turns: float) -> float:
-        wavelength = config.max_positions / (turns * 2 * math.pi)
+        wavelength = positions / (turns * 2 * math.pi)
         return config.head_dim * math.log(wavelength) / (2 * math.log(config.rope_base))
 
-    low = max(math.floor(dimension(_YARN_FAST_TURNS)), 0)
-    high = min(math.ceil(dimension(_YARN_SLOW_TURNS)), config.head_dim - 1)
+    low = max(math.floor(dimension(fast)), 0)
+    high = min(math.ceil(dimension(slow)), config.head_dim - 1)
     span = max(high - low, 1e-3)
     return np.clip((np.arange(config.head_dim // 2) - low) / span, 0.0, 1.0)

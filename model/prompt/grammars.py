@@ -34,15 +34,19 @@ _JSON: JsonCompileOptions = {
     "key_separator": ": ",
 }
 #: Tokens of the longest answer that is looked for to see whether there is any.
-LONGEST_SEARCH = 4_096
-#: What is tried first to bring an answer to its end.
-_CLOSERS = ("}", "]", '"', "0", "null", "1", "true", "-", ".", ":", "T", "Z", "a")
-#: Where this may follow, a text is being written, which a quote ends.
-_LETTER, _QUOTE = "z", '"'
+LONGEST_SEARCH = 1_024
+#: What ends a text, and objects and lists or their entries.
+_CLOSERS = ('"', "}", "]", ",")
+#: Where this may follow, a text is being written.
+_LETTER = "z"
+#: Further characters in the order in which they are tried, and so many tokens back it is looked
+#: which of them were written.
+_ASCII = "0@:/.-a" + "".join(map(chr, range(0x20, 0x7F)))
+_LATELY = 300
 #: Beginnings that are followed side by side, and tokens tried behind each.
-_BEAM, _BRANCHES = 6, 6
+_BEAM, _BRANCHES = 4, 4
 #: So far at most: it takes a second.
-_BEAM_TOKENS = 256
+_BEAM_TOKENS = 128
 
 
 class WholeAnswer:
@@ -66,7 +70,7 @@ class WholeAnswer:
         self._end, self._size = end_token, len(tokenizer.vocab_bytes)
         self._followed: list[int] = []  # tokens that the matcher has seen
         self._bits = np.zeros(-(-self._size // 32), np.int32)
-        self._closers, self._letter, self._quote = vocab.closers, vocab.letter, vocab.quote
+        self._closers, self._letter, self._ascii = vocab.closers, vocab.letter, vocab.ascii
         self._stop = vocab.end
 
     def allowed(self, written: Seq[int]) -> NDArray[np.bool_] | None:
@@ -88,11 +92,12 @@ class WholeAnswer:
         """
         if self.closing((), max_tokens) is not None:
             return
-        shortest = self.closing((), LONGEST_SEARCH)
+        most = max(LONGEST_SEARCH, max_tokens)
+        shortest = self.closing((), most) if max_tokens < most else None
         if shortest is None:
             raise InvalidRequest(
                 f"{_name(self._grammar)} cannot be fulfilled: no answer was found within "
-                f"{LONGEST_SEARCH:,} tokens. It may contradict itself, or demand itself again."
+                f"{most:,} tokens. It may contradict itself, or demand itself again."
             )
         raise InvalidRequest(
             f"'max_tokens' is {max_tokens}, but the shortest answer found that fulfils the grammar "
@@ -122,7 +127,7 @@ class WholeAnswer:
                 if len(tokens) >= most:
                     continue
                 forced = matcher.compute_ff_tokens()
-                choices = [forced] if forced else self._choices(matcher, beam)
+                choices = [forced] if forced else self._choices(matcher, beam, tokens)
                 for rank, choice in enumerate(choices):
                     child = matcher.deep_copy() if len(choices) > 1 else matcher
                     if child.consume_tokens(choice):
@@ -132,12 +137,22 @@ class WholeAnswer:
             states = sorted(following, key=lambda state: state[0])[:beam]
         return None
 
-    def _choices(self, matcher: llguidance.LLMatcher, beam: int) -> list[list[int]]:
-        mask = self._mask(matcher)
+    def _choices(
+        self, matcher: llguidance.LLMatcher, beam: int, before: tuple[int, ...]
+    ) -> list[list[int]]:
+        """What to try next: what ends texts, lists and objects; else the character that was written
+        least, so that no search repeats itself for ever."""
         count = _BRANCHES if beam > 1 else 1
-        found = [token for token in self._closers if mask[token]]
-        if mask[self._letter]:
-            found.sort(key=lambda token: token != self._quote)
+        mask = self._mask(matcher)
+        quote = self._closers[0]
+        if mask[self._letter]:  # within a text
+            found = [quote] if mask[quote] else []
+        else:
+            found = [token for token in (*self._closers[1:], quote) if mask[token]]
+        if len(found) < count:
+            lately = before[-_LATELY:]
+            rest = [token for token in self._ascii if mask[token]]
+            found += sorted(rest, key=lately.count)
         if len(found) < count:
             mask[self._end] = False
             found += np.flatnonzero(mask)[:count].tolist()
@@ -198,8 +213,9 @@ class _Vocabulary:
         wrapper = llguidance.TokenizerWrapper(Described())
         self.tokens = llguidance.LLTokenizer(wrapper, n_vocab=len(tokens))
         ids = {data: i for i, data in enumerate(tokenizer.vocab_bytes) if data}
-        self.letter, self.quote = ids[_LETTER.encode()], ids[_QUOTE.encode()]
-        self.closers = tuple(ids[text.encode()] for text in _CLOSERS if text.encode() in ids)
+        self.letter = ids[_LETTER.encode()]
+        self.closers = tuple(ids[text.encode()] for text in _CLOSERS)
+        self.ascii = tuple(ids[text.encode()] for text in _ASCII if text.encode() in ids)
 
 
 @lru_cache(maxsize=2)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -46,11 +47,42 @@ _END, _MASK = "<|endoftext|>", "<empty_output>"
 _MARKLIKE = re.compile(r"\|?[<\[｜].*[>\]｜]\|?")
 _RESERVED = re.compile(r"reserv|never|unused|extra|placeholder|plhd|pad", re.IGNORECASE)
 
-#: How Qwen2 cuts text into words, for the models published without a tokenizer.json.
-_QWEN2_WORDS = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+_CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How a vocabulary cuts text into words."""
+
+    words: str = ""  # a regular expression; "": that of GPT-2
+    nfc: bool = False
+    whole_words: bool = False  # a word that is a token is one, whatever the merges say
+
+
+#: By their names in GGUF, which are llama.cpp's; the expressions are of each tokenizer.json.
+_RULES: Mapping[str, _Rule] = MappingProxyType(
+    {
+        "qwen2": _Rule(
+            rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}"
+            rf"| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}",
+            nfc=True,
+        ),
+        "seed-coder": _Rule(
+            rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1}}"
+            rf"| ?[^\s\p{{L}}\p{{N}}\r\n]+|{_SPACES}"
+        ),
+        "llama-bpe": _Rule(
+            rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}"
+            rf"| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}",
+            whole_words=True,
+        ),
+        "gpt-2": _Rule(),
+        "mellum": _Rule(),
+    }
 )
+#: The rules of GGUF files that :func:`build_by_rule` knows.
+RULES = tuple(_RULES)
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -86,13 +118,13 @@ def _from_vocabulary(folder: Path, vocab: dict[str, int]) -> Tokenizer:
     lines = (folder / "merges.txt").read_text(encoding="utf-8").split("\n")
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
     added = enumerate(_added_tokens(folder, len(vocab)), len(vocab))
-    return build_qwen2_bpe(vocab, merges, dict(added))
+    return build_by_rule("qwen2", vocab, merges, dict(added))
 
 
-def build_qwen2_bpe(
-    vocab: dict[str, int], merges: list[tuple[str, ...]], special: Mapping[int, str]
+def build_by_rule(
+    rule: str, vocab: dict[str, int], merges: list[tuple[str, ...]], special: Mapping[int, str]
 ) -> Tokenizer:
-    """Byte-level BPE as Qwen2 has it: its word pattern, single digits, NFC."""
+    """Byte-level BPE that cuts text into words by one of :data:`RULES`."""
     from tokenizers import (
         AddedToken,
         Regex,
@@ -103,14 +135,17 @@ def build_qwen2_bpe(
         pre_tokenizers,
     )
 
-    bpe = Tokenizer(models.BPE(vocab=vocab, merges=merges))  # type: ignore[arg-type]
-    bpe.normalizer = normalizers.NFC()
-    bpe.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_QWEN2_WORDS), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
+    known = _RULES[rule]
+    bpe = Tokenizer(
+        models.BPE(vocab=vocab, merges=merges, ignore_merges=known.whole_words)  # type: ignore[arg-type]
     )
+    if known.nfc:
+        bpe.normalizer = normalizers.NFC()
+    bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not known.words)
+    bpe.pre_tokenizer = bytes_of
+    if known.words:
+        cut = pre_tokenizers.Split(Regex(known.words), "isolated")
+        bpe.pre_tokenizer = pre_tokenizers.Sequence([cut, bytes_of])
     bpe.decoder = decoders.ByteLevel()
     names = [name for _, name in sorted(special.items())]
     bpe.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in names])

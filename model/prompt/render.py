@@ -37,6 +37,7 @@ from ..errors import RedraftError
 from ..memo import Memo
 from ..records import EditRequest, RecentEdit, RelatedFile
 from .constraints import Constraint, ForcedText, ValidRange
+from .fitting import encode, keep, short_path
 from .tokens import (
     EDIT,
     FAR_PREFIX,
@@ -69,6 +70,10 @@ class Prompt:
     revealed: tuple[int, int] | None = None  # next edit: the range the prompt already states
     constraint: Constraint | None = None
     cut: str = ""  # what was left out for length, for people
+    room: int = 0  # tokens of an answer that writes a region anew; 0: as many as are asked for
+    stop: tuple[str, ...] = ()  # such an answer ends before the first of these
+    in_place: bool = False  # the answer stands between ``tokens`` and ``behind``
+    behind: tuple[int, ...] = field(default=(), repr=False)
     permitted: tuple[int, ...] = ()  # conversation: marks that may be written; the first ends it
     vocab_bytes: Seq[bytes] = field(default=(), repr=False)  # conversation: as the vocabulary's,
     # where marks that may be written are text; (): as the vocabulary's
@@ -151,8 +156,8 @@ def _near_infill(
     forced = unfinished_word(before)
     before = before[: len(before) - len(forced)]
     room = max(budget - 16, 32)  # the marks and the path need some
-    suffix = _keep(tokenizer, after, room * 3 // 10, from_end=False)
-    prefix = _keep(tokenizer, before, room * 6 // 10, from_end=True)
+    suffix = keep(tokenizer, after, room * 3 // 10, from_end=False)
+    prefix = keep(tokenizer, before, room * 6 // 10, from_end=True)
     return [tokenizer.mark(SUFFIX), *suffix, tokenizer.mark(PREFIX), *prefix], forced
 
 
@@ -167,7 +172,7 @@ def _near_edit(
     budget: int,
 ) -> list[int]:
     column = request.cursor - (request.text.rfind("\n", 0, request.cursor) + 1)
-    body = _keep(tokenizer, _numbered(lines, first, last), _room_of_region(budget), from_end=False)
+    body = keep(tokenizer, _numbered(lines, first, last), _room_of_region(budget), from_end=False)
     cursor = tokenizer.encode(f"@{at - first + 1}:{column + 1}\n")
     stated = encode_range(*reveal, tokenizer) if reveal else []
     return [tokenizer.mark(REGION), *body, *cursor, tokenizer.mark(EDIT), *stated]
@@ -187,7 +192,7 @@ def _shown(
     """As many lines of the region [first, last) around line ``at`` as fit: what the model does not
     see it must not replace. None at all where not even that line fits."""
     numbered = _numbered(lines, first, last)
-    if len(numbered) <= 24 * room and len(_encode(tokenizer, numbered)) <= room:
+    if len(numbered) <= 24 * room and len(encode(tokenizer, numbered)) <= room:
         return first, last
     at = min(max(at, first), max(last - 1, first))
 
@@ -218,7 +223,7 @@ def _far(
     room: int,
 ) -> tuple[list[int], str]:
     """Everything before the near window, within ``room`` tokens; and what was cut."""
-    title = [tokenizer.mark(FILE), *tokenizer.encode(f"{_short(request.path)}\n")]
+    title = [tokenizer.mark(FILE), *tokenizer.encode(f"{short_path(request.path)}\n")]
     room = max(room // QUANTUM * QUANTUM, min(room, QUANTUM)) - len(title)
     cut: list[str] = []
 
@@ -264,7 +269,7 @@ def _far_lines(
         return [], len(lines)
     kept = lines[-taken:] if from_end else lines[:taken]
     text = "\n".join(kept) + ("\n" if from_end or taken < len(lines) else "")
-    return [tokenizer.mark(mark), *_encode(tokenizer, text)], len(lines) - taken
+    return [tokenizer.mark(mark), *encode(tokenizer, text)], len(lines) - taken
 
 
 def _spent(tokenizer: Tokenizer, lines: list[str], room: int) -> int:
@@ -282,7 +287,7 @@ def _edits(edits: tuple[RecentEdit, ...], tokenizer: Tokenizer, room: int) -> tu
     kept: list[tuple[int, ...]] = []
     room -= 1
     for edit in reversed(edits):
-        ids = _encode(tokenizer, render_edit(edit))
+        ids = encode(tokenizer, render_edit(edit))
         if len(ids) > room:
             break
         room -= len(ids)
@@ -292,7 +297,7 @@ def _edits(edits: tuple[RecentEdit, ...], tokenizer: Tokenizer, room: int) -> tu
 
 
 def render_edit(edit: RecentEdit) -> str:
-    return f"{_short(edit.path)}:{edit.line + 1}\n{edit.diff}"
+    return f"{short_path(edit.path)}:{edit.line + 1}\n{edit.diff}"
 
 
 def _related(
@@ -301,9 +306,9 @@ def _related(
     """The most relevant excerpts (the last ones) that fit, each whole or cut at a line."""
     kept: list[list[int]] = []
     for file in reversed(files):
-        name = [tokenizer.mark(FILE), *tokenizer.encode(f"{_short(file.path)}\n")]
+        name = [tokenizer.mark(FILE), *tokenizer.encode(f"{short_path(file.path)}\n")]
         text = file.text if file.text.endswith("\n") else file.text + "\n"
-        body = _keep(tokenizer, text, room - len(name), from_end=False)
+        body = keep(tokenizer, text, room - len(name), from_end=False)
         if not body:
             break
         kept.append([*name, *body])
@@ -311,49 +316,14 @@ def _related(
     return [i for ids in reversed(kept) for i in ids], len(files) - len(kept)
 
 
-def _keep(tokenizer: Tokenizer, text: str, room: int, *, from_end: bool) -> list[int]:
-    """Tokens of ``text`` within ``room``, cut at a line end; a single longer line is cut inside."""
-    if room <= 0 or not text:
-        return []
-    longest = room * 24  # no token of ordinary text is longer: spare encoding what cannot fit
-    if len(text) > longest:
-        text = text[-longest:] if from_end else text[:longest]
-    ids = _encode(tokenizer, text)
-    if len(ids) <= room:
-        return list(ids)
-    kept = list(ids[-room:] if from_end else ids[:room])
-    cut = tokenizer.decode(kept)
-    edge = cut.find("\n") + 1 if from_end else cut.rfind("\n") + 1
-    whole = cut[edge:] if from_end else cut[:edge]
-    return list(_encode(tokenizer, whole)) if whole and edge else kept
-
-
-def _short(path: str) -> str:
-    """A path of bounded length on one line; its end says most."""
-    return path.replace("\n", " ").replace("\r", " ")[-200:]
-
-
-def _encode(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
-    """Sections recur from keystroke to keystroke: encode each once."""
-    return _ENCODED.get((tokenizer, text), _encode_anew)
-
-
-def _encode_anew(asked: tuple[Tokenizer, str]) -> tuple[int, ...]:
-    tokenizer, text = asked
-    return tuple(tokenizer.encode(text))
-
-
-_ENCODED: Memo[tuple[Tokenizer, str], tuple[int, ...]] = Memo(16 << 20, lambda ids: 32 * len(ids))
-
-
 def _cost(tokenizer: Tokenizer, line: str) -> int:
     if len(line) <= _SHORT_LINE:
-        return _cost_of_short(tokenizer, line)
+        return _cost_ofshort_path(tokenizer, line)
     return _COSTS.get((tokenizer, line), _cost_anew)
 
 
 @lru_cache(maxsize=32_768)
-def _cost_of_short(tokenizer: Tokenizer, line: str) -> int:
+def _cost_ofshort_path(tokenizer: Tokenizer, line: str) -> int:
     """A tenth of what a :class:`Memo` takes, for hundreds of lines a keystroke; 36 MB at most."""
     return _cost_anew((tokenizer, line))
 

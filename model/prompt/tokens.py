@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import WeightsError
-from .marks import FAR_PREFIXES, build_qwen2_bpe, find_marks, read_tokenizer
+from .marks import FAR_PREFIXES, RULES, build_by_rule, find_marks, read_tokenizer
 
 if TYPE_CHECKING:  # 4 MB that the language server, which only knows the format, does without
     from tokenizers import Tokenizer as BpeTokenizer
@@ -60,14 +60,11 @@ class Tokenizer:
         self._bpe = bpe
         self._special = dict(special)
         self._ids = find_marks(special, MARKS)
-        missing = [mark for mark in MARKS if mark not in self._ids]
-        if missing:
-            raise WeightsError(
-                f"The tokenizer has no tokens {missing}, which the prompt needs as marks. "
-                "It belongs to another model: run 'redraft model pull' to fetch the right one."
-            )
+        self.check_marks((END,))
         own = (i for i, name in special.items() if name in FAR_PREFIXES)
-        self._ids[FAR_PREFIX] = next(own, self._ids[PREFIX])
+        far = next(own, self._ids.get(PREFIX))
+        if far is not None:
+            self._ids[FAR_PREFIX] = far
 
     @classmethod
     def from_gguf(cls, data: dict[str, Any]) -> Tokenizer:
@@ -77,18 +74,23 @@ class Tokenizer:
             WeightsError: text is cut into words by a rule Redraft does not know.
         """
         tokens: list[str] = data["tokens"]
-        merges = [tuple(merge.split(" ")) for merge in data["merges"]]
+        merges: list[tuple[str, ...]] = [tuple(merge.split(" ")) for merge in data["merges"]]
         vocab = {token: i for i, token in enumerate(tokens)}
-        makers = {"smollm": build_bpe, "qwen2": build_qwen2_bpe}
-        make = makers.get(data["pre"])
-        if make is None:
+        words = data["pre"]
+        if words != "smollm" and words not in RULES:
             raise WeightsError(
-                f"The tokenizer cuts text into words by the rule {data['pre']!r}; known are "
-                f"{', '.join(makers)}. Choose other weights."
+                f"The tokenizer cuts text into words by the rule {words!r}; known are smollm, "
+                f"{', '.join(RULES)}. Choose other weights, or import the original's folder, whose "
+                "tokenizer.json says how."
             )
-        return cls(
-            make(vocab, [m for m in merges if len(m) == 2], data["special"]), data["special"]
-        )
+        pairs: list[tuple[str, ...]] = [m for m in merges if len(m) == 2]
+        if words == "smollm":
+            bpe = build_bpe(vocab, pairs, data["special"])
+        else:
+            bpe = build_by_rule(words, vocab, pairs, data["special"])
+        if (begin := data.get("begin")) is not None:
+            _begin_with(bpe, begin, tokens[begin])
+        return cls(bpe, data["special"])
 
     @classmethod
     def from_file(cls, path: Path) -> Tokenizer:
@@ -119,15 +121,46 @@ class Tokenizer:
         """Names of the special tokens by id."""
         return self._special
 
+    def check_marks(self, marks: Sequence[str] = MARKS) -> None:
+        """
+        Raises:
+            WeightsError: nothing in this vocabulary can stand for one of ``marks``.
+        """
+        missing = [mark for mark in marks if mark not in self._ids]
+        if missing:
+            raise WeightsError(
+                f"The tokenizer has no tokens {missing}, which the prompt needs as marks. "
+                "It belongs to another model: run 'redraft model pull' to fetch the right one."
+            )
+
     def mark(self, name: str) -> int:
         """Id of one of :data:`MARKS` or of FAR_PREFIX, or of what stands in for it here."""
+        if name not in self._ids:
+            self.check_marks((name,))
         return self._ids[name]
+
+    def has_mark(self, name: str) -> bool:
+        return name in self._ids
+
+    def special_id(self, name: str) -> int | None:
+        """Id of a special token by its own name; None where there is none."""
+        return self._special_ids.get(name)
+
+    @cached_property
+    def begin(self) -> int | None:
+        """The special token that this tokenizer puts before every text; None: it puts none."""
+        first = self._bpe.encode("a", add_special_tokens=True).ids[0]
+        return first if first in self._special else None
+
+    @cached_property
+    def _special_ids(self) -> dict[str, int]:
+        return {name: i for i, name in self._special.items()}
 
     @property
     def prompt_format(self) -> str:
         """How prompts are written in this vocabulary: with its own fill-in-the-middle marks in the
         order that its model reads best ("redraft-2"), or with SmolLM2's ("redraft-1")."""
-        return "redraft-1" if self._ids[FAR_PREFIX] == self._ids[PREFIX] else "redraft-2"
+        return "redraft-1" if self._ids.get(FAR_PREFIX) == self._ids.get(PREFIX) else "redraft-2"
 
     def encode(self, text: str) -> list[int]:
         """Token ids of ``text``; lone surrogates (half a UTF-16 pair) become U+FFFD."""
@@ -178,6 +211,15 @@ def build_bpe(
         [AddedToken(name, special=True, normalized=False) for _, name in sorted(special.items())]
     )
     return bpe
+
+
+def _begin_with(bpe: BpeTokenizer, token: int, name: str) -> None:
+    """Put a special token before every text that asks for special tokens."""
+    from tokenizers import processors
+
+    bpe.post_processor = processors.TemplateProcessing(
+        single=f"{name} $A", special_tokens=[(name, token)]
+    )
 
 
 def unfinished_word(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,3 +156,12 @@ class Backend(Protocol):
         """Give the sequence's memory back for reuse."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class SeesBehind(Protocol):
+    """A sequence of weights that see what stands behind a canvas too."""
+
+    def denoise_between(self, canvas: IntArray, behind: IntArray) -> CanvasOutput:
+        """One pass over ``canvas`` [m] between the tokens held and those ``behind``; entry i, with
+        its logits, predicts position i of the canvas."""

@@ -106,6 +106,21 @@ class WholeSequence(OnnxSequence):
             outputs.get("logits"),
         )
 
+    def denoise_between(self, canvas: IntArray, behind: IntArray) -> CanvasOutput:
+        assert not self._block, "weights that read by blocks see nothing behind"
+        config, held, width = self._backend.config, len(self._tokens), len(canvas)
+        self._check_room(width + len(behind))
+        rows = held + np.arange(width, dtype=np.int64) - config.logit_shift
+        outputs: dict[str, NDArray[Any]] = {
+            "token": np.empty((width, 1), np.int64),
+            "confidence": np.empty((width, 1), np.float32),
+            "logits": np.empty((width, config.vocab), np.float32),
+        }
+        whole = np.concatenate([np.asarray(self._tokens, np.int64), canvas, behind])
+        self._read(whole, 0, rows, outputs)
+        token, confidence = outputs["token"][:, 0], outputs["confidence"][:, 0]
+        return CanvasOutput(token, confidence, outputs["logits"])
+
     def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
         return stack([self.denoise(window, logits) for window in windows])
 

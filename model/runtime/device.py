@@ -5,13 +5,16 @@ Answers questions about this machine; knows nothing of models or folders.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
+import psutil
 
 from ..errors import InstallError, SettingsError
 from ..network.quantize import check_variant
@@ -122,7 +125,7 @@ def _default_variant(runtime: ModuleType, provider: Provider) -> str:
 def _check_runs(variant: str, provider: Provider) -> None:
     check_variant(variant)
     if (variant == "fp16") != (provider == "CUDA"):
-        fitting = "fp16" if provider == "CUDA" else "int8, q8 or fp32"
+        fitting = "fp16" if provider == "CUDA" else "int8, q8, q4 or fp32"
         raise SettingsError(f"The variant {variant} does not run on {provider}: choose {fitting}.")
 
 
@@ -140,6 +143,17 @@ def cuda_problem(runtime: ModuleType) -> str:
     if "CUDAExecutionProvider" not in probe.get_providers():
         return "CUDA does not load: a driver or a CUDA library is missing"
     return ""
+
+
+def memory_of(provider: Provider) -> int:
+    """Bytes of memory that weights can take there: the machine's, or of its largest NVIDIA GPU as
+    the driver's own tool says; where that is silent, the machine's."""
+    if provider == "CUDA":
+        asked = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+        with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
+            said = subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True)
+            return max(int(line) << 20 for line in said.stdout.split())
+    return psutil.virtual_memory().total
 
 
 def int8_is_exact(runtime: ModuleType) -> bool:

@@ -29,6 +29,7 @@ from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntim
 from .embedding import Embedding
 from .kv_memory import Buffer, Pool, memory_on, size_class
 from .mapped_files import MappedFiles
+from .special_ends import SpecialEnds
 
 __all__ = ["OnnxBackend", "check_onnxruntime", "pick_device", "size_class"]
 
@@ -278,6 +279,11 @@ class OnnxBackend:
             )
         return self._tables[capacity]
 
+    @cached_property
+    def special_ends(self) -> SpecialEnds | None:
+        """What reads any special token as END, where these weights end in one of several."""
+        return SpecialEnds(self._config) if self._config.specials_end else None
+
     def suppressed(self, permitted: tuple[int, ...]) -> Any:
         """[vocab] what keeps other marks than those from being predicted, on the device."""
         if permitted not in self._suppressed:
@@ -324,7 +330,7 @@ class OnnxSequence:
         self._tokens: list[int] = []
         self._passes: dict[tuple[Purpose, int], _Pass] = {}
         self._bias: tuple[tuple[int, int, int], NDArray[Any]] | None = None
-        self._permitted: tuple[int, ...] = (backend.config.end_token,)
+        self._permitted: tuple[int, ...] = backend.config.ends
 
     @property
     def tokens(self) -> list[int]:
@@ -482,37 +488,51 @@ class OnnxSequence:
         self._tokens.extend(chunk.tolist())
 
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
-        self._check_room(len(window))
+        read = self._with_ahead(window[None])
+        self._check_room(read.size)
         one = self._pass("denoise", 3 if logits else 2)
         if one.placed:
-            one.place(self._cached_and(len(window)), self._separation(1, len(window)))
-        return self._canvas(one, window, window.shape, logits)
+            one.place(self._cached_and(read.size), self._separation(*read.shape))
+        return self._canvas(one, read, window.shape, logits)
 
     def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
-        count, width = windows.shape
-        self._check_room(count * width)
+        read = self._with_ahead(windows)
+        count, width = read.shape
+        self._check_room(read.size)
         if count == 1 or not self._tokens:
             # Without a cache GroupQueryAttention takes only the first position and counts on.
             return stack([self.denoise(window, logits) for window in windows])
         one = self._pass("packed", 3 if logits else 2)
         one.place(np.tile(self._cached_and(width), count), self._separation(count, width))
-        return self._canvas(one, windows.reshape(-1), windows.shape, logits)
+        return self._canvas(one, read, windows.shape, logits)
+
+    def _with_ahead(self, windows: IntArray) -> IntArray:
+        """What is read of ``windows`` [K, B]. Weights without the shift predict a masked position
+        in its own place: they read one mask more, and are asked one place further on."""
+        config = self._backend.config
+        if config.logit_shift:
+            return windows
+        return np.pad(windows, ((0, 0), (0, 1)), constant_values=config.mask_token)
 
     def _cached_and(self, width: int) -> IntArray:
         """Positions of a window behind what is cached. [width]"""
         return len(self._tokens) + np.arange(width, dtype=np.int64)
 
     def _canvas(
-        self, one: _Pass, tokens: IntArray, shape: tuple[int, ...], logits: bool
+        self, one: _Pass, read: IntArray, shape: tuple[int, ...], logits: bool
     ) -> CanvasOutput:
-        n = len(tokens)
+        """The predictions of windows of ``shape`` out of what is read of them, [K, B] or more."""
+        spoken = np.arange(read.size, dtype=np.int64).reshape(read.shape)
+        rows = spoken[:, read.shape[1] - shape[-1] :].reshape(-1)
+        n = len(rows)
         outputs: dict[str, NDArray[Any]] = {
             "token": np.empty((n, 1), np.int64),
             "confidence": np.empty((n, 1), np.float32),
         }
         if logits:
             outputs["logits"] = np.empty((n, self._backend.config.vocab), np.float32)
-        one.run(tokens, len(self._tokens), np.arange(n, dtype=np.int64), tokens, outputs)
+        tokens = read.reshape(-1)
+        one.run(tokens, len(self._tokens), rows, tokens[rows], outputs)
         return CanvasOutput(
             outputs["token"].reshape(shape),
             outputs["confidence"].reshape(shape),
@@ -535,8 +555,12 @@ class OnnxSequence:
         key = (purpose, outputs)
         if key not in self._passes:
             self._passes[key] = _Pass(self._backend, purpose, self.buffer)
-        self._passes[key].suppress(self._backend.suppressed(self._permitted))
-        return self._passes[key]
+        one = self._passes[key]
+        one.suppress(self._backend.suppressed(self._permitted))
+        one.ends = self._backend.special_ends if len(self._permitted) > 1 else None
+        if one.ends is not None and self._permitted != self._backend.config.ends:
+            one.ends = None  # a conversation, whose marks mean something each
+        return one
 
     def _check_room(self, count: int) -> None:
         if len(self._tokens) + count > self.capacity:
@@ -566,6 +590,7 @@ class _Pass:
         causal = purpose in ("prefill", "judge")
         self.placed = form == "packed" or (form == "shared" and not causal)
         self._session = backend.session(form)
+        self.ends: SpecialEnds | None = None  # where any special token is read as END
         self._binding = self._session.io_binding()
         self._fed: dict[str, Any] = {}  # the binding does not keep the arrays alive
         for name, value in buffer.values():
@@ -625,6 +650,8 @@ class _Pass:
             self._fed[name] = self._value(array)
             self._binding.bind_ortvalue_output(name, self._fed[name])
         self._session.run_with_iobinding(self._binding)
+        if self.ends is not None:
+            self.ends.read(outputs)
 
     def _value(self, array: NDArray[Any]) -> Any:
         return self._runtime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))

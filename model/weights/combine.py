@@ -41,7 +41,7 @@ STAMPS = ".checked.json"
 #: In a ready folder whose base knows conversations: how they are written, in Jinja.
 CHAT_TEMPLATE = "chat_template.jinja"
 
-_BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "q8": 1.2, "int8": 1.2}
+_BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "q8": 1.2, "int8": 1.2, "q4": 0.8}
 
 
 def combine(

@@ -10,6 +10,7 @@ configuration files published with each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -34,11 +35,12 @@ class Family:
     block: int = 0  # unless config.json names another
     in_blocks: bool = False  # there are weights of it that read block by block
     olmo: bool = False  # LLaDA's names of tensors and of configuration fields
+    encoder: bool = False  # Nemotron-Labs-Diffusion's names of tensors
 
     @property
     def plain(self) -> bool:
-        """A language model that reads from left to right: to be adapted, not to be served."""
-        return self.attention == "canvas"
+        """A language model that reads and writes from left to right alone."""
+        return self.attention == "canvas" and not self.encoder
 
 
 _BY_ARCHITECTURE = {  # beginning of architectures[0]
@@ -47,6 +49,9 @@ _BY_ARCHITECTURE = {  # beginning of architectures[0]
     "A2D": Family("Tiny-A2D", "bidirectional", False, in_blocks=True),
     "SDAR": Family("SDAR", "block", False, mask=151_669, block=4, in_blocks=True),
     "StableDiffcoder": Family("Stable-DiffCoder", "block", False, block=4, in_blocks=True),
+    "NemotronLabsDiffusion": Family(
+        "Nemotron-Labs-Diffusion", "canvas", False, mask=100, block=32, encoder=True
+    ),
     "LLaDAModelLM": Family("LLaDA", "bidirectional", False, mask=126_336, olmo=True),
 }
 _BY_TYPE = {  # model_type, where no architecture is named
@@ -57,6 +62,7 @@ _BY_TYPE = {  # model_type, where no architecture is named
     "a2d-llama": "A2D",
     "sdar": "SDAR",
     "llada": "LLaDAModelLM",
+    "nemotron_labs_diffusion": "NemotronLabsDiffusion",
 }
 _OPEN_DCODER = Family("Open-dCoder", "bidirectional", True)
 _PLAIN = {
@@ -64,6 +70,8 @@ _PLAIN = {
     "qwen2": Family("Qwen2", "canvas", True),
     "qwen3": Family("Qwen3", "canvas", True),
 }
+#: DreamOn calls itself Dream; this mark in its vocabulary lets canvases grow.
+EXPAND = "<|expand|>"
 #: Open-dCoder calls itself plain Qwen2; only the mask in its vocabulary gives it away.
 _OPEN_DCODER_MASK = "<M>"
 
@@ -119,7 +127,8 @@ def architecture(hf: Mapping[str, Any], family: Family, block: int | None) -> di
     heads, kv_heads = fields["heads"], fields["kv_heads"]
     if heads % kv_heads or fields["head_dim"] % 2:
         raise _unsupported(f"{heads} heads of {fields['head_dim']}, {kv_heads} for keys")
-    return fields | _rope(hf, fields["max_positions"]) | _decoding(hf, family, block)
+    rope = _rope(hf, fields["max_positions"], exact=family.encoder)
+    return fields | rope | conventions(hf, family, block)
 
 
 def _llama_fields(hf: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,11 +177,11 @@ def _olmo_fields(hf: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rope(hf: Mapping[str, Any], trained: int) -> dict[str, Any]:
+def _rope(hf: Mapping[str, Any], trained: int, exact: bool = False) -> dict[str, Any]:
     """Base and scaling; ``rope_parameters`` holds both since version 5 of transformers.
 
     A scaling that stretches weights past the range they were trained on acts here only past that
-    range; one they were trained with has to be exact, which Llama 3's alone is.
+    range; one they were trained with has to be exact: Llama 3's, and where ``exact`` YaRN.
     """
     found = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
     if not isinstance(found, Mapping):
@@ -184,6 +193,8 @@ def _rope(hf: Mapping[str, Any], trained: int) -> dict[str, Any]:
         parts = ("factor", "low_freq_factor", "high_freq_factor")
         positions = float(_count(found, "original_max_position_embeddings"))
         return fields | {"rope_llama3": (*(_number(found, key) for key in parts), positions)}
+    if kind == "yarn" and exact:
+        return fields | _exact_yarn(found)
     if kind in ("yarn", "dynamic"):
         original = _count(found, "original_max_position_embeddings", trained)
         scaling = "yarn" if kind == "yarn" else "ntk"
@@ -193,7 +204,32 @@ def _rope(hf: Mapping[str, Any], trained: int) -> dict[str, Any]:
     return fields
 
 
-def _decoding(hf: Mapping[str, Any], family: Family, block: int | None) -> dict[str, Any]:
+def _exact_yarn(found: Mapping[str, Any]) -> dict[str, Any]:
+    """YaRN that weights were trained with. Past its original positions Ministral scales queries
+    too (``llama_4_scaling_beta``), which the network does not: they end there."""
+    positions, factor = _count(found, "original_max_position_embeddings"), _number(found, "factor")
+    one, all_ = (found.get(key) or 0.0 for key in ("mscale", "mscale_all_dim"))
+    magnitude = _magnitude(factor, 1.0)
+    if one and all_:
+        magnitude = _magnitude(factor, float(one)) / _magnitude(factor, float(all_))
+    turns = (_number(found, "beta_fast", 32.0), _number(found, "beta_slow", 1.0))
+    return {
+        "max_positions": positions,
+        "rope_scaling": "none",
+        "rope_yarn": (factor, *turns, float(positions), magnitude),
+    }
+
+
+def _magnitude(factor: float, scale: float) -> float:
+    return 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1.0
+
+
+def conventions(hf: Mapping[str, Any], family: Family, block: int | None) -> dict[str, Any]:
+    """The fields of :class:`ModelConfig` that say how a family's weights write.
+
+    Raises:
+        SettingsError: the family does not read in blocks of ``block``.
+    """
     attention = family.attention
     if block is not None:
         if block < 2 or not family.in_blocks:
@@ -203,13 +239,18 @@ def _decoding(hf: Mapping[str, Any], family: Family, block: int | None) -> dict[
         attention = "block"
     if attention == "block":
         block = block or _count(hf, "bd_size", _count(hf, "block_size", family.block))
-    return {
+    width = 16 if family.plain else block or _WIDTH
+    fields: dict[str, Any] = {
         "attention": attention,
         "block": block or 0,
-        "canvas_width": 16 if family.plain else block or _WIDTH,
+        "canvas_width": width,
         "logit_shift": family.logit_shift,
         "adapter": "none",
     }
+    if family.encoder:  # a block is the token before it and masks; it reads one mask more
+        width = _count(hf, "block_size", family.block) - 1
+        fields |= {"canvas_width": width, "verifier": "ar"}
+    return fields
 
 
 def _count(hf: Mapping[str, Any], key: str, default: int | None = None) -> int:
@@ -264,8 +305,9 @@ def names(family: Family, layers: int) -> Iterator[tuple[str, str]]:
         embed, norm, head = f"{root}.wte", f"{root}.ln_f", f"{root}.ff_out"
         norm_attn, norm_mlp, linears = "attn_norm", "ff_norm", _OLMO_LINEARS
     else:
-        block = "model.layers"
-        embed, norm, head = "model.embed_tokens", "model.norm", "lm_head"
+        root = "encoder" if family.encoder else "model"
+        block, embed, norm = f"{root}.layers", f"{root}.embed_tokens", f"{root}.norm"
+        head = "diffusion_head" if family.encoder else "lm_head"
         norm_attn, norm_mlp = "input_layernorm", "post_attention_layernorm"
         linears = _LLAMA_LINEARS
     yield "embed.weight", f"{embed}.weight"

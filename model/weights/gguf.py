@@ -71,6 +71,22 @@ class GGUFFile:
         """Bytes a tensor takes in the file."""
         return int(self._tensors[name].n_bytes)
 
+    def check_formats(self) -> None:
+        """
+        Raises:
+            WeightsError: a tensor is stored in a way that cannot be read.
+        """
+        from gguf.quants import dequantize
+
+        known = set()
+        for name, stored in self._tensors.items():
+            if stored.tensor_type not in known:
+                known.add(stored.tensor_type)
+                try:
+                    dequantize(stored.data[:1], stored.tensor_type)
+                except NotImplementedError:
+                    _fail(self.path, f"tensor {name!r} is stored as {stored.tensor_type.name}")
+
     def read(self, name: str, rows: int | None = None) -> FloatArray:
         """One tensor, or the first ``rows`` of it, as a fresh, writable float32 array."""
         from gguf.quants import dequantize
@@ -168,8 +184,9 @@ _LINEAR_NAMES: Mapping[str, str] = MappingProxyType(
         )
     )
 )
-#: Architectures that are one dense Llama-style network; only "llama" interleaves Q and K rows.
-_ARCHITECTURES = ("llama", "qwen2", "qwen3")
+#: Architectures that are one dense Llama-style network; some interleave Q and K rows.
+_ARCHITECTURES = ("llama", "qwen2", "qwen3", "dream", "llada")
+_INTERLEAVED = ("llama", "llada")
 
 
 class Checkpoint(Mapping[str, FloatArray]):
@@ -182,7 +199,7 @@ class Checkpoint(Mapping[str, FloatArray]):
         self.file = file
         self._names = dict(names)
         self._vocab = config["vocab"]
-        interleaved = file.text("general.architecture") == "llama"
+        interleaved = file.text("general.architecture") in _INTERLEAVED
         # Part of our name -> heads whose rotary rows are interleaved.
         self._heads = (
             {".attn.q.": config["heads"], ".attn.k.": config["kv_heads"]} if interleaved else {}
@@ -225,6 +242,7 @@ def read_checkpoint(path: Path, tied: bool = False) -> tuple[dict[str, Any], Che
     """
     file = GGUFFile(path)
     config = _architecture(file, tied)
+    file.check_formats()
     names = dict(_expected_names(config))
     spare = set()
     if config["tied"] and _HEAD in file.shapes:
@@ -245,6 +263,15 @@ def read_checkpoint(path: Path, tied: bool = False) -> tuple[dict[str, Any], Che
 
 
 _EMBEDDING, _HEAD = "token_embd.weight", "output.weight"
+
+
+def stores_tied(file: GGUFFile) -> bool:
+    """Whether embedding and head are one matrix, stored twice in different precision: some
+    converters write a tied one again in more bits."""
+    if not {_EMBEDDING, _HEAD} <= set(file.shapes) or file.shapes[_EMBEDDING] != file.shapes[_HEAD]:
+        return False
+    one, other = (file.read(name, rows=64) for name in (_EMBEDDING, _HEAD))
+    return bool(np.linalg.norm(one - other) < 0.2 * np.linalg.norm(other))
 
 
 def _architecture(file: GGUFFile, tied: bool) -> dict[str, Any]:
@@ -350,8 +377,9 @@ def tokenizer_data(file: GGUFFile) -> dict[str, Any]:
     """The byte-level BPE tokenizer stored in a GGUF file.
 
     Keys: ``tokens`` (list of str, by id, in the printable byte alphabet of GPT-2), ``merges``
-    (list of "left right"), ``special`` (names of the marks by id), and ``pre`` (name of the rule
-    that cuts text into words). Unused tokens at the end are left out.
+    (list of "left right"), ``special`` (names of the marks by id), ``pre`` (name of the rule that
+    cuts text into words) and ``begin`` (id of the token that opens every text, or None). Unused
+    tokens at the end are left out.
 
     Raises:
         WeightsError: there is none, it is of another kind, or it contradicts itself.
@@ -381,7 +409,17 @@ def tokenizer_data(file: GGUFFile) -> dict[str, Any]:
         "merges": merges,
         "special": {i: tokens[i] for i, kind in enumerate(types) if kind in marks},
         "pre": file.text("tokenizer.ggml.pre"),
+        "begin": _begin(file),
     }
+
+
+def _begin(file: GGUFFile) -> int | None:
+    """The token that opens every text, if the file asks for one."""
+    usual = file.text("tokenizer.ggml.pre") == "llama-bpe"
+    asks = file.value("tokenizer.ggml.add_bos_token")
+    if not (usual if asks is None else asks) or "tokenizer.ggml.bos_token_id" not in file:
+        return None
+    return file.integer("tokenizer.ggml.bos_token_id")
 
 
 def _token_types(file: GGUFFile) -> list[int]:

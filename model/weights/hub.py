@@ -38,6 +38,46 @@ class HubFile:
         return f"{endpoint()}/{self.repo}"
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file as its repository lists it."""
+
+    name: str
+    size: int  # bytes
+    sha256: str  # "": small, so that the hub does not tell
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a repository holds."""
+
+    revision: str  # the commit
+    files: tuple[Listed, ...]
+    license: str  # "" where it does not say
+
+
+def list_files(repo: str) -> Listing:
+    """The files of a repository with what its hub knows of them.
+
+    Raises:
+        SourceSilent: nothing answers.
+        FetchFailed: there is no such repository, or it wants a token.
+    """
+    source = HubFile(repo, "")
+    if is_offline():
+        raise FetchFailed("HF_HUB_OFFLINE is set, so the Hugging Face hub is not asked")
+    api = _library().HfApi(endpoint=endpoint(), library_name="redraft")
+    asked = partial(api.model_info, repo, files_metadata=True, timeout=_CONNECT_S)
+    found = _within(_ANSWER_S, source, asked)
+    files = tuple(
+        Listed(each.rfilename, each.size or 0, each.lfs.sha256 if each.lfs else "")
+        for each in found.siblings or ()
+    )
+    card = found.card_data
+    stated = card.get("license") if card is not None else None
+    return Listing(found.sha or "main", files, stated if isinstance(stated, str) else "")
+
+
 def endpoint() -> str:
     """The hub that is asked: ``HF_ENDPOINT``, else the public one."""
     return os.environ.get("HF_ENDPOINT", "").rstrip("/") or PUBLIC_HUB
@@ -55,11 +95,19 @@ def cached(source: HubFile) -> Path | None:
     return Path(found) if isinstance(found, str) and Path(found).is_file() else None
 
 
-def download(source: HubFile, sha256: str, size: int, part: Path, progress: BytesCallback) -> None:
+def download(
+    source: HubFile,
+    sha256: str,
+    size: int,
+    part: Path,
+    progress: BytesCallback,
+    revision: str | None = None,
+) -> None:
     """Fill ``part`` up to ``size`` bytes, going on where it ends. The bytes are not hashed here.
 
     Args:
-        sha256: of the whole file: a hub that says it has another is not asked for it.
+        sha256: of the whole file: a hub that says it has another is not asked for it. "": unknown.
+        revision: commit of the repository; None: its newest.
 
     Raises:
         SourceSilent: nothing answers.
@@ -68,7 +116,7 @@ def download(source: HubFile, sha256: str, size: int, part: Path, progress: Byte
     """
     if is_offline():
         raise FetchFailed("HF_HUB_OFFLINE is set, so the Hugging Face hub is not asked")
-    url = _find(source, sha256, size)
+    url = _find(source, sha256, size, revision)
     http_get = _library("file_download").http_get
     build_hf_headers = _library("utils").build_hf_headers
     with explaining("write", part), part.open("ab") as file:
@@ -85,10 +133,10 @@ def download(source: HubFile, sha256: str, size: int, part: Path, progress: Byte
             raise _failure(source, error) from error
 
 
-def _find(source: HubFile, sha256: str, size: int) -> str:
+def _find(source: HubFile, sha256: str, size: int, revision: str | None) -> str:
     """The address of the file, once the hub has said that it is the one that is meant."""
     library = _library()
-    url: str = library.hf_hub_url(source.repo, source.file, endpoint=endpoint())
+    url: str = library.hf_hub_url(source.repo, source.file, endpoint=endpoint(), revision=revision)
     asked = partial(library.get_hf_file_metadata, url, timeout=_CONNECT_S)
     answer = _within(_ANSWER_S, source, asked)
     # The tag of a large file is its SHA-256; that of a mirror may be anything.
@@ -146,7 +194,8 @@ def _of_status(source: HubFile, status: int) -> FetchFailed:
             "'hf auth login'"
         )
     if status == 404:
-        return FetchFailed(f"{source.shown} does not have {source.file} (404)")
+        what = f"does not have {source.file}" if source.file else "does not exist"
+        return FetchFailed(f"{source.shown} {what} (404)")
     if status == 429:
         return FetchFailed(f"{endpoint()} answers 429: too many requests; try again later")
     return FetchFailed(f"{endpoint()} is out of order (it answers {status}); try again later")

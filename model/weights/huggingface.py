@@ -70,6 +70,12 @@ def read_hf_checkpoint(
         SettingsError: the family does not read in blocks of ``block``.
     """
     hf = _configuration(folder)
+    if quantised := hf.get("quantization_config"):
+        how = quantised.get("quant_method") if isinstance(quantised, dict) else quantised
+        raise WeightsError(
+            f"The weights in {folder} are quantised ({how}). Download the original in bfloat16 or "
+            "float16, or a GGUF file of it."
+        )
     path = tokenizer_file(folder)
     tokenizer = Tokenizer.from_file(path)
     family = family_of(hf, {text: i for i, text in tokenizer.special.items()})
@@ -87,7 +93,7 @@ def read_hf_checkpoint(
         stored.pop("head.weight", None)
     _check_shapes(folder, found, stored)
     found |= _vocabulary(folder, hf, family, tokenizer, found["vocab"])
-    config = ModelConfig(name=name or _name(folder), **found)
+    config = ModelConfig(name=name or model_name(folder.resolve().name), **found)
     return config, Checkpoint(stored, config.vocab), path
 
 
@@ -234,7 +240,9 @@ def _vocabulary(
             f"The tokenizer in {folder} knows {size:,} tokens, the embedding has {rows:,} rows. "
             "They belong to different models: download them again."
         )
-    mask = tokenizer.mark(MASK)
+    if not family.plain:
+        tokenizer.check_marks()
+    mask = tokenizer.mark(MASK if tokenizer.has_mark(MASK) else END)
     if not family.plain and family.mask is not None:
         mask = hf.get("mask_token_id") or family.mask
     if mask not in tokenizer.special:
@@ -253,7 +261,7 @@ def _vocabulary(
     }
 
 
-def _name(folder: Path) -> str:
-    """A model name out of the folder's."""
-    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", folder.resolve().name).strip("-._+")[:64]
+def model_name(stem: str) -> str:
+    """A model name out of a folder's or file's."""
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", stem).strip("-._+")[:64]
     return name or "imported"

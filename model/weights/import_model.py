@@ -1,14 +1,13 @@
-"""Makes a model of one's own out of a Hugging Face folder: read, converted, registered, checked.
+"""Makes a model of one's own out of open weights at hand: read, converted, registered, checked.
 
 The result lies below ``models`` in the cache: one ready folder per variant, each with the SHA-256
-of its files, and the description by which the registry lists it. The folder it came from is not
-needed any more. Knows nothing of running; it blocks for as long as the weights take.
+of its files, and the description by which the registry lists it. What it came from is not needed
+any more. Knows nothing of running; it blocks for as long as the weights take.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,67 +15,91 @@ from math import prod
 from pathlib import Path
 from typing import Literal, cast
 
+import psutil
+
 from ..config import ModelConfig
 from ..errors import SettingsError, WeightsError
 from ..network.quantize import VARIANTS, FloatArray, check_variant
-from ..prompt.tokens import Tokenizer
 from .adapter import Adapter, check_adapter, load_adapter, merge
-from .combine import expected_bytes, make_ready
+from .combine import CHAT_TEMPLATE, expected_bytes, make_ready
 from .fetch import Progress, ProgressCallback
-from .files import explaining, make_folder, sha256_of, write_atomically
+from .files import make_folder, sha256_of, write_atomically
 from .gguf import tensor_shapes
-from .huggingface import checkpoint_sha256, family_name, read_hf_checkpoint
 from .registry import DESCRIPTION, ModelInfo, cache_dir, check_name, list_models, read_description
+from .sources import DRAFTING_FILE, Source, drafting_adapter, read_source, served
 
 #: The accurate one of those that run on a CPU: nobody has measured how these weights take int8.
 DEFAULT_VARIANT = "q8"
 
 
+#: Of the machine's memory, what converting and running a model may take.
+_MOST_MEMORY = 0.9
+
+
 def import_model(
-    folder: Path,
+    path: Path,
     name: str | None = None,
     variants: Sequence[str] = (DEFAULT_VARIANT,),
     block: int | None = None,
     adapter: Path | None = None,
     progress: ProgressCallback | None = None,
+    prompt_format: str | None = None,
+    license_: str = "",
+    called: tuple[str, ...] = (),
+    memory: int | None = None,
 ) -> ModelInfo:
-    """Convert the weights in ``folder`` and register them as ``name``.
+    """Convert the weights at ``path`` and register them as ``name``.
 
     Importing the same weights again adds the variants that are missing; other weights of the same
     name replace what was imported.
 
     Args:
-        name: None: the folder's.
+        path: a Hugging Face folder, or a GGUF file.
+        name: None: the folder's or file's.
         block: see :func:`read_hf_checkpoint`.
         adapter: trained for exactly these weights with 'redraft train run', to be merged.
+        prompt_format: see :func:`served`.
+        license_: where the weights themselves do not state it.
+        called: further names of the weights, which may tell what they were trained on.
+        memory: bytes of this machine; None: asked for.
 
     Raises:
-        SettingsError: the name is taken, or there is no such variant.
-        WeightsError: the weights cannot be read, or the result not be written.
+        SettingsError: the name is taken, or there is no such variant or format.
+        WeightsError: the weights cannot be read, do not fit in memory, or the result cannot be
+            written.
     """
     for variant in variants:
         check_variant(variant)
-    config, tensors, tokenizer_file = read_hf_checkpoint(folder, name, block)
+    source = read_source(path, name, block)
+    source = replace(source, license=source.license or license_, names=(*source.names, *called))
+    config, digest = source.config, source.digest
     check_name(config.name)
+    context: Mapping[str, FloatArray] = source.tensors
+    canvas = context
+    if adapter is None:
+        config = served(source, prompt_format)
+        if (drafting := drafting_adapter(path)) is not None and config.verifier == "ar":
+            config = replace(config, adapter="canvas")
+            context, canvas = merge(config, source.tensors, drafting)
+            digest = f"{sha256_of(path / DRAFTING_FILE)[:8]}{digest}"
+    else:
+        config, trained = _adapted(config, adapter, digest)
+        context, canvas = merge(config, source.tensors, trained)
+        digest = f"{sha256_of(adapter)[:8]}{digest}"
+    _check_memory(config, variants, memory or psutil.virtual_memory().total)
     target = cache_dir() / "models" / config.name
     before = _existing(config.name, target)
     if progress is not None:
         progress(Progress("combine", 0, 0))
-    digest = checkpoint_sha256(folder)
-    context: Mapping[str, FloatArray] = tensors
-    canvas = context
-    if adapter is not None:
-        config, trained = _adapted(config, adapter, digest)
-        context, canvas = merge(config, tensors, trained)
-        digest = f"{sha256_of(adapter)[:8]}{digest}"
-    tokenizer = Tokenizer.from_file(tokenizer_file)
-    model = _describe(folder, config, digest[:16], variants, before, target)
+    model = _describe(source, config, digest[:16], variants, before, target)
     if before is not None and before.version != model.version:
         (target / DESCRIPTION).unlink()  # never beside weights it does not describe
     for variant in variants:
 
         def write(place: Path, variant: str = variant) -> None:
-            tokenizer.save(place / "tokenizer.json")
+            source.tokenizer.save(place / "tokenizer.json")
+            if source.template:
+                (place / CHAT_TEMPLATE).write_text(source.template, "utf-8")
             _convert(config, context, canvas, variant, place, progress)
 
         size = expected_bytes(config, variant)
@@ -86,6 +109,20 @@ def import_model(
     for stale in set(VARIANTS) - set(model.prebuilt):
         shutil.rmtree(target / stale, ignore_errors=True)
     return model
+
+
+def _check_memory(config: ModelConfig, variants: Sequence[str], memory: int) -> None:
+    """
+    Raises:
+        WeightsError: the largest of ``variants`` would not fit.
+    """
+    largest = max(variants, key=lambda variant: expected_bytes(config, variant))
+    needed = expected_bytes(config, largest)
+    if needed > _MOST_MEMORY * memory:
+        raise WeightsError(
+            f"{config.name} takes {needed / 1e9:.1f} GB as {largest}, this machine has "
+            f"{memory / 1e9:.1f} GB of memory. Choose smaller weights or another --variant."
+        )
 
 
 def _existing(name: str, target: Path) -> ModelInfo | None:
@@ -137,7 +174,7 @@ def _adapted(config: ModelConfig, path: Path, digest: str) -> tuple[ModelConfig,
 
 
 def _describe(
-    folder: Path,
+    source: Source,
     config: ModelConfig,
     version: str,
     variants: Sequence[str],
@@ -152,8 +189,8 @@ def _describe(
     return ModelInfo(
         name=config.name,
         version=version,
-        summary=f"{family_name(folder)} of {_size(weights)} weights{adapted}, imported",
-        license=_license(folder),
+        summary=f"{source.family} of {_size(weights)} weights{adapted}, imported",
+        license=source.license,
         origin=None,
         adapter=None,
         adapter_sha256="",
@@ -166,19 +203,6 @@ def _describe(
 
 def _size(weights: int) -> str:
     return f"{weights / 1e9:.1f}B" if weights >= 1e9 else f"{weights / 1e6:.0f}M"
-
-
-def _license(folder: Path) -> str:
-    """As the model card states it at its top; "" where it does not."""
-    card = folder / "README.md"
-    if not card.is_file():
-        return ""
-    with explaining("read", card):
-        head = card.read_text(encoding="utf-8", errors="replace")[:20_000]
-    found = re.search(
-        r"\A---\n(?:.*\n)*?license: *['\"]?([\w.+-]+)", head.partition("\n---")[0] + "\n"
-    )
-    return found[1] if found else ""
 
 
 def _convert(

@@ -38,7 +38,7 @@ Weights = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="A ready folder, instead of an adapter.")
 ]
 Variant = Annotated[
-    str | None, typer.Option(help="int8, q8, fp32 or fp16. Default: the best for the provider.")
+    str | None, typer.Option(help="int8, q8, q4, fp32 or fp16. Default: the best for the provider.")
 ]
 Provider = Annotated[
     Literal["CPU", "CUDA"] | None,

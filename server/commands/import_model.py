@@ -8,20 +8,23 @@ from typing import Annotated
 import typer
 
 _SERVES = {
-    "canvas": "It reads from left to right only and fills no canvas until it is adapted: "
-    "redraft train run --base FOLDER.",
+    "canvas": "It writes from left to right, in the prompt {format}; what it repeats comes many "
+    "tokens at a time.",
     "block": "It reads block by block; finished blocks are cached.",
     "bidirectional": "It reads the whole context in every step: keep the context short.",
 }
 
 
 def import_weights(
-    folder: Annotated[
+    path: Annotated[
         Path,
-        typer.Argument(help="Of Hugging Face: config.json, tokenizer.json, *.safetensors."),
+        typer.Argument(
+            help="A GGUF file, or a folder of Hugging Face: config.json, tokenizer.json, "
+            "*.safetensors."
+        ),
     ],
     name: Annotated[
-        str | None, typer.Option(help="What to call it. Default: the folder's.")
+        str | None, typer.Option(help="What to call it. Default: as the folder or file.")
     ] = None,
     variant: Annotated[
         list[str] | None,
@@ -35,6 +38,14 @@ def import_weights(
         Path | None,
         typer.Option(metavar="FILE", help="Trained for these weights by 'redraft train run'."),
     ] = None,
+    prompt_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Prompt that autoregressive weights were trained on. Default: told by "
+            "their vocabulary and name.",
+        ),
+    ] = None,
 ) -> None:
     """Make a model of open weights: Llama, Qwen2, Qwen3 and the diffusion models built on them."""
     from redraft.model.weights.import_model import DEFAULT_VARIANT, import_model
@@ -43,14 +54,16 @@ def import_weights(
 
     with bar() as show:
         model = import_model(
-            folder,
+            path,
             name,
             tuple(variant or (DEFAULT_VARIANT,)),
             block,
             adapter,
             lambda p: show("converting" if p.total else "hashing", p.fraction),
+            prompt_format,
         )
     out.print(f"{model.name}: {model.summary} ({', '.join(model.prebuilt)})", markup=False)
     if model.config.adapter == "none":
-        err.print(_SERVES[model.config.attention], markup=False)
+        how = _SERVES[model.config.attention].format(format=model.config.prompt_format)
+        err.print(how, markup=False)
     err.print(f"Use it with: redraft serve --model {model.name}", markup=False)

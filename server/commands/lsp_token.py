@@ -13,6 +13,7 @@ import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 
+import typer
 from redraft.lsp.connection.door import checked_token
 from redraft.model.errors import SettingsError
 
@@ -63,3 +64,12 @@ def _read(file: Path) -> str:
 
 def _open(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for its writer
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise typer.BadParameter(
+            f"{text!r} is not HOST:PORT; write it like 127.0.0.1:7332", param_hint="--tcp"
+        )
+    return host.strip("[]"), int(port)

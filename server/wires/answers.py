@@ -111,7 +111,7 @@ class Infilling:
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         if prediction is None or not prediction.candidates:
             return [Answer("", "stop", prediction.reason if prediction else "", "nothing")]
-        fitted = [(fit(each.text, self._place), each.finish) for each in prediction.candidates]
+        fitted = [(self._fitted(each.text), each.finish) for each in prediction.candidates]
         found = [
             Answer(self._outside(made.new), FINISH_REASONS[finish])
             for made, finish in fitted
@@ -120,17 +120,20 @@ class Infilling:
         objections = [made for made, _ in fitted if isinstance(made, Abstained)]
         return found or [Answer("", "stop", objections[0].reason, "refused")]
 
-    @property
-    def _place(self) -> Place:
+    def _fitted(self, written: str) -> Replacement | Abstained:
+        """What of an answer fits where it stands; one that fulfils a grammar stays as it is."""
         request = self.request
-        return Place(request.text, request.cursor, request.path, request.language)
+        if request.grammar is not None:
+            return Replacement(request.text, request.cursor, request.cursor, written)
+        place = Place(request.text, request.cursor, request.path, request.language)
+        return fit(written, place)
 
     def state(self, state: CanvasState) -> str | None:
         return self._outside(state.show())
 
     def settled(self, written: str) -> str:
         """What of an answer that is not finished fits in its place."""
-        made = fit(written, self._place)
+        made = self._fitted(written)
         return self._outside(made.new) if isinstance(made, Replacement) else ""
 
     def _outside(self, text: str) -> str:

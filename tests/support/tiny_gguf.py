@@ -45,6 +45,7 @@ def write_llama(
     pre: str = "smollm",
     types: list[int] | None = None,
     quants: dict[str, Any] | None = None,
+    begin: int | None = None,
 ) -> dict[str, Any]:
     """A complete two-layer file by the official writer; returns its tensors by GGUF name."""
     writer = gguf.GGUFWriter(path, arch)
@@ -64,6 +65,9 @@ def write_llama(
     writer.add_token_types(types or [3] * 17 + [1] * (VOCAB - 17))
     writer.add_token_merges(merges or ["a b"])
     writer.add_eos_token_id(0)
+    if begin is not None:
+        writer.add_bos_token_id(begin)
+        writer.add_add_bos_token(True)
     kv = HIDDEN // HEADS * KV_HEADS
     tensors: dict[str, Any] = {
         "token_embd.weight": random(VOCAB, HIDDEN),

@@ -66,6 +66,9 @@ class Layout:
     block: int = 0
     shift: bool = False
     rope_base: float = 1e6
+    rope: dict[str, Any] = field(default_factory=dict)  # positions scaled as in training
+    encoder: bool = False
+    more: list[str] = field(default_factory=list)  # further special tokens
 
 
 def _custom(architecture: str, model_type: str, **more: Any) -> dict[str, Any]:
@@ -74,6 +77,9 @@ def _custom(architecture: str, model_type: str, **more: Any) -> dict[str, Any]:
 
 LAYOUTS: dict[str, Layout] = {
     "Dream": Layout("qwen2", _custom("DreamModel", "Dream"), fixed_mask=True, shift=True),
+    "DreamOn": Layout(
+        "qwen2", _custom("DreamModel", "Dream"), fixed_mask=True, shift=True, more=["<|expand|>"]
+    ),
     "Open-dCoder": Layout(
         "qwen2", _custom("Qwen2ForCausalLM", "qwen2"), mask="<M>", tied=True, shift=True
     ),
@@ -100,6 +106,15 @@ LAYOUTS: dict[str, Layout] = {
         "llama", _custom("LLaDAModelLM", "llada"), mask="<|mdm_mask|>", fixed_mask=True, olmo=True,
         rope_base=5e5,
     ),
+    "Nemotron-Labs-Diffusion": Layout(
+        "llama", _custom("NemotronLabsDiffusionModel", "nemotron_labs_diffusion", block_size=32),
+        mask="<SPECIAL_100>", fixed_mask=True, attention="canvas", encoder=True,
+        rope={
+            "rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "beta_fast": 32.0,
+            "beta_slow": 1.0, "original_max_position_embeddings": 128, "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+        },
+    ),
     "Llama": Layout("llama", mask=None, attention="canvas", shift=True),
     "Qwen2": Layout("qwen2", mask=None, attention="canvas", shift=True, tied=True),
     "Qwen3": Layout("qwen3", mask=None, attention="canvas", shift=True),
@@ -124,7 +139,7 @@ def reference_model(layout: Layout, seed: int = 0) -> Any:
         intermediate_size=INTERMEDIATE,
         max_position_embeddings=2048,
         rms_norm_eps=1e-5,
-        rope_theta=layout.rope_base,
+        **({"rope_parameters": layout.rope} if layout.rope else {"rope_theta": layout.rope_base}),
         tie_word_embeddings=layout.tied,
         attn_implementation="eager",
     )
@@ -151,6 +166,8 @@ def write_hf(folder: Path, layout: Layout, seed: int = 0, shards: int = 1) -> An
     if layout.olmo:
         config = _olmo_config(config)
         _rename(folder / "model.safetensors")
+    if layout.encoder:
+        _rename_encoder(folder)
     if layout.fixed_mask:
         config["mask_token_id"] = ids[str(layout.mask)]
     (folder / "config.json").write_text(json.dumps(config))
@@ -162,7 +179,7 @@ def write_tokenizer(folder: Path, layout: Layout) -> dict[str, int]:
     alphabet = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     letters = [chr(b) for b in alphabet] + [chr(0x100 + i) for i in range(256 - len(alphabet))]
     tokens = [*letters, *(merge.replace(" ", "") for merge in _MERGES)]
-    names = MARKS + ([layout.mask] if layout.mask else [])
+    names = MARKS + ([layout.mask] if layout.mask else []) + layout.more
     special = {len(tokens) + i: name for i, name in enumerate(names)}
     vocab = {token: i for i, token in enumerate(tokens)}
     merges = [tuple(merge.split(" ")) for merge in _MERGES]
@@ -207,8 +224,29 @@ def _rename(path: Path) -> None:
     save_file(renamed, path)
 
 
-def reference_logits(model: Any, layout: Layout, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Logits [n, VOCAB] of a whole sequence under the family's attention."""
+def _rename_encoder(folder: Path) -> None:
+    """Llama's names to Nemotron-Labs-Diffusion's."""
+    from safetensors.numpy import load_file, save_file
+
+    for path in folder.glob("*.safetensors"):
+        tensors = load_file(path)
+        save_file(
+            {
+                name.replace("model.", "encoder.", 1).replace("lm_head", "diffusion_head"): values
+                for name, values in tensors.items()
+            },
+            path,
+        )
+
+
+def reference_logits(
+    model: Any, layout: Layout, tokens: NDArray[np.int64], canvas: int | None = None
+) -> NDArray[np.float32]:
+    """Logits [n, VOCAB] of a whole sequence under the family's attention.
+
+    Args:
+        canvas: from this token on each sees all others.
+    """
     n = len(tokens)
     row, column = torch.arange(n)[:, None], torch.arange(n)[None]
     sees = {
@@ -216,6 +254,8 @@ def reference_logits(model: Any, layout: Layout, tokens: NDArray[np.int64]) -> N
         "bidirectional": torch.ones(n, n, dtype=torch.bool),
         "block": column // max(layout.block, 1) <= row // max(layout.block, 1),
     }[layout.attention]
+    if canvas is not None:
+        sees = sees | (row >= canvas)
     bias = torch.zeros(1, 1, n, n).masked_fill(~sees, torch.finfo(torch.float32).min)
     with torch.no_grad():
         out = model(input_ids=torch.from_numpy(tokens)[None], attention_mask=bias, use_cache=False)

@@ -1,0 +1,202 @@
+"""How many machines so many developers need: a simulation of engines and of those who ask them.
+
+Fed by what was measured: when people typed (recordings) and how long answers took. A developer asks
+after each pause in typing, and a newer question takes the place of an older one that still waits. A
+session stays with its engine, so engines know nothing of each other: one is simulated with more and
+more developers until it is too slow, and the number of engines follows, with room for what
+consistent hashing does not spread evenly. Discrete events; pure; every figure is *simulated*.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import heapq
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..figures.spread import Spread
+from ..recordings.format import Stream
+
+#: Seconds without a change after which nobody is at work; such a gap is as long as this one.
+AWAY_S = 60.0
+#: Places of one engine on the ring, as nginx has it (160) and Ray Serve (100).
+VIRTUAL = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Typing:
+    """When somebody asks while they type."""
+
+    asks_s: tuple[float, ...]  # since the beginning, ascending
+    length_s: float
+
+    @property
+    def per_minute(self) -> float:
+        return 60 * len(self.asks_s) / self.length_s if self.length_s else 0.0
+
+
+def typing_of(streams: Sequence[Stream], pause_s: float) -> Typing:
+    """The moments at which a recording pauses for so long after a change that was typed."""
+    asks, now = [], 0.0
+    for stream in streams:
+        times = [change.time_ms / 1e3 for change in stream.changes if change.is_typed]
+        for this, following in zip(times, [*times[1:], float("inf")], strict=False):
+            gap = min(following - this, AWAY_S)
+            if gap >= pause_s:
+                asks.append(now + pause_s)
+            now += gap
+    return Typing(tuple(asks), now)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What an engine with so many developers comes to. Simulated."""
+
+    developers: int
+    asked: int
+    answered: int
+    replaced: int  # by a newer question before their turn came
+    wait_ms: Spread  # in the queue
+    total_ms: Spread  # until the answer
+    busy: float  # share of the time that the engine computes, 0 … 1
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What computes.
+
+    Args:
+        latencies_ms: measured answers of one engine that is asked by one developer at a time.
+        miss_ms: what reading a prompt costs that is not in the cache any more.
+        sessions: developers whose prompts the cache holds.
+    """
+
+    latencies_ms: tuple[float, ...]
+    miss_ms: float = 0.0
+    sessions: int = 10**9
+
+
+def simulate(
+    typing: Typing, engine: Engine, developers: int, active: float, hours: float, seed: int
+) -> Load:
+    """One engine and those pinned to it.
+
+    Args:
+        active: share of the developers who type at a moment, 0 … 1.
+    """
+    chance = random.Random(f"{seed}:{developers}")
+    until = 3600 * hours
+    asks = _asks(typing, max(1, round(developers * active)), until, chance)
+    waiting: dict[int, float] = {}  # of whom, since when: the order of the dictionary is the queue
+    recent: dict[int, None] = {}  # whose prompts are cached, the longest unused first
+    free_s, busy_s, replaced = 0.0, 0.0, 0
+    waits: list[float] = []
+    totals: list[float] = []
+
+    def serve(before_s: float) -> None:
+        nonlocal free_s, busy_s
+        while waiting and free_s < before_s:
+            who = next(iter(waiting))
+            since = waiting.pop(who)
+            began = max(free_s, since)
+            if began >= before_s:
+                waiting[who] = since
+                return
+            took = chance.choice(engine.latencies_ms) / 1e3
+            if who not in recent:
+                took += engine.miss_ms / 1e3
+            recent.pop(who, None)
+            recent[who] = None
+            if len(recent) > engine.sessions:
+                del recent[next(iter(recent))]
+            free_s, busy_s = began + took, busy_s + took
+            waits.append(1e3 * (began - since))
+            totals.append(1e3 * (free_s - since))
+
+    for at, who in asks:
+        serve(at)
+        if waiting.pop(who, None) is not None:
+            replaced += 1
+        waiting[who] = at
+    serve(float("inf"))
+    return Load(
+        developers=developers,
+        asked=len(asks),
+        answered=len(totals),
+        replaced=replaced,
+        wait_ms=Spread.of(waits),
+        total_ms=Spread.of(totals),
+        busy=busy_s / max(until, free_s),
+    )
+
+
+def _asks(
+    typing: Typing, typists: int, until: float, chance: random.Random
+) -> list[tuple[float, int]]:
+    """When who asks: each lives the recording from another moment on."""
+    found: list[list[tuple[float, int]]] = []
+    for who in range(typists):
+        start = chance.random() * typing.length_s
+        first = bisect.bisect(typing.asks_s, start)
+        own: list[tuple[float, int]] = []
+        turn = -start
+        while turn + typing.length_s < 0 or not own or own[-1][0] < until:
+            for ask in typing.asks_s[first:]:
+                own.append((ask + turn, who))
+                if own[-1][0] >= until:
+                    break
+            first, turn = 0, turn + typing.length_s
+        found.append([one for one in own if one[0] < until])
+    return list(heapq.merge(*found))
+
+
+def most_developers(
+    typing: Typing, engine: Engine, active: float, p95_ms: float, hours: float, seed: int
+) -> Load:
+    """The load with the most developers of whom the slowest 5 % of answers take ``p95_ms``."""
+    low, high = 1, 2
+    best = simulate(typing, engine, low, active, hours, seed)
+    while (load := simulate(typing, engine, high, active, hours, seed)).total_ms.p95 <= p95_ms:
+        low, high, best = high, 2 * high, load
+    while high - low > max(1, low // 20):
+        middle = (low + high) // 2
+        load = simulate(typing, engine, middle, active, hours, seed)
+        if load.total_ms.p95 <= p95_ms:
+            low, best = middle, load
+        else:
+            high = middle
+    return best
+
+
+def unevenness(sessions: int, engines: int, seed: int) -> float:
+    """How many times its even share the fullest engine has under consistent hashing."""
+    if engines == 1:
+        return 1.0
+    ring = sorted(
+        (_hash(f"{seed}:{engine}:{place}"), engine)
+        for engine in range(engines)
+        for place in range(VIRTUAL)
+    )
+    places = np.asarray([at for at, _ in ring], np.uint64)
+    owners = np.asarray([engine for _, engine in ring])
+    keys = np.asarray([_hash(f"{seed}:session {n}") for n in range(sessions)], np.uint64)
+    owned = owners[np.searchsorted(places, keys) % len(owners)]
+    return float(np.bincount(owned, minlength=engines).max() * engines / sessions)
+
+
+def engines_for(developers: int, each: int, seed: int) -> tuple[int, float]:
+    """Engines so that the fullest one has ``each`` developers at most, and how uneven it is."""
+    engines = max(1, -(-developers // each))
+    while True:
+        uneven = unevenness(min(developers, 200_000), engines, seed)
+        if developers / engines * uneven <= each or engines >= developers:
+            return engines, uneven
+        engines += max(1, engines // 50)
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

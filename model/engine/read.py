@@ -1,0 +1,106 @@
+"""What was written, read back as candidates: each change of the document once, and how sure it is.
+
+Knows nothing of how drafts come about.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, replace
+
+from ..decoding.plan import Draft
+from ..decoding.probabilities import confidence
+from ..edits.facts import with_facts
+from ..prompt.answers import InvalidAnswer
+from ..prompt.foreign import Read
+from ..prompt.formats import Format
+from ..prompt.render import Prompt
+from ..records import Candidate, Confidence, EditRequest, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the drafts of one request."""
+
+    written_in: Format
+    prompt: Prompt
+    request: EditRequest
+    vocab_bytes: Seq[bytes]
+
+    def read(self, drafts: tuple[Draft, ...]) -> tuple[tuple[Candidate, ...], str]:
+        """The drafts that change the document, each change once, and why there are none if so."""
+        request = self.request
+        if request.conversation is not None:
+            said = (self._candidate(Read(0, 0, draft.text), draft) for draft in drafts)
+            return tuple(said), ""
+        found: dict[str, Candidate] = {}  # by the document it makes
+        reason = ""
+        for draft in drafts:
+            ended = draft.ended or (draft.finish == "stop" and self.prompt.room > 0)
+            try:
+                change = self.written_in.read(self.prompt, request, draft.text, ended)
+            except InvalidAnswer as error:
+                reason = reason or str(error)
+                continue
+            if change is None or request.text[change.start : change.end] == change.text:
+                reason = reason or self._nothing(draft)
+                continue
+            made = request.text[: change.start] + change.text + request.text[change.end :]
+            first = found.get(made)
+            one = self._candidate(change, draft)
+            found[made] = one if first is None else _joined(first, draft)
+        candidates = with_facts(request, tuple(found.values())[: request.candidates])
+        return candidates, "" if candidates else reason
+
+    def _candidate(self, change: Read, draft: Draft) -> Candidate:
+        return Candidate(
+            start=change.start,
+            end=change.end,
+            text=change.text,
+            confidence=self._sureness(change, draft),
+            tokens=len(draft.token_ids),
+            steps=draft.steps,
+            finish=draft.finish,
+            source=draft.source,
+            family=draft.family,
+        )
+
+    def _sureness(self, change: Read, draft: Draft) -> Confidence:
+        """Of a rewritten region, how sure the model was of the tokens that change something, the
+        first token behind them included: repeating the rest is no merit."""
+        logs = draft.confidence.logs
+        if change.written is None or not logs:
+            return draft.confidence
+        first, last = (len(draft.text[:index].encode()) for index in change.written)
+        sure, at = list[float](), 0
+        for token, log in zip(draft.token_ids, logs, strict=False):
+            begins, at = at, at + len(self.vocab_bytes[token])
+            if at > first:
+                sure.append(math.exp(log))
+            if begins >= last:
+                break
+        return confidence(sure or [math.exp(logs[-1])])
+
+    def _nothing(self, draft: Draft) -> str:
+        if self.request.task == "next_edit":
+            return "The model would change nothing here."
+        if self.prompt.room:
+            return "The model would put nothing in at the cursor."
+        written = draft.text[len(self.prompt.forced) :]
+        if draft.finish == "stop":
+            return "The answer begins with a stop string."
+        if written.strip():
+            return "The model would only write what follows the cursor anyway."
+        if written or draft.finish == "length":
+            return "The model would only begin a new line here."
+        return "The model would write nothing here."
+
+
+def _joined(first: Candidate, draft: Draft) -> Candidate:
+    """A candidate that was written another way too."""
+    source: Source = first.source if first.source == draft.source else "both"
+    sure = first.confidence
+    repeat = draft.confidence.repeat if sure.repeat is None else sure.repeat
+    family = first.family or draft.family
+    return replace(first, source=source, family=family, confidence=replace(sure, repeat=repeat))

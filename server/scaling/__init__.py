@@ -1,0 +1,1 @@
+"""One service on many machines: what balancers are told, and the service on a Ray cluster."""

@@ -1,0 +1,95 @@
+"""Two models behind one seam: edits go to one, conversations to the other, which comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from redraft.model.engine.companion import Companion
+from redraft.model.engine.record_json import request_from_json, request_to_json
+from redraft.model.errors import WeightsError
+from redraft.model.records import (
+    Conversation,
+    EditRequest,
+    Grammar,
+    Message,
+    ModelStatus,
+    ToolCall,
+)
+from support.predictor import CHATTY, ScriptedPredictor, chatting
+from support.served import eventually
+
+EDIT = EditRequest("infill", "a.py", "x = ", 4)
+TALK = EditRequest("chat", "", "", 0, conversation=Conversation((Message("user", "hello"),)))
+
+
+def test_conversations_go_to_their_own_model_which_is_loaded_when_somebody_talks() -> None:
+    opened: list[ScriptedPredictor] = []
+
+    def open_chat() -> ScriptedPredictor:
+        opened.append(chatting("hi"))
+        loading = ModelStatus("loading", "talker")
+        opened[-1].statuses = [loading, loading, CHATTY]
+        return opened[-1]
+
+    async def run() -> None:
+        edits = ScriptedPredictor()
+        both = Companion(edits, "talker", 9000, open_chat)
+        status = await both.status()
+        assert (status.chat_model, status.longest_tokens) == ("talker", 9000)
+        assert (await both.predict(EDIT)).candidates[0].text == "return a + b"
+        assert opened == []
+        for _ in range(2):
+            assert (await both.predict(TALK)).candidates[0].text == "hi"
+        assert len(opened) == 1 and edits.requests == [EDIT]
+        await both.close()
+        assert edits.closed and opened[0].closed
+
+    asyncio.run(run())
+
+
+def test_the_model_for_conversations_is_given_back_when_nobody_talks() -> None:
+    opened: list[ScriptedPredictor] = []
+
+    def open_chat() -> ScriptedPredictor:
+        opened.append(chatting("hi"))
+        return opened[-1]
+
+    async def run() -> None:
+        both = Companion(ScriptedPredictor(), "talker", 9000, open_chat, idle_s=0.01)
+        await both.predict(TALK)
+        await eventually(lambda: opened[0].closed)
+        await both.predict(TALK)
+        assert len(opened) == 2
+        await both.close()
+
+    asyncio.run(run())
+
+
+def test_a_model_for_conversations_that_cannot_be_loaded_leaves_edits_alone() -> None:
+    failed = chatting("hi")
+    failed.statuses = [replace(CHATTY, state="failed", message="no space")]
+
+    async def run() -> None:
+        both = Companion(ScriptedPredictor(), "talker", 9000, lambda: failed)
+        with pytest.raises(WeightsError, match="no space"):
+            await both.predict(TALK)
+        assert (await both.predict(EDIT)).candidates
+        await both.close()
+        assert failed.closed
+
+    asyncio.run(run())
+
+
+def test_a_conversation_crosses_the_wire_whole() -> None:
+    call = ToolCall("c", "add", '{"a": 1}')
+    turns = (Message("user", "add"), Message("assistant", "", tool_calls=(call,)))
+    request = replace(
+        TALK,
+        grammar=Grammar("regex", "a+"),
+        conversation=Conversation(turns, "[]", False, "<tool_call>", ("yes", "no")),
+    )
+    body = json.loads(json.dumps(request_to_json(request)))
+    assert request_from_json(body) == (request, False)

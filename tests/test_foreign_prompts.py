@@ -1,0 +1,353 @@
+"""Prompts of other projects' models: each format against a golden file, byte for byte, and recorded
+answers read back as edits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from redraft.model.config import ModelConfig
+from redraft.model.errors import SettingsError
+from redraft.model.prompt.answers import InvalidAnswer
+from redraft.model.prompt.foreign import Declined, Read, as_it_was
+from redraft.model.prompt.formats import (
+    FORMATS,
+    IN_PLACE,
+    check_format,
+    format_of,
+    native_format,
+)
+from redraft.model.prompt.render import Prompt
+from redraft.model.prompt.tokens import END, Tokenizer, _byte_of_char, build_bpe
+from redraft.model.prompt.zeta import marker_offsets
+from redraft.model.records import EditRequest, RecentEdit, RelatedFile, Task
+from redraft.server.wires.prompts.sweep import read_sweep
+from redraft.server.wires.prompts.zeta import read_zeta2
+
+GOLDEN = Path(__file__).parent / "golden_prompts"
+QWEN = (
+    "<|endoftext|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|file_sep|>",
+    "<|repo_name|>",
+)  # fmt: skip
+SEED = ("<[end▁of▁sentence]>", "<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", "<filename>")
+MELLUM = ("<|endoftext|>", "<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<filename>")
+DEEPSEEK = ("<｜end▁of▁sentence｜>", "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>")
+DREAM = ("<|endoftext|>", "<|beginoftext|>", "<|mask|>", "<|expand|>")
+BARE = ("</s>",)
+VOCABULARIES = {
+    "fim-qwen": QWEN, "fim-seed": SEED, "fim-mellum": MELLUM, "fim-deepseek": DEEPSEEK,
+    "prefix": BARE, "in-place": DREAM, "sweep": QWEN, "zeta-2": SEED, "zeta-2.1": SEED,
+}  # fmt: skip
+
+
+def vocabulary(names: tuple[str, ...]) -> Tokenizer:
+    """Byte by byte, with these special tokens."""
+    vocab = {char: i for i, char in enumerate(_byte_of_char())}
+    special = {len(vocab) + i: name for i, name in enumerate(names)}
+    return Tokenizer(build_bpe(vocab | {n: i for i, n in special.items()}, [], special), special)
+
+
+TOKENIZERS = {name: vocabulary(names) for name, names in VOCABULARIES.items()}
+LINES = [
+    "import os", "", "", "def area(width, height):", "    size = width * height", "    return size",
+    "", "", "class Box:", '    """Holds things."""', "", "    def __init__(self, width, height):",
+    "        self.width = width", "        self.height = height", "",
+    "    def area(self):", "        return area(self.width, self.height)", "",
+    "    def show(self):", "        print(self.width)", "        print(self.height)", "", "",
+    "def main():", "    box = Box(1, 2)", "    box.show()", "    print(box.area())", "", "",
+    'if __name__ == "__main__":', "    main()", "",
+]  # fmt: skip
+TEXT = "\n".join(LINES)
+CURSOR = TEXT.index("        self.height = height")
+EDIT = RecentEdit(
+    "box.py", 11, "-    def __init__(self, width):\n+    def __init__(self, width, height):\n"
+    "         self.width = width\n",
+)  # fmt: skip
+REQUEST = EditRequest(
+    task="next_edit",
+    path="box.py",
+    text=TEXT,
+    cursor=CURSOR,
+    related=(RelatedFile("shapes.py", "PI = 3.14\n"), RelatedFile("lib/b.py", "def b(): ...")),
+    edits=(RecentEdit("other.py", 0, "-a\n+b\n", accepted=True), EDIT),
+)
+
+
+def rendered(name: str, request: EditRequest, budget: int = 20_000) -> Prompt:
+    config = ModelConfig(prompt_format=name, end_token=TOKENIZERS[name].mark(END))
+    prompt = format_of(name).render(request, TOKENIZERS[name], config, budget)
+    assert isinstance(prompt, Prompt)
+    return prompt
+
+
+def spelled(name: str, prompt: Prompt) -> str:
+    """The prompt as text, its special tokens by their names, and ░ for an answer within it."""
+    tokenizer = TOKENIZERS[name]
+    data = b""
+    gap = tokenizer.encode("░") if prompt.in_place else []
+    for token in (*prompt.tokens, *gap, *prompt.behind):
+        mark = tokenizer.special.get(token)
+        data += tokenizer.vocab_bytes[token] if mark is None else mark.encode()
+    return data.decode()
+
+
+def task_of(name: str) -> Task:
+    return "next_edit" if name.startswith(("sweep", "zeta")) else "infill"
+
+
+def golden(name: str) -> EditRequest:
+    region = (8, 21) if name.startswith("zeta") else None  # so that text stands around it
+    return replace(REQUEST, task=task_of(name), region=region)
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_a_prompt_is_its_golden_file_byte_for_byte(name: str) -> None:
+    request = golden(name)
+    expected = (GOLDEN / f"{name}.txt").read_bytes().decode()
+    assert spelled(name, rendered(name, request)) == expected
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != IN_PLACE])
+def test_every_format_has_a_vocabulary_that_is_told_apart(name: str) -> None:
+    check_format(name, VOCABULARIES[name])
+    called = {"sweep": "sweep-next-edit-1.5b.q8_0.v2", "zeta-2": "zeta-2", "zeta-2.1": "Zeta_2.1"}
+    assert native_format(VOCABULARIES[name], [called.get(name, "weights")]) == name
+
+
+def test_a_format_needs_its_tokens() -> None:
+    with pytest.raises(SettingsError, match="fim-suffix"):
+        check_format("zeta-2", QWEN)
+    with pytest.raises(SettingsError, match=r"zeta-2\.1"):
+        check_format("zeta-9", QWEN)
+    assert native_format(QWEN, ["zeta-2"]) == "fim-qwen"  # its vocabulary is not Zeta's
+
+
+# ------------------------------------------------------------------------------ what clients send
+
+
+def test_what_is_written_for_sweep_is_what_our_own_wire_reads() -> None:
+    excerpt, _ = read_sweep(spelled("sweep", rendered("sweep", REQUEST)))
+    at = TEXT.count("\n", 0, CURSOR)
+    assert excerpt.region == "\n".join(LINES[at - 10 : at + 11])
+    assert excerpt.path == "box.py"
+    assert [file.path for file in excerpt.related] == ["lib/b.py", "shapes.py"]
+
+
+@pytest.mark.parametrize("name", ["zeta-2", "zeta-2.1"])
+def test_what_is_written_for_zeta_is_what_our_own_wire_reads(name: str) -> None:
+    prompt = rendered(name, golden(name))
+    excerpt, _ = read_zeta2(spelled(name, prompt))
+    assert excerpt.region == "\n".join(LINES[slice(*prompt.region)])
+    first = sum(len(line) + 1 for line in LINES[: prompt.region[0]])
+    assert excerpt.cursor == CURSOR - first
+    assert [edit.accepted for edit in excerpt.edits] == [True, False]
+
+
+# ------------------------------------------------------------------------------ room
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_a_small_budget_leaves_far_parts_out_and_says_so(name: str) -> None:
+    request = replace(
+        REQUEST, task=task_of(name), related=(RelatedFile("far.py", "x = 1\n" * 500),)
+    )
+    small = rendered(name, request, 1_400)
+    assert len(small.tokens) + len(small.behind) <= 1_400
+    assert "far.py" not in spelled(name, small)
+    if task_of(name) == "next_edit":
+        assert "left out 1 related files" in small.cut
+
+
+def test_typing_keeps_the_beginning_of_a_prompt() -> None:
+    text = "".join(f"line_{i} = {i}\n" for i in range(400))
+    cursor = text.index("line_300 = ") + len("line_300 = ")
+    prompts = []
+    for typed in ("(", "(1", "(1,"):
+        made = text[:cursor] + typed + text[cursor:]
+        request = EditRequest("infill", "a.py", made, cursor + len(typed))
+        prompts.append(rendered("fim-qwen", request, 2_000).tokens)
+    assert prompts[1][: len(prompts[0])] == prompts[0]
+    assert prompts[2][: len(prompts[1])] == prompts[1]
+
+
+def test_a_region_that_is_asked_for_is_not_left() -> None:
+    request = replace(REQUEST, region=(11, 15))
+    for name in ("sweep", "zeta-2", "zeta-2.1"):
+        first, last = rendered(name, request).region
+        assert 11 <= first <= 13 < last <= 15
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("zeta-2", "<|user_cursor|>"), ("zeta-2", "<<<<<<< CURRENT\n"), ("zeta-2.1", "<|marker_3|>")],
+)
+def test_a_file_that_holds_a_mark_of_the_format_is_not_asked_about(name: str, word: str) -> None:
+    request = replace(REQUEST, text=f"x = '{word}'\n", cursor=0)
+    config = ModelConfig(prompt_format=name)
+    found = format_of(name).render(request, TOKENIZERS[name], config, 2_000)
+    assert isinstance(found, Declined) and word.strip()[:9] in found.reason
+
+
+def test_a_mark_that_is_a_token_cannot_be_forged() -> None:
+    request = replace(REQUEST, text="x = '<|file_sep|>'\n", cursor=0, edits=(), related=())
+    prompt = rendered("sweep", request)
+    mark = TOKENIZERS["sweep"].special_id("<|file_sep|>")
+    assert prompt.tokens.count(mark) == 3
+
+
+def test_weights_that_only_fill_in_are_not_asked_for_edits() -> None:
+    config = ModelConfig(name="mine", prompt_format="fim-qwen")
+    found = format_of("fim-qwen").render(REQUEST, TOKENIZERS["fim-qwen"], config, 2_000)
+    assert isinstance(found, Declined) and "mine" in found.reason
+
+
+# ------------------------------------------------------------------------------ the newest edit
+
+
+def test_the_window_before_the_newest_edit_is_as_it_was() -> None:
+    lines = as_it_was(REQUEST, 10, 14)
+    assert lines == ["", "    def __init__(self, width):", *LINES[12:14]]
+    gone = replace(REQUEST, text=TEXT.replace("width, height", "w, h"))
+    assert as_it_was(gone, 3, 6) == gone.text.split("\n")[3:6]  # it cannot be undone any more
+
+
+@pytest.mark.parametrize(
+    ("region", "expected"), [((0, 2), ["a", "b"]), ((2, 4), ["c"]), ((4, 6), ["d", "e"])]
+)
+def test_a_window_beside_an_insertion_moves_with_it(
+    region: tuple[int, int], expected: list[str]
+) -> None:
+    request = EditRequest(
+        "next_edit", "a", "a\nb\nc\nnew\nd\ne", 0, edits=(RecentEdit("a", 2, " c\n+new\n"),)
+    )
+    assert as_it_was(request, *region) == expected
+
+
+# ------------------------------------------------------------------------------ answers
+
+
+def read(name: str, request: EditRequest, answer: str, ended: bool = True) -> Read | None:
+    return format_of(name).read(rendered(name, request), request, answer, ended)
+
+
+def made(request: EditRequest, found: Read | None) -> str:
+    assert found is not None
+    return request.text[: found.start] + found.text + request.text[found.end :]
+
+
+def region_text(name: str, request: EditRequest = REQUEST) -> str:
+    return "\n".join(request.text.split("\n")[slice(*rendered(name, request).region)])
+
+
+@pytest.mark.parametrize("name", ["sweep", "zeta-2"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_rewritten_region_is_read_as_the_lines_that_differ(name: str, end: str) -> None:
+    old, changed = "print(self.width)", "print(self.width, 1)"
+    new = region_text(name).replace(old, changed)
+    found = read(name, REQUEST, new + end)
+    assert made(REQUEST, found) == TEXT.replace(old, changed)
+    assert found is not None and found.text == f"        {changed}\n"
+    assert found.written is not None and new[slice(*found.written)] == found.text
+
+
+@pytest.mark.parametrize("name", ["sweep", "zeta-2"])
+def test_the_same_region_or_an_empty_answer_is_no_edit(name: str) -> None:
+    for answer in (region_text(name), region_text(name) + "\n", "", "\n"):
+        assert read(name, REQUEST, answer) is None
+
+
+def test_zeta_says_that_there_is_nothing_to_do() -> None:
+    assert read("zeta-2", REQUEST, "NO_EDITS\n") is None
+    assert read("zeta-2.1", REQUEST, "<|marker_2|><|marker_2|>") is None
+
+
+def test_the_cursor_that_zeta_writes_is_left_out() -> None:
+    new = region_text("zeta-2").replace("= height", "= height  # m<|user_cursor|>")
+    assert made(REQUEST, read("zeta-2", REQUEST, new)) == TEXT.replace("= height", "= height  # m")
+
+
+@pytest.mark.parametrize("name", ["sweep", "zeta-2", "zeta-2.1"])
+def test_an_answer_that_broke_off_changes_nothing(name: str) -> None:
+    with pytest.raises(InvalidAnswer, match="broke off"):
+        read(name, REQUEST, "<|marker_1|>" + region_text(name)[:50], ended=False)
+
+
+def test_lines_are_put_in_and_taken_out_at_the_end_of_a_region() -> None:
+    request = EditRequest("next_edit", "a", "one\ntwo\nthree", 0)
+    assert (
+        made(request, read("sweep", request, "one\ntwo\nthree\nfour\n")) == "one\ntwo\nthree\nfour"
+    )
+    assert made(request, read("sweep", request, "one\ntwo\n")) == "one\ntwo"
+    assert made(request, read("sweep", request, "two\nthree\n")) == "two\nthree"
+
+
+def blocks_of(name: str = "zeta-2.1") -> list[str]:
+    text = region_text(name)
+    offsets = marker_offsets(text)
+    return [text[a:b] for a, b in pairwise(offsets)]
+
+
+def test_numbered_markers_say_which_blocks_are_written_anew() -> None:
+    blocks = blocks_of()
+    assert len(blocks) > 1
+    new = blocks[1] + "    # end\n"
+    answer = f"<|marker_2|>{new}<|marker_3|>"
+    found = read("zeta-2.1", REQUEST, answer)
+    expected = region_text("zeta-2.1").replace(blocks[1], new)
+    assert made(REQUEST, found) == TEXT.replace(region_text("zeta-2.1"), expected)
+    assert found is not None and found.written is not None
+    assert answer[slice(*found.written)] == "    # end\n"
+
+
+def test_markers_between_the_first_and_the_last_are_no_text() -> None:
+    blocks = blocks_of()
+    answer = f"<|marker_1|>{blocks[0]}<|marker_2|>x = 1\n{blocks[1]}<|marker_3|>"
+    assert made(REQUEST, read("zeta-2.1", REQUEST, answer)).count("x = 1\n") == 1
+
+
+@pytest.mark.parametrize(
+    "answer", ["<|marker_1|>x", "<|marker_9|>x<|marker_12|>", "<|marker_2|>x<|marker_1|>", "x = 1"]
+)
+def test_markers_that_make_no_sense_are_refused(answer: str) -> None:
+    with pytest.raises(InvalidAnswer, match="marker"):
+        read("zeta-2.1", REQUEST, answer)
+
+
+def test_blocks_begin_behind_an_empty_line_and_have_six_to_sixteen_lines() -> None:
+    text = "\n".join([*(f"a{i}" for i in range(7)), "", "}", "b", *(f"c{i}" for i in range(40))])
+    offsets = marker_offsets(text)
+    begins = [text[i:].split("\n")[0] for i in offsets[:-1]]
+    assert begins == ["a0", "b", "c15", "c31"]  # not with the closing brace
+    assert offsets[-1] == len(text)
+    assert marker_offsets("") == [0, 0]
+    assert marker_offsets("x\n") == [0, 2]
+
+
+# ------------------------------------------------------------------------------ at the cursor
+
+
+def test_a_rewriting_model_fills_in_at_the_cursor() -> None:
+    text = "def area(w, h):\n    return \n\n\nprint(area(1, 2))\n"
+    request = EditRequest("infill", "a.py", text, text.index("return ") + 7)
+    found = read("sweep", request, text.replace("return ", "return w * h"))
+    assert found is not None
+    assert (found.start, found.end, found.text) == (request.cursor, request.cursor, "w * h")
+
+
+def test_what_a_rewriting_model_changes_elsewhere_is_no_infill() -> None:
+    text = "def area(w, h):\n    return \n"
+    request = EditRequest("infill", "a.py", text, text.index("return ") + 7)
+    assert read("sweep", request, "def area(a, b):\n    return a * b\n") is None
+    assert read("sweep", request, text) is None
+
+
+def test_an_infill_keeps_to_the_lines_it_may_have() -> None:
+    text = "a = [\n]\n"
+    request = EditRequest("infill", "a.py", text, 5, max_lines=1)
+    found = read("sweep", request, "a = [\n    1,\n    2,\n]\n")
+    assert found is not None and found.text == ""
+    request = replace(request, max_lines=2)
+    found = read("sweep", request, "a = [\n    1,\n    2,\n]\n")
+    assert found is not None and found.text == "\n    1,"

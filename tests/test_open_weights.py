@@ -1,0 +1,360 @@
+"""Open weights as they serve: autoregressive ones, GGUF files, and what is refused beforehand."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from redraft.model.decoding.denoise import AUTOREGRESSIVE
+from redraft.model.engine import load
+from redraft.model.engine.answer import Model, answer
+from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.network.onnx_files import materialise
+from redraft.model.prompt.formats import format_of
+from redraft.model.prompt.render import Prompt
+from redraft.model.records import EditRequest
+from redraft.model.runtime import block_backend
+from redraft.model.runtime.backend import SeesBehind
+from redraft.model.runtime.special_ends import SpecialEnds
+from redraft.model.weights import provide
+from redraft.model.weights.huggingface import read_hf_checkpoint
+from redraft.model.weights.import_model import import_model
+from redraft.server.commands.main import app
+from safetensors.numpy import save_file
+from support.tiny import tiny_config
+from support.tiny_gguf import write_llama
+from support.tiny_hf import LAYOUTS, Layout, reference_logits, torch, write_hf
+from typer.testing import CliRunner
+
+pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+
+TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" * 4
+CURSOR = TEXT.index("= ") + 2
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
+    return tmp_path / "cache"
+
+
+def loaded(name: str) -> Model:
+    return load.onnx_loader(name, None, "CPU", 1)(lambda *report: None)
+
+
+def infill(**more: Any) -> EditRequest:
+    return EditRequest("infill", "a.py", TEXT, CURSOR, max_tokens=24, **more)
+
+
+# ------------------------------------------------------------------------------ from left to right
+
+
+@pytest.mark.parametrize("name", ["Llama", "Qwen2", "Qwen3"])
+def test_autoregressive_weights_write_what_the_reference_writes(
+    name: str, cache: Path, tmp_path: Path
+) -> None:
+    layout = LAYOUTS[name]
+    reference = write_hf(tmp_path / "mine", layout)
+    imported = import_model(tmp_path / "mine", variants=("fp32",))
+    assert imported.config.prompt_format == "fim-qwen"
+    model = loaded("mine")
+    try:
+        prompt = format_of("fim-qwen").render(
+            infill(), model.tokenizer, model.backend.config, model.context_tokens
+        )
+        assert isinstance(prompt, Prompt) and prompt.forced == " "
+        found = answer(model, infill(min_tokens=3), time.monotonic)
+    finally:
+        model.backend.close()
+    expected = greedy(reference, layout, model, prompt, 24)
+    (candidate,) = found.candidates
+    assert expected.startswith(prompt.forced + candidate.text) and candidate.text
+    assert found.stats.drafts == () or {d.source for d in found.stats.drafts} == {"copy"}
+
+
+def greedy(reference: Any, layout: Layout, model: Model, prompt: Prompt, count: int) -> str:
+    """The same by the reference, one token after the other, without a cache."""
+    config, tokens, written = model.backend.config, list(prompt.tokens), list[int]()
+    vocab = model.tokenizer.vocab_bytes
+    for _ in range(count):
+        logits = reference_logits(reference, layout, np.array(tokens))[-1][: config.vocab].copy()
+        text = b"".join(vocab[i] for i in written).decode("utf-8", "replace")
+        if not text.startswith(prompt.forced):
+            free = prompt.constraint.allowed(text.encode()) if prompt.constraint else None
+            logits[~free if free is not None else slice(0)] = -np.inf
+        if len(written) < 3:
+            logits[[i for i in range(config.vocab) if i not in config.text_ids]] = -np.inf
+        best = int(logits.argmax())
+        if best not in config.text_ids:
+            break
+        tokens.append(best)
+        written.append(best)
+    return b"".join(vocab[i] for i in written).decode("utf-8", "replace")
+
+
+def test_weights_that_fill_in_say_so_when_asked_for_an_edit(cache: Path, tmp_path: Path) -> None:
+    write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
+    import_model(tmp_path / "mine", variants=("fp32",))
+    model = loaded("mine")
+    try:
+        request = EditRequest("next_edit", "a.py", TEXT, CURSOR)
+        found = answer(model, request, time.monotonic)
+    finally:
+        model.backend.close()
+    assert found.candidates == () and "trained to fill in text" in found.reason
+
+
+@pytest.mark.parametrize("task", ["next_edit", "infill"])
+def test_a_next_edit_specialist_answers_in_its_own_format(
+    task: Any, cache: Path, tmp_path: Path
+) -> None:
+    write_hf(tmp_path / "sweep-next-edit-tiny", LAYOUTS["Qwen2"])
+    imported = import_model(tmp_path / "sweep-next-edit-tiny", variants=("fp32",))
+    assert imported.config.prompt_format == "sweep"
+    model = loaded("sweep-next-edit-tiny")
+    try:
+        found = answer(model, EditRequest(task, "a.py", TEXT, CURSOR), time.monotonic)
+    finally:
+        model.backend.close()
+    assert found.stats.denoise_steps > 0  # it was asked; random weights say nothing of use
+    assert found.reason or found.candidates
+
+
+def test_the_format_can_be_named(cache: Path, tmp_path: Path) -> None:
+    write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
+    assert import_model(tmp_path / "mine", prompt_format="sweep").config.prompt_format == "sweep"
+    with pytest.raises(SettingsError, match="fim-suffix"):
+        import_model(tmp_path / "mine", prompt_format="zeta-2")
+    write_hf(tmp_path / "other", LAYOUTS["Dream"])
+    with pytest.raises(SettingsError, match="diffusion model"):
+        import_model(tmp_path / "other", prompt_format="sweep")
+
+
+def test_any_special_token_ends_an_answer() -> None:
+    config = tiny_config(specials_end=True)
+    logits = np.zeros((2, config.vocab), np.float32)
+    logits[0, 5], logits[1, 40] = 3.0, 2.0  # a mark, and a letter
+    token = np.array([[5], [40]])
+    SpecialEnds(config).read({"token": token, "logits": logits})
+    assert token[:, 0].tolist() == [config.end_token, 40]
+    assert logits.argmax(axis=1).tolist() == [config.end_token, 40]
+    assert logits[0, config.end_token] == 3.0 and logits[0, 5] < -1e8
+
+
+# ------------------------------------------------------------------------------ canvas and judge
+
+
+def nemotron(folder: Path, adapter: bool) -> Any:
+    """The reference of tiny weights, with what drafts merged in, and that adapter beside them."""
+    reference = write_hf(folder, LAYOUTS["Nemotron-Labs-Diffusion"])
+    if adapter:
+        rng, lora = np.random.default_rng(3), {}
+        (folder / "linear_spec_lora").mkdir()
+        for i, layer in enumerate(reference.model.layers):
+            low, high = rng.normal(size=(4, 64)) * 0.3, rng.normal(size=(64, 4)) * 0.3
+            name = f"base_model.model.encoder.layers.{i}.self_attn.o_proj.lora"
+            lora[f"{name}_A.weight"] = low.astype(np.float32)
+            lora[f"{name}_B.weight"] = high.astype(np.float32)
+            change = torch.from_numpy((high @ low * 2).astype(np.float32))
+            layer.self_attn.o_proj.weight.data += change
+        save_file(lora, folder / "linear_spec_lora" / "adapter_model.safetensors")
+        about = json.dumps({"r": 4, "lora_alpha": 8, "target_modules": ["o_proj"]})
+        (folder / "linear_spec_lora" / "adapter_config.json").write_text(about)
+    return reference
+
+
+def test_masks_are_predicted_in_their_own_places_behind_a_causal_context(
+    cache: Path, tmp_path: Path
+) -> None:
+    layout = LAYOUTS["Nemotron-Labs-Diffusion"]
+    reference = nemotron(tmp_path / "mine", adapter=False)
+    config = import_model(tmp_path / "mine", variants=("fp32",)).config
+    assert (config.verifier, config.logit_shift, config.canvas_width) == ("ar", False, 31)
+    assert config.rope_yarn == (16.0, 32.0, 1.0, 128.0, 1.0)
+    ids = np.array(config.text_ids)
+    tokens = np.random.default_rng(1).choice(ids, 90)
+    tokens[59:] = config.mask_token
+    sequence = block_backend.open_backend(provide.ensure("mine"), threads=1).new_sequence(256)
+    sequence.prefill(tokens[:58])
+    found = sequence.denoise(tokens[58:89], logits=True).logits  # one mask more is read
+    assert found is not None
+    expected = reference_logits(reference, layout, tokens, canvas=58)[59:]
+    assert np.abs(found[:, ids] - expected[:, ids]).max() < 2e-4
+    packed = sequence.denoise_packed(np.stack([tokens[58:89]] * 2), logits=True).logits
+    assert packed is not None
+    assert np.abs(packed[:, :, ids] - expected[:, ids]).max() < 2e-4
+
+
+def test_the_adapter_that_drafts_leaves_the_judge_alone(cache: Path, tmp_path: Path) -> None:
+    layout = LAYOUTS["Nemotron-Labs-Diffusion"]
+    changed = nemotron(tmp_path / "mine", adapter=True)
+    plain = write_hf(tmp_path / "plain", layout)
+    config = import_model(tmp_path / "mine", variants=("fp32",)).config
+    assert config.adapter == "canvas"
+    ids = np.array(config.text_ids)
+    tokens = np.random.default_rng(1).choice(ids, 60)
+    sequence = block_backend.open_backend(provide.ensure("mine"), threads=1).new_sequence(256)
+    judged = sequence.verify(tokens, logits=True).logits
+    expected = reference_logits(plain, layout, tokens)
+    assert judged is not None and np.abs(judged[:, ids] - expected[:, ids]).max() < 2e-4
+    sequence.truncate(0)
+    window = np.full(31, config.mask_token)
+    window[0] = tokens[0]
+    drafted = sequence.denoise(window, logits=True).logits
+    read = np.append(window, config.mask_token)
+    expected = reference_logits(changed, layout, read, canvas=0)[1:]
+    assert drafted is not None and np.abs(drafted[:, ids] - expected[:, ids]).max() < 2e-4
+
+
+def test_canvases_draft_and_the_judge_decides(cache: Path, tmp_path: Path) -> None:
+    nemotron(tmp_path / "mine", adapter=True)
+    import_model(tmp_path / "mine", variants=("fp32",))
+    model = loaded("mine")
+    try:
+        found = answer(model, infill(min_tokens=8), time.monotonic)
+        alone = answer(model, infill(min_tokens=8), time.monotonic, plan=AUTOREGRESSIVE)
+    finally:
+        model.backend.close()
+    assert [c.text for c in found.candidates] == [c.text for c in alone.candidates]
+    assert {count.source for count in found.stats.drafts} <= {"copy", "canvas"}
+
+
+# ------------------------------------------------------------------------------ a growing canvas
+
+
+def test_a_canvas_in_place_sees_what_stands_behind_as_the_reference_does(tmp_path: Path) -> None:
+    layout = LAYOUTS["DreamOn"]
+    reference = write_hf(tmp_path / "hf", layout)
+    config, tensors, _ = read_hf_checkpoint(tmp_path / "hf")
+    materialise(config, tensors, tensors, "fp32", tmp_path / "fp32")
+    sequence = block_backend.open_backend(tmp_path / "fp32", threads=1).new_sequence(256)
+    tokens = np.random.default_rng(0).choice(np.array(config.text_ids), 40)
+    tokens[17:22] = config.mask_token
+    sequence.prefill(tokens[:17])
+    assert isinstance(sequence, SeesBehind)
+    found = sequence.denoise_between(tokens[17:22], tokens[22:])
+    assert found.logits is not None
+    expected = reference_logits(reference, layout, tokens)[16:21]  # position i predicts i + 1
+    ids = np.array(config.text_ids)
+    assert np.abs(found.logits[:, ids] - expected[:, ids]).max() < 2e-4
+
+
+def test_dreamon_answers_in_place(cache: Path, tmp_path: Path) -> None:
+    write_hf(tmp_path / "mine", LAYOUTS["DreamOn"])
+    config = import_model(tmp_path / "mine", variants=("fp32",)).config
+    assert config.prompt_format == "in-place" and config.expand_token
+    model = loaded("mine")
+    try:
+        found = answer(model, infill(), time.monotonic)
+        again = answer(model, infill(), time.monotonic)
+        other = answer(model, EditRequest("next_edit", "a.py", TEXT, CURSOR), time.monotonic)
+    finally:
+        model.backend.close()
+    assert found.candidates == again.candidates
+    assert found.stats.denoise_steps > 0 and found.stats.canvas_tokens <= 24
+    assert "fill in text" in other.reason
+
+
+# ------------------------------------------------------------------------------ GGUF
+
+
+@pytest.mark.parametrize("quant", ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q8_0"])
+def test_a_gguf_file_is_imported_and_answers(quant: str, cache: Path, tmp_path: Path) -> None:
+    write_llama(tmp_path / "Some Weights.gguf", quant)
+    imported = import_model(tmp_path / "Some Weights.gguf", variants=("fp32",))
+    assert (imported.name, imported.config.prompt_format) == ("Some-Weights", "prefix")
+    (tmp_path / "Some Weights.gguf").unlink()  # it is not needed any more
+    model = loaded("Some-Weights")
+    try:
+        found = answer(model, infill(min_tokens=1), time.monotonic)
+    finally:
+        model.backend.close()
+    assert found.stats.canvas_tokens > 0
+    assert "Llama of" in provide.info("Some-Weights").summary
+
+
+def test_what_gguf_says_of_a_text_s_beginning_is_done(cache: Path, tmp_path: Path) -> None:
+    path = tmp_path / "w.gguf"
+    write_llama(path, strings={"general.name": "Zeta 2"}, begin=1)
+    model_info = import_model(path, variants=("fp32",))
+    assert model_info.config.prompt_format == "prefix"  # its vocabulary is not Zeta's
+    model = loaded("w")
+    try:
+        assert model.tokenizer.begin == 1
+        prompt = format_of("prefix").render(infill(), model.tokenizer, model.backend.config, 2_000)
+    finally:
+        model.backend.close()
+    assert isinstance(prompt, Prompt) and prompt.tokens[0] == 1
+
+
+@pytest.mark.parametrize("arch", ["dream", "llada"])
+def test_diffusion_weights_in_gguf_keep_their_conventions(
+    arch: str, cache: Path, tmp_path: Path
+) -> None:
+    write_llama(tmp_path / "d.gguf", arch=arch)
+    config = import_model(tmp_path / "d.gguf", variants=("fp32",)).config
+    assert (config.attention, config.logit_shift) == ("bidirectional", arch == "dream")
+    assert config.prompt_format == "redraft-1" and not config.specials_end
+
+
+def test_a_tied_matrix_that_is_stored_twice_is_read_once(cache: Path, tmp_path: Path) -> None:
+    write_llama(tmp_path / "a.gguf")
+    own = write_llama(tmp_path / "b.gguf")["token_embd.weight"]
+    write_llama(tmp_path / "b.gguf", extra={"output.weight": own * 1.01})
+    write_llama(tmp_path / "c.gguf", extra={"output.weight": own[::-1].copy()})
+    tied = [import_model(tmp_path / f"{name}.gguf").config.tied for name in "abc"]
+    assert tied == [True, True, False]
+
+
+@pytest.mark.parametrize("kept", [3, 200, 5_000, 0.5, 0.98])
+def test_a_gguf_file_cut_short_is_refused_before_anything_is_written(
+    kept: float, cache: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "w.gguf"
+    write_llama(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(kept * len(whole)) if kept < 1 else int(kept)])
+    with pytest.raises(WeightsError, match="GGUF"):
+        import_model(path)
+    assert not list(cache.rglob("*.onnx"))
+
+
+# ------------------------------------------------------------------------------ what is refused
+
+
+def test_weights_larger_than_memory_are_refused_before_anything_is_written(
+    cache: Path, tmp_path: Path
+) -> None:
+    write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
+    with pytest.raises(WeightsError, match=r"GB of memory.*--variant"):
+        import_model(tmp_path / "mine", memory=100_000)
+    assert not cache.exists()
+
+
+def test_quantised_checkpoints_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["Qwen2"])
+    path = tmp_path / "hf" / "config.json"
+    found = json.loads(path.read_text()) | {"quantization_config": {"quant_method": "awq"}}
+    path.write_text(json.dumps(found))
+    with pytest.raises(WeightsError, match=r"quantised \(awq\).*GGUF"):
+        read_hf_checkpoint(tmp_path / "hf")
+
+
+def test_a_missing_shard_is_named(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["Qwen2"], shards=4)
+    shard = sorted((tmp_path / "hf").glob("model-*.safetensors"))[1]
+    shard.unlink()
+    with pytest.raises(WeightsError, match=shard.name):
+        read_hf_checkpoint(tmp_path / "hf")
+
+
+def test_nothing_at_all_is_said_plainly(cache: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["model", "import", str(tmp_path / "none.gguf")])
+    assert done.exit_code != 0
+    with pytest.raises(WeightsError, match="nothing at"):
+        import_model(tmp_path / "none.gguf")

@@ -1,0 +1,112 @@
+"""One's own gate: moves for a taste, stays for noise, and is used where that is worth more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from redraft.model.edits.gate import Gate, Head
+from redraft.model.records import Candidate, Confidence, Facts, Task
+from redraft.model.training.gate_fit import Sample
+from redraft.model.training.kto import Objective
+from redraft.model.training.own_gate import LEAST, fit_own, fit_own_head, judge_own
+
+WANT = Objective(3.0)
+#: Weighs the mean probability of a token and how many lines are written; the latter not at all.
+HEAD = Head(
+    ("mean", "lines"), (0.0, 0.9), (1.5, 0.5), (-1.2, 1.6, 0.0), (-1.2, 1.6, 0.0), (0.05,) * 3
+)
+SHIPPED = Gate("shipped", {"infill": HEAD, "next_edit": HEAD})
+
+
+def candidate(mean: float, lines: int) -> Candidate:
+    sure = Confidence(mean, mean, mean)
+    facts = Facts(lines, 20, 0, 0, 0, 0, 1, 0, False, False, None)
+    return Candidate(0, 0, "x", sure, 8, 2, "end", facts=facts)
+
+
+def seen(seed: int, count: int, hates_long: bool) -> list[Sample]:
+    """Events of a user who keeps what is likely enough, as often as the shipped gate says; one with
+    a taste never keeps more than two lines."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for at in range(count):
+        made = candidate(float(rng.uniform(0.2, 0.98)), int(rng.integers(1, 7)))
+        kept = rng.random() < SHIPPED.weigh(made, "infill").chance
+        if hates_long and made.facts is not None and made.facts.lines > 2:
+            kept = False
+        found.append(Sample(made, bool(kept), group=f"session {at // 20}"))
+    return found
+
+
+def shares(gate: Gate) -> tuple[float, float]:
+    """What is shown of short and of long ones, both likely."""
+    means = np.linspace(0.5, 0.95, 40)
+    short, long = (
+        np.mean([gate.sure(candidate(m, n), "infill") >= WANT.threshold for m in means])
+        for n in (1, 6)
+    )
+    return float(short), float(long)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_moves_within_200_events_for_a_user_who_hates_long_ones(seed: int) -> None:
+    own, verdict = fit_own(SHIPPED, {"infill": seen(seed, 200, hates_long=True)}, WANT)
+    assert verdict.taken, verdict.told
+    assert verdict.own > verdict.shipped
+    assert shares(SHIPPED)[0] == shares(SHIPPED)[1]
+    short, long = shares(own)
+    assert long < short - 0.3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_stays_where_there_is_nothing_but_noise(seed: int) -> None:
+    own, verdict = fit_own(SHIPPED, {"infill": seen(seed, 200, hates_long=False)}, WANT)
+    assert not verdict.taken, verdict.told
+    assert "the shipped one is in use" in verdict.told
+    short, long = shares(own)
+    assert abs(short - long) < 0.3
+
+
+@pytest.mark.parametrize("count", [0, 1, LEAST - 1])
+def test_with_too_few_events_the_shipped_one_stays(count: int) -> None:
+    samples: dict[Task, list[Sample]] = {"infill": seen(0, count, hates_long=True)}
+    own, verdict = fit_own(SHIPPED, samples, WANT)
+    assert own.heads == SHIPPED.heads
+    assert not verdict.taken
+    assert f"yours, {count} outcomes" in verdict.told
+
+
+def test_with_few_events_only_the_intercept_moves() -> None:
+    moved = fit_own_head(HEAD, seen(0, 60, hates_long=True), WANT)
+    assert moved.chance[0] < HEAD.chance[0]
+    assert moved.chance[1:] == pytest.approx(HEAD.chance[1:], abs=1e-3)
+    assert moved.policy[1:] == pytest.approx(HEAD.policy[1:], abs=1e-3)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_all_kept_or_none_keeps_what_is_shown_within_bounds(kept: bool) -> None:
+    samples = [Sample(each.candidate, kept, group=each.group) for each in seen(1, 300, False)]
+    moved = fit_own_head(HEAD, samples, WANT)
+    assert np.isfinite([*moved.chance, *moved.policy]).all()
+    before, after = (
+        sum(head.weigh(head.row(each.candidate)).sure >= WANT.threshold for each in samples)
+        for head in (HEAD, moved)
+    )
+    assert 0.5 * before - 1 <= after <= 1.5 * before + 1
+
+
+def test_what_is_long_ago_counts_less() -> None:
+    """First a user who keeps nothing, then one who keeps all; and the other way round."""
+    old, new = seen(2, 400, False), seen(3, 400, False)
+
+    def as_told(samples: list[Sample], kept: bool) -> list[Sample]:
+        return [Sample(each.candidate, kept, group=each.group) for each in samples]
+
+    rising = fit_own_head(HEAD, as_told(old, False) + as_told(new, True), WANT)
+    falling = fit_own_head(HEAD, as_told(old, True) + as_told(new, False), WANT)
+    assert rising.chance[0] > falling.chance[0]
+
+
+def test_both_numbers_are_told() -> None:
+    verdict = judge_own(SHIPPED, {"infill": seen(5, 200, hates_long=True)}, WANT)
+    assert f"{verdict.own:.2f} > {verdict.shipped:.2f}" in verdict.told

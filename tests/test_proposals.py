@@ -1,0 +1,213 @@
+"""Edits that follow from recent ones by rule: each family on an example, and all on bad input."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from redraft.model.edits.hunks import apply_history, hunks_of
+from redraft.model.proposals.casing import changed_parts, parts_of, spellings
+from redraft.model.proposals.propose import Proposed, propose
+from redraft.model.records import RecentEdit
+
+
+def history(before: str, after: str) -> tuple[RecentEdit, ...]:
+    old = before.split("\n")
+    hunks = hunks_of(old, after.split("\n"))
+    return apply_history("a.py", old, hunks, len(hunks))[1] if hunks else ()
+
+
+def texts(before: str, after: str, cursor: int = 0) -> dict[str, Proposed]:
+    """What follows in ``after``, which ``before`` just became, by the text that comes of it."""
+    lines = after.split("\n")
+    found = propose(history(before, after), lines, 0, len(lines), cursor)
+    return {
+        "\n".join([*lines[: each.first], *each.lines, *lines[each.last :]]): each for each in found
+    }
+
+
+@pytest.mark.parametrize(
+    ("family", "before", "after", "wanted"),
+    [
+        (
+            "variant",
+            "def user_id(row):\n    return 1\n\nclass UserIdError(KeyError):\n    pass",
+            "def account_id(row):\n    return 1\n\nclass UserIdError(KeyError):\n    pass",
+            "def account_id(row):\n    return 1\n\nclass AccountIdError(KeyError):\n    pass",
+        ),
+        (
+            "literal",
+            'version = "40.14.0"\nprint(version)\nrelease = "40.14.0"',
+            'version = "40.14.1"\nprint(version)\nrelease = "40.14.0"',
+            'version = "40.14.1"\nprint(version)\nrelease = "40.14.1"',
+        ),
+        (
+            "literal",
+            "'''Begins.\n\nEnds.\n'''\nx = 1",
+            "\"\"\"Begins.\n\nEnds.\n'''\nx = 1",
+            '"""Begins.\n\nEnds.\n"""\nx = 1',
+        ),
+        (
+            "argument",
+            "a = render(page, 1)\n\nb = render(draft)",
+            "a = render(page, 1, strict=True)\n\nb = render(draft)",
+            "a = render(page, 1, strict=True)\n\nb = render(draft, strict=True)",
+        ),
+        (
+            "argument",
+            "def send(to, text):\n    pass\n\nsend(you, hello())",
+            "def send(to, text, urgent):\n    pass\n\nsend(you, hello())",
+            "def send(to, text, urgent):\n    pass\n\nsend(you, hello(), urgent)",
+        ),
+        (
+            "sibling",
+            "    width: int\n\n    def size(self):\n        return [\n"
+            "            self.width,\n        ]",
+            "    width: int\n    height: int\n\n    def size(self):\n        return [\n"
+            "            self.width,\n        ]",
+            "    width: int\n    height: int\n\n    def size(self):\n        return [\n"
+            "            self.width,\n            self.height,\n        ]",
+        ),
+        (
+            "moved",
+            "import os\nfrom pathlib import Path\n\ndef f():\n    pass",
+            "import os\nfrom pathlib import Path\n\n"
+            "def f():\n    from pathlib import Path\n    pass",
+            "import os\n\ndef f():\n    from pathlib import Path\n    pass",
+        ),
+        (
+            "lines",
+            "def one():\n    reset()\n    a()\n\ndef two():\n    reset()\n    b()",
+            "def one():\n    reset()\n    log()\n    a()\n\ndef two():\n    reset()\n    b()",
+            "def one():\n    reset()\n    log()\n    a()\n\n"
+            "def two():\n    reset()\n    log()\n    b()",
+        ),
+        (
+            "wrapped",
+            "a = load(path)\nb = dict(load(other), x=1)",
+            "a = cached(load(path))\nb = dict(load(other), x=1)",
+            "a = cached(load(path))\nb = dict(cached(load(other)), x=1)",
+        ),
+        (
+            "insertion",
+            "    a = fetch(1)\n    done = [fetch(2) for _ in many]",
+            "    a = await fetch(1)\n    done = [fetch(2) for _ in many]",
+            "    a = await fetch(1)\n    done = [await fetch(2) for _ in many]",
+        ),
+    ],
+)
+def test_a_family_carries_on_what_was_begun(
+    family: str, before: str, after: str, wanted: str
+) -> None:
+    found = texts(before, after)
+    assert wanted in found, list(found)
+
+
+def test_nothing_is_proposed_twice_or_that_stands_there_already() -> None:
+    before = "a = area(1)\nb = area(2)\nc = AREA\n"
+    after = before.replace("area(1)", "surface(1)", 1)
+    lines = after.split("\n")
+    found = propose(history(before, after), lines, 0, len(lines), 0)
+    keys = [(each.first, each.last, each.lines) for each in found]
+    assert len(keys) == len(set(keys)) >= 2
+    assert all(tuple(lines[first:last]) != new for first, last, new in keys)
+
+
+def test_chances_fall_and_lie_between_none_and_one() -> None:
+    found = list(texts("x = user_id\nUserId()\nUSER_ID", "x = item_id\nUserId()\nUSER_ID").values())
+    chances = [each.chance for each in found]
+    assert chances == sorted(chances, reverse=True)
+    assert all(0 < chance < 1 for chance in chances)
+
+
+def test_a_chain_ends_when_all_is_done() -> None:
+    """Each edit accepted as it is proposed: the next one is another, until there is none."""
+    before = "def user_id(row): ...\nuser_id(1)\nclass UserId: ...\nUSER_ID = 3\nx = my_user_id"
+    text = before.replace("def user_id", "def account_id", 1)
+    edits = history(before, text)
+    seen = {text}
+    for _ in range(20):
+        lines = text.split("\n")
+        found = propose(edits, lines, 0, len(lines), 0)
+        if not found:
+            break
+        each = found[0]
+        made = "\n".join([*lines[: each.first], *each.lines, *lines[each.last :]])
+        assert made not in seen
+        seen.add(made)
+        edits, text = (*edits, *history(text, made)), made
+    else:
+        raise AssertionError(text)
+    assert "user" not in text.lower()
+
+
+HOSTILE = {
+    "50,000 lines": "x = old_name(1)\n" * 50_000,
+    "minified": "function old_name(){};" * 5_000,
+    "mixed line ends": "old_name = 1\r\nold_name()\rold_name\n",
+    "tabs and spaces": "\told_name()\n    \told_name()\n\t    old_name()\n",
+    "right to left": "old_name = 'שלום עולם'\nold_name('مرحبا')\n",
+    "unclosed": "old_name(\"abc\nold_name('''\nold_name((((\n",
+    "brackets": "old_name(" * 300 + "\n" + ")" * 300 + "\nold_name(1)\n",
+    "no text": "\n\n",
+    "marks": "old_name \\1 \\g<0> (?P<x>[ \nold_name *+?{}|^$\n",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_bad_input_is_read_and_only_lines_asked_about_are_changed(kind: str) -> None:
+    before = HOSTILE[kind]
+    for after in (
+        before.replace("old_name", "new_label", 1),
+        before.replace("old_name(", "old_name(x, ", 1),
+        "value = [\\g<1>, 'a']\n" + before,
+        before[len(before) // 2 :],
+    ):
+        lines = after.split("\n")
+        first, last = len(lines) // 3, len(lines)
+        edits = (
+            history(before, after)
+            if len(lines) < 10_000
+            else history("\n".join(before.split("\n")[:50]), "\n".join(lines[:50]))
+        )
+        for each in propose(edits, lines, first, last, first):
+            assert first <= each.first <= each.last <= last
+            assert all("\n" not in line for line in each.lines)
+            assert tuple(lines[each.first : each.last]) != each.lines
+
+
+def test_random_histories_do_no_harm() -> None:
+    rng = random.Random(3)
+    pieces = [
+        "a",
+        "foo_bar",
+        "FooBar(",
+        ")",
+        ", ",
+        " = ",
+        '"x"',
+        "'''",
+        "\\",
+        "(",
+        "é",
+        "\u202e",
+        "\t",
+        "1.0",
+    ]
+    for _ in range(150):
+        old = ["".join(rng.choices(pieces, k=rng.randrange(9))) for _ in range(12)]
+        new = [
+            "".join(rng.choices(pieces, k=rng.randrange(9))) if rng.random() < 0.3 else line
+            for line in old
+        ]
+        lines = list(new)
+        for each in propose(history("\n".join(old), "\n".join(new)), lines, 0, 12, 5):
+            assert 0 <= each.first <= each.last <= 12
+        assert lines == new
+
+
+def test_names_are_taken_apart_and_spelt() -> None:
+    assert parts_of("HTTPServer_id2") == ("http", "server", "id", "2")
+    assert spellings(("user", "id"))[:5] == ("user_id", "USER_ID", "user-id", "userId", "UserId")
+    assert changed_parts("get_user_name", "get_item_name") == (("user",), ("item",))
+    assert changed_parts("user", "user_name") is None

@@ -1,0 +1,238 @@
+"""Open weights by name from a hub: a local server speaks its interface."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.weights import known, provide, pull_open
+from redraft.model.weights.known import KNOWN, Known
+from redraft.server.commands.main import app
+from support.tiny_gguf import write_llama
+from support.tiny_hf import LAYOUTS, write_hf
+from typer.testing import CliRunner
+
+COMMIT = "c" * 40
+
+
+class FakeHub:
+    """Repositories by name: their files, and what was asked for."""
+
+    def __init__(self) -> None:
+        self.repos: dict[str, dict[str, bytes]] = {}
+        self.says: dict[str, str] = {}  # SHA-256 that is stated instead of the right one
+        self.cut_at: int | None = None  # bytes after which the next answer breaks off
+        self.got: list[str] = []
+        self.url = ""
+
+    def listing(self, repo: str) -> bytes | None:
+        if repo not in self.repos:
+            return None
+        siblings: list[dict[str, Any]] = []
+        for name, content in self.repos[repo].items():
+            entry: dict[str, Any] = {"rfilename": name, "size": len(content), "blobId": "b" * 40}
+            if name.endswith((".safetensors", ".gguf")):
+                sha = self.says.get(name) or hashlib.sha256(content).hexdigest()
+                entry["lfs"] = {"sha256": sha, "size": len(content), "pointerSize": 134}
+            siblings.append(entry)
+        card = {"license": "mit"}
+        found = {"id": repo, "sha": COMMIT, "siblings": siblings, "cardData": card, "tags": []}
+        return json.dumps(found).encode()
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args: Any) -> None: ...
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        hub: FakeHub = self.server.hub  # type: ignore[attr-defined]
+        path = self.path.partition("?")[0].strip("/")
+        if path.startswith("api/models/"):
+            repo = path.removeprefix("api/models/").partition("/revision/")[0]
+            self._send(hub.listing(repo), {"Content-Type": "application/json"})
+            return
+        repo, _, rest = path.partition(f"/resolve/{COMMIT}/")
+        content = hub.repos.get(repo, {}).get(rest)
+        if self.command == "GET":
+            hub.got.append(rest)
+        self._send(content, {"ETag": f'"{"e" * 40}"', "X-Repo-Commit": COMMIT}, hub)
+
+    def _send(
+        self, content: bytes | None, headers: dict[str, str], hub: FakeHub | None = None
+    ) -> None:
+        start, status = 0, 404 if content is None else 200
+        content = content or b""
+        if asked := self.headers.get("Range"):
+            start, status = int(asked.removeprefix("bytes=").split("-")[0]), 206
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content) - start))
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        cut = hub.cut_at if hub else None
+        if hub is not None and cut is not None and len(content) > cut:
+            hub.cut_at, self.close_connection = None, True
+            content = content[:cut]
+        self.wfile.write(content[start:])
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeHub]:
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_TOKEN", "REDRAFT_MODELS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
+    found = FakeHub()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.hub = found  # type: ignore[attr-defined]
+    found.url = f"http://127.0.0.1:{server.server_address[1]}"
+    monkeypatch.setenv("HF_ENDPOINT", found.url)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield found
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def gguf(tmp_path: Path) -> bytes:
+    write_llama(tmp_path / "made.gguf")
+    return (tmp_path / "made.gguf").read_bytes()
+
+
+def folder(tmp_path: Path, layout: str = "Qwen2", seed: int = 0) -> dict[str, bytes]:
+    write_hf(tmp_path / f"made{seed}", LAYOUTS[layout], seed=seed)
+    return {path.name: path.read_bytes() for path in (tmp_path / f"made{seed}").iterdir()}
+
+
+def test_a_file_of_a_repository_is_fetched_checked_and_imported(
+    hub: FakeHub, tmp_path: Path
+) -> None:
+    hub.repos["some/Weights"] = {"w.Q8_0.gguf": gguf(tmp_path), "other.gguf": b"x"}
+    made = pull_open.pull_open("hf:some/Weights/w.Q8_0.gguf")
+    assert (made.name, made.license) == ("w.q8_0", "mit")
+    assert provide.ready_variants(provide.info("w.q8_0")) == ["q8"]
+    assert hub.got == ["w.Q8_0.gguf"]  # and nothing else
+
+
+def test_a_repository_is_fetched_without_its_code(hub: FakeHub, tmp_path: Path) -> None:
+    more = {"modeling_x.py": b"raise SystemExit", "pytorch_model.bin": b"pickle", "a/b.gguf": b"x"}
+    hub.repos["some/weights"] = folder(tmp_path) | more
+    made = pull_open.pull_open("hf:some/weights", name="mine", drop_raw=True)
+    assert made.name == "mine" and "Qwen2" in made.summary
+    assert not {"modeling_x.py", "pytorch_model.bin", "a/b.gguf"} & set(hub.got)
+    assert not list((tmp_path / "cache" / "open").rglob("*.safetensors"))
+
+
+def test_a_known_name_says_where_and_what(
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = Known("sweep-next-edit-x", "sweepai/x", "", "Apache-2.0", 1e6, "next edit")
+    monkeypatch.setattr(known, "KNOWN", (entry,))
+    hub.repos["sweepai/x"] = folder(tmp_path)
+    done = CliRunner().invoke(app, ["model", "pull", "sweep-next-edit-x"])
+    assert done.exit_code == 0, done.output
+    assert "Apache-2.0" in done.output
+    assert provide.info("sweep-next-edit-x").config.prompt_format == "sweep"
+
+
+def test_an_interrupted_pull_goes_on_where_it_ended(hub: FakeHub, tmp_path: Path) -> None:
+    hub.repos["some/weights"] = {"w.gguf": gguf(tmp_path)}
+    hub.cut_at = 30_000
+    try:
+        pull_open.pull_open("hf:some/weights/w.gguf")
+    except WeightsError:
+        (part,) = (tmp_path / "cache").rglob("*.part")
+        assert part.stat().st_size == 30_000
+        pull_open.pull_open("hf:some/weights/w.gguf")
+    assert len(hub.got) == 2  # the library may have gone on by itself
+    assert provide.info("w").prebuilt == ("q8",)
+
+
+def test_bytes_that_are_not_what_the_hub_states_are_refused(hub: FakeHub, tmp_path: Path) -> None:
+    hub.repos["some/weights"] = {"w.gguf": gguf(tmp_path)}
+    hub.says["w.gguf"] = "0" * 64
+    with pytest.raises(WeightsError, match=r"w\.gguf of some/weights has SHA-256"):
+        pull_open.pull_open("hf:some/weights/w.gguf")
+    assert not list((tmp_path / "cache").rglob("*.gguf"))
+    assert not list((tmp_path / "cache").rglob("*.onnx"))
+
+
+def test_weights_that_change_under_the_same_name_are_refused(hub: FakeHub, tmp_path: Path) -> None:
+    hub.repos["some/weights"] = folder(tmp_path)
+    pull_open.pull_open("hf:some/weights")
+    assert pull_open.pull_open("hf:some/weights").name == "weights"  # the same again is no news
+    hub.repos["some/weights"] = folder(tmp_path, seed=1)
+    with pytest.raises(WeightsError, match=r"model\.safetensors of some/weights has changed"):
+        pull_open.pull_open("hf:some/weights")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("hf:some/none", "does not exist"),
+        ("hf:some/code", "neither safetensors nor GGUF"),
+        ("hf:some/ggufs", r"It has a\.gguf, b\.gguf: name one"),
+        ("hf:some/ggufs/c.gguf", r"does not have c\.gguf"),
+    ],
+)
+def test_what_the_hub_does_not_have_is_said(hub: FakeHub, asked: str, said: str) -> None:
+    hub.repos["some/code"] = {"README.md": b"hi"}
+    hub.repos["some/ggufs"] = {"a.gguf": b"x", "b.gguf": b"y"}
+    with pytest.raises(WeightsError, match=said):
+        pull_open.pull_open(asked)
+
+
+@pytest.mark.parametrize("asked", ["hf:x", "hf:a/b/c", "hf:../x/y.gguf", "hf:a/b/../../c.gguf"])
+def test_names_that_name_nothing_are_refused(hub: FakeHub, asked: str) -> None:
+    with pytest.raises((SettingsError, WeightsError)):
+        pull_open.pull_open(asked)
+    assert hub.got == []
+
+
+def test_offline_nothing_is_asked(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(WeightsError, match="HF_HUB_OFFLINE"):
+        pull_open.pull_open("hf:some/weights")
+
+
+def test_the_list_says_what_runs_here() -> None:
+    small = Known("s", "a/b", "", "MIT", 0.5e9, "infill")
+    large = Known("l", "a/b", "", "MIT", 8e9, "infill")
+    slow = Known("d", "a/b", "", "MIT", 1.5e9, "infill", denoises=True)
+    assert [small.runs(8 << 30, "CPU"), large.runs(8 << 30, "CPU")] == ["yes", "no"]
+    assert [large.runs(32 << 30, "CPU"), slow.runs(32 << 30, "CPU")] == ["slowly", "slowly"]
+    assert [large.runs(12 << 30, "CUDA"), large.runs(24 << 30, "CUDA")] == ["no", "yes"]
+
+
+def test_the_list_is_a_table_for_people_and_json_for_programs(hub: FakeHub) -> None:
+    done = CliRunner().invoke(app, ["model", "list", "--known"])
+    assert done.exit_code == 0 and "sweep-next-edit-1.5b" in done.output
+    found = CliRunner().invoke(app, ["model", "list", "--known", "--json"])
+    rows = json.loads(found.stdout)
+    assert [row["name"] for row in rows] == [entry.name for entry in KNOWN]
+    assert {row["runs_here"] for row in rows} <= {"yes", "slowly", "no"}
+    assert hub.got == []
+
+
+def test_known_names_are_unique_and_can_be_names_of_models() -> None:
+    names = [entry.name for entry in KNOWN]
+    assert len(set(names)) == len(names)
+    for entry in KNOWN:
+        assert pull_open.wanted(entry.name).repo == entry.repo

@@ -1,0 +1,163 @@
+"""The service on a Ray cluster of this machine: sessions, a killed replica, new weights."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import psutil
+import pytest
+from redraft.model.engine.remote import SESSION_HEADER
+from redraft.server.scaling.replica import REPLICA_HEADER
+from redraft.server.settings import Settings
+from support.onnx_models import register
+from support.tiny import tiny_config, tiny_tokenizer
+
+pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+pytest.importorskip("ray.serve", reason="needs Ray Serve (pip install 'redraft[ray]')")
+
+from redraft.server.scaling.cluster import Fleet, deploy, deployed
+
+SESSIONS = [f"editor-{number}" for number in range(12)]
+BODY = {"prompt": "def foo(x):\n    return", "suffix": "\n", "max_tokens": 8}
+#: Seconds that a cluster may take to put another replica in a dead one's place.
+AGAIN_S = 90
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Settings]]:
+    """Two replicas of a tiny model, on a Ray cluster of its own."""
+    models = tmp_path_factory.mktemp("models")
+    register(models, "tiny", tiny_config(head_dim=16), tiny_tokenizer())
+    register(models, "other", tiny_config(head_dim=16), tiny_tokenizer())
+    with pytest.MonkeyPatch.context() as patch, socket.socket() as probe:
+        tests = str(Path(__file__).parent)
+        patch.setenv("PYTHONPATH", os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
+        patch.setenv("REDRAFT_MODELS", str(models))
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        probe.close()
+        settings = Settings(port=port, model="tiny", threads=1, shutdown_s=1.0)
+        with deployed(settings, Fleet("local", replicas=2)) as url:
+            yield url, settings
+
+
+async def ask(
+    http: aiohttp.ClientSession, url: str, session: str | None = None, **fields: Any
+) -> tuple[int, str, str]:
+    """(status, text, replica) of one completion."""
+    headers = {} if session is None else {SESSION_HEADER: session}
+    async with http.post(f"{url}/v1/completions", json={**BODY, **fields}, headers=headers) as got:
+        said = await got.json(content_type=None)
+        text = said["choices"][0]["text"] if got.status == 200 else str(said)
+        return got.status, text, got.headers.get(REPLICA_HEADER, "")
+
+
+async def ask_all(http: aiohttp.ClientSession, url: str) -> dict[str, tuple[int, str, str]]:
+    return {session: await ask(http, url, session) for session in SESSIONS}
+
+
+def replica_processes() -> list[psutil.Process]:
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if "ServeReplica" in " ".join(process.cmdline()):
+                found.append(process)
+    return found
+
+
+def test_a_session_stays_with_its_replica_and_both_have_some(cluster: tuple[str, Settings]) -> None:
+    async def run() -> None:
+        async with aiohttp.ClientSession() as http:
+            first, again = await ask_all(http, cluster[0]), await ask_all(http, cluster[0])
+        assert {status for status, _, _ in first.values()} == {200}
+        assert first == again
+        assert len({replica for _, _, replica in first.values()}) == 2
+        assert len({text for _, text, _ in first.values()}) == 1, "replicas answer alike"
+
+    asyncio.run(run())
+
+
+def test_all_formats_and_errors_are_those_of_the_server(cluster: tuple[str, Settings]) -> None:
+    async def run() -> None:
+        async with aiohttp.ClientSession() as http:
+            async with http.get(f"{cluster[0]}/health") as got:
+                assert (got.status, (await got.json())["status"]) == (200, "ready")
+            status, said, _ = await ask(http, cluster[0], temperature="hot")
+            assert status == 400 and "must be a number" in said
+            async with http.get(f"{cluster[0]}/v1/models", headers={"Host": "evil.example"}) as got:
+                assert got.status == 403
+            async with http.post(
+                f"{cluster[0]}/v1/completions", json={**BODY, "stream": True}
+            ) as got:
+                assert got.headers["Content-Type"].startswith("text/event-stream")
+                assert (await got.text()).rstrip().endswith("[DONE]")
+
+    asyncio.run(run())
+
+
+def test_a_killed_replica_costs_its_sessions_nothing_but_a_moment(
+    cluster: tuple[str, Settings],
+) -> None:
+    async def run() -> None:
+        url, _ = cluster
+        async with aiohttp.ClientSession() as http:
+            first = await ask_all(http, url)
+            victim = replica_processes()[0]
+            victim.kill()
+            until = time.monotonic() + AGAIN_S
+            while time.monotonic() < until:
+                after = await ask_all(http, url)
+                if all(status == 200 for status, _, _ in after.values()):
+                    break
+                await asyncio.sleep(0.2)
+            assert {text for _, text, _ in after.values()} == {first[SESSIONS[0]][1]}
+            moved = {one for one in SESSIONS if first[one][2] != after[one][2]}
+            assert moved and moved != set(SESSIONS), "only those of the dead one"
+            while time.monotonic() < until and len(replica_processes()) < 2:
+                await asyncio.sleep(0.2)
+            assert len(replica_processes()) == 2, "another takes its place"
+
+    asyncio.run(run())
+
+
+def test_new_weights_come_in_without_a_failed_request(cluster: tuple[str, Settings]) -> None:
+    async def run() -> None:
+        url, settings = cluster
+        statuses: list[int] = []
+        async with aiohttp.ClientSession() as http:
+
+            async def model() -> str:
+                async with http.get(f"{url}/health") as got:
+                    return str((await got.json())["model"])
+
+            changing = asyncio.create_task(
+                asyncio.to_thread(
+                    deploy, settings.with_options(model="other"), Fleet("local", replicas=2)
+                )
+            )
+            while not changing.done():
+                session = SESSIONS[len(statuses) % len(SESSIONS)]
+                statuses.append((await ask(http, url, session))[0])
+                await asyncio.sleep(0.05)
+            await changing
+            assert await model() == "other fp32"
+        assert set(statuses) == {200}
+        assert len(statuses) > 5
+
+    asyncio.run(run())
+
+
+def test_ray_reports_nothing_of_its_use(cluster: tuple[str, Settings]) -> None:
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if "raylet" in process.name() or "ServeReplica" in " ".join(process.cmdline()):
+                assert process.environ()["RAY_USAGE_STATS_ENABLED"] == "0"

@@ -1,0 +1,95 @@
+"""Ollama's official client against a live server: what is served of it, sync and async."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from support.predictor import READY, ScriptedPredictor, chatting
+from support.served import served
+
+ollama = pytest.importorskip("ollama", reason="the dev extra installs the ollama client")
+
+ASK: dict[str, Any] = {"model": "fake-1m", "messages": [{"role": "user", "content": "hello"}]}
+ADD = {
+    "type": "function",
+    "function": {
+        "name": "add",
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    },
+}
+CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
+
+
+@pytest.fixture(params=["sync", "async"])
+def use(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Calls one method of a client of either kind; a stream becomes the list of its parts."""
+
+    def called(method: str, predictor: ScriptedPredictor, **fields: Any) -> Any:
+        async def run() -> Any:
+            async with served(predictor) as (url, _):
+                if request.param == "sync":
+                    found = getattr(ollama.Client(host=url), method)
+                    return await asyncio.to_thread(_listed, found, fields)
+                answer = getattr(ollama.AsyncClient(host=url), method)(**fields)
+                answer = await answer if inspect.isawaitable(answer) else answer
+                if hasattr(answer, "__aiter__"):
+                    return [one async for one in answer]
+                return answer
+
+        return asyncio.run(run())
+
+    return called
+
+
+def _listed(method: Any, fields: dict[str, Any]) -> Any:
+    answer = method(**fields)
+    return list(answer) if isinstance(answer, Iterator) else answer
+
+
+def test_chat(use: Callable[..., Any]) -> None:
+    predictor = chatting("Hello to you.")
+    options = {"temperature": 0.3, "num_predict": 12, "seed": 4, "stop": ["END"]}
+    answer = use("chat", predictor, **ASK, options=options)
+    assert answer.message.content == "Hello to you." and answer.done_reason == "stop"
+    (request,) = predictor.requests
+    assert (request.temperature, request.max_tokens, request.seed) == (0.3, 12, 4)
+
+
+def test_chat_streamed(use: Callable[..., Any]) -> None:
+    parts = use("chat", chatting("Hello to you."), **ASK, stream=True)
+    assert "".join(part.message.content for part in parts) == "Hello to you."
+    assert [part.done for part in parts][-2:] == [False, True]
+
+
+@pytest.mark.parametrize("form", ["json", {"type": "object", "properties": {}}])
+def test_chat_in_a_format(use: Callable[..., Any], form: object) -> None:
+    predictor = chatting("{}")
+    use("chat", predictor, **ASK, format=form)
+    grammar = predictor.requests[0].grammar
+    assert grammar is not None and grammar.kind == "json_schema"
+
+
+def test_calls(use: Callable[..., Any]) -> None:
+    answer = use("chat", chatting(CALL), **ASK, tools=[ADD])
+    (call,) = answer.message.tool_calls
+    assert (call.function.name, call.function.arguments) == ("add", {"a": 1})
+
+
+def test_generate_list_and_show(use: Callable[..., Any]) -> None:
+    predictor = ScriptedPredictor()
+    answer = use("generate", predictor, model="fake-1m", prompt="a = ", suffix="\n")
+    assert answer.response == "return a + b"
+    assert use("list", predictor).models[0].model == "fake-1m"
+    assert "insert" in use("show", predictor, model="fake-1m").capabilities
+
+
+def test_errors_are_the_clients_own(use: Callable[..., Any]) -> None:
+    with pytest.raises(ollama.ResponseError, match="chat template"):
+        use("chat", ScriptedPredictor(statuses=[READY]), **ASK)
+    with pytest.raises(ollama.ResponseError) as caught:
+        use("chat", chatting("x"), **{**ASK, "model": "redraft-9b"})
+    assert caught.value.status_code == 404
