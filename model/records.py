@@ -57,6 +57,15 @@ class RecentEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """What a compiler or linter says about a place, as the client passes it on."""
+
+    line: int  # 0-based
+    message: str
+    severity: int = 1  # 1 error, 2 warning, 3 information, 4 hint
+
+
+@dataclass(frozen=True, slots=True)
 class Grammar:
     """What an answer must be, from its first character to its last."""
 
@@ -109,6 +118,7 @@ class EditRequest:
     language: str = ""  # LSP language id, "" when unknown
     related: tuple[RelatedFile, ...] = ()  # least relevant first
     edits: tuple[RecentEdit, ...] = ()  # oldest first
+    diagnostics: tuple[Diagnostic, ...] = ()  # next edit: what is reported of the document
     region: tuple[int, int] | None = None  # next edit: 0-based lines [first, last) it may replace
     context_tokens: int | None = None  # prompt budget; None: what this machine prefills in time
     max_tokens: int = 64  # of the answer

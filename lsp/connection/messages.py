@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from redraft.model.errors import InvalidRequest
+from redraft.model.records import Diagnostic
 
-from ..context.excerpts import Diagnostic
 from ..editor.documents import Change
 from ..editor.positions import Position, Range
 

@@ -23,6 +23,7 @@ from ..records import (
     CanvasState,
     Confidence,
     Conversation,
+    Diagnostic,
     DraftCount,
     DraftSource,
     EditRequest,
@@ -284,6 +285,7 @@ def _read_request(data: object, where: str) -> EditRequest:
         language=fields.text("language", default.language),
         related=fields.array("related", _read_related),
         edits=fields.array("edits", _read_edit),
+        diagnostics=fields.array("diagnostics", _read_diagnostic),
         region=_read_region(fields, text.count("\n") + 1),
         context_tokens=fields.integer("context_tokens", 1, MAX_CONTEXT_TOKENS, None),
         max_tokens=fields.integer("max_tokens", 1, default=default.max_tokens),
@@ -338,6 +340,13 @@ def _read_related(data: object, where: str) -> RelatedFile:
     fields = Fields(data, where)
     fields.refuse_others(_names(RelatedFile))
     return RelatedFile(fields.text("path"), fields.text("text"), fields.text("why", ""))
+
+
+def _read_diagnostic(data: object, where: str) -> Diagnostic:
+    fields = Fields(data, where)
+    fields.refuse_others(_names(Diagnostic))
+    line, severity = fields.integer("line", 0), fields.integer("severity", 1, default=1)
+    return Diagnostic(line, fields.text("message"), severity)
 
 
 def _read_edit(data: object, where: str) -> RecentEdit:

@@ -54,6 +54,8 @@ def check_request(request: EditRequest) -> None:
     for index, related in enumerate(request.related):
         check_text(related.path, f"related[{index}].path")
         check_text(related.text, f"related[{index}].text")
+    for index, diagnostic in enumerate(request.diagnostics):
+        check_text(diagnostic.message, f"diagnostics[{index}].message")
     for index, edit in enumerate(request.edits):
         check_text(edit.path, f"edits[{index}].path")
         check_text(edit.diff, f"edits[{index}].diff")
