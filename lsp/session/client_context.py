@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from redraft.model.records import Diagnostic, RecentEdit, RelatedFile, Task
@@ -138,7 +137,8 @@ class ClientContext:
         use."""
         told = sorted(self._diagnostics.get(query.uri, ()), key=lambda each: each.severity)
         return tuple(
-            replace(each, message=clean(each.message[:_MESSAGE])) for each in told[:_REPORTS]
+            Diagnostic(each.line, clean(each.message[:_MESSAGE]), max(each.severity, 0))
+            for each in told[:_REPORTS]
         )
 
     def documents(self) -> Sequence[OpenText]:
