@@ -11,12 +11,11 @@ import math
 import os
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from ..errors import SettingsError
-from ..records import Task
 from .gate import Gate, Head
-from .gate_features import READINGS
+from .gate_features import GATED, READINGS
 
 SHIPPED = Path(__file__).parent / "gate.json"
 
@@ -42,7 +41,7 @@ def read_gate(path: Path) -> tuple[Gate, dict[str, Any]]:
         told = json.loads(path.read_text(encoding="utf-8"))
         if told["format"] != FORMAT:
             raise ValueError(f"format {told['format']!r}, not {FORMAT}")
-        heads = {task: _head(told["heads"][task]) for task in get_args(Task)}
+        heads = {task: _head(told["heads"][task]) for task in GATED}
         return Gate(str(told["name"]), heads), dict(told["card"])
     except OSError as error:
         raise SettingsError(f"The gate {path} cannot be read: {error.strerror}.") from error
