@@ -98,7 +98,7 @@ class Settings(BaseModel):
         "medium",
         description=(
             "how readily next edits are given to clients that do not say so themselves: low, "
-            "medium or high, which gives all"
+            "medium or high"
         ),
     )
     shutdown_s: float = Field(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from redraft.model.edits.gate import Gate, Head
-from redraft.model.edits.gate_file import GATED
+from redraft.model.edits.gate_features import GATED
 from redraft.model.records import Task
 
 from ..figures.intervals import draws, middle_95

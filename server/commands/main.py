@@ -260,7 +260,7 @@ def serve(
     threads: Threads = None,
     eagerness: Annotated[
         str | None,
-        typer.Option(help="How readily next edits are given: low, medium or high (all)."),
+        typer.Option(help="How readily next edits are given: low, medium or high."),
     ] = None,
     ray: Annotated[
         str | None,
