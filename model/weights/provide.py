@@ -1,6 +1,6 @@
 """The registry of models and the combine step: base weights + adapter → a folder ready to run.
 
-Two models are built in; their adapters ship with the package, their bases are fetched once.
+Three models are built in; adapters ship with the package, bases are fetched once.
 Further models are folders with a ``model.json`` like ``shipped/redraft-135m.json``, below
 ``REDRAFT_MODELS`` or ``models`` in the cache. Knows nothing of running them. It blocks: call it in
 a thread.

@@ -154,7 +154,7 @@ def _descriptions() -> Iterator[Path]:
                 yield from sorted(root.glob(f"*/{DESCRIPTION}"))
             except OSError as error:
                 _log.warning("cannot look for models in %s: %s", root, error)
-    yield from sorted(_BUILT_IN.glob("redraft-*.json"))
+    yield from sorted(_BUILT_IN.glob("*-*.json"))
 
 
 def read_description(path: Path) -> ModelInfo:
