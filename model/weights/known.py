@@ -28,10 +28,15 @@ class Known:
     name: str
     repo: str  # on the hub
     file: str  # "": the folder of safetensors
-    license: str
+    license: str  # "": as the hub says
     weights: float  # about how many
     trained: Trained
     denoises: bool = False  # a diffusion model without a cache
+
+    @property
+    def place(self) -> str:
+        """Repository and file, for people."""
+        return f"{self.repo}/{self.file}".rstrip("/")
 
     @property
     def memory(self) -> float:
