@@ -322,6 +322,16 @@ def test_the_built_in_models_are_described_truly(
     combine.check_adapter(load_adapter(model.adapter), model.config, model.base.gguf_sha256)
 
 
+def test_the_model_for_conversations_is_the_best_ones_base_and_costs_no_further_download(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
+    best, chat = registry.info(registry.BEST_MODEL), registry.info(registry.CHAT_MODEL)
+    assert best.chat == chat.name
+    assert (chat.origin, chat.adapter, chat.chat) == (best.origin, None, "")
+    assert chat.config.vocab == best.config.vocab and chat.config.verifier == "ar"
+
+
 def test_an_unknown_model_is_refused_with_the_known_ones(world: World) -> None:
     with pytest.raises(UnknownModel, match=r"tiny.*redraft-0\.5b, redraft-135m"):
         provide.info("gpt-9")
@@ -360,7 +370,8 @@ def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyP
 )
 def test_a_broken_description_hides_no_other_model(world: World, changes: dict[str, Any]) -> None:
     world.describe(**changes)
-    assert {m.name for m in provide.list_models()} == {registry.BEST_MODEL, registry.TINY_MODEL}
+    built_in = {registry.BEST_MODEL, registry.CHAT_MODEL, registry.TINY_MODEL}
+    assert {m.name for m in provide.list_models()} == built_in
     with pytest.raises(WeightsError, match=r"model\.json"):
         provide.info("tiny")
 

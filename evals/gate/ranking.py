@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from redraft.model.edits.gate import Gate, Head
+from redraft.model.edits.gate_features import GATED
 from redraft.model.records import Task
 
 from ..figures.intervals import draws, middle_95
@@ -54,7 +54,7 @@ def rankings(
 ) -> list[Ranking]:
     """Of the score by hand and of each gate's chance and policy, by task."""
     found = []
-    for task in get_args(Task):
+    for task in GATED:
         mine = [each for each in judged if each.task == task and not each.barred]
         scores: list[tuple[str, Score, bool]] = [
             ("by hand", lambda each: by_hand(each.candidate, each.task), True)

@@ -266,7 +266,7 @@ def _looks_around(request: EditRequest, plan: Plan) -> bool:
 def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
     """The region's lines, and what recent edits did that could be done to them too."""
     (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
-    proposed = propose(request.edits, lines, top, bottom, at)[: effort.drafts]
+    proposed = propose(request.edits, lines, top, bottom, at, request.diagnostics)[: effort.drafts]
     assert isinstance(prompt.constraint, ValidRange)
 
     def tokens_of(new: Iterable[str]) -> tuple[int, ...]:

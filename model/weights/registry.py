@@ -26,8 +26,13 @@ from .packages import Wheel
 #: The model for machines that can run it in time, and the one for all others; see
 #: ``default_model.py``.
 BEST_MODEL, TINY_MODEL = "redraft-0.5b", "redraft-135m"
+#: The base of the best one as it was published: for conversations.
+CHAT_MODEL = "qwen2.5-coder-0.5b"
 #: Name of the file that makes a folder a model.
 DESCRIPTION = "model.json"
+
+#: Of the same folder, but no model.
+GATE = "gate.json"
 
 _BUILT_IN = Path(__file__).parents[1] / "shipped"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
@@ -154,7 +159,7 @@ def _descriptions() -> Iterator[Path]:
                 yield from sorted(root.glob(f"*/{DESCRIPTION}"))
             except OSError as error:
                 _log.warning("cannot look for models in %s: %s", root, error)
-    yield from sorted(_BUILT_IN.glob("redraft-*.json"))
+    yield from sorted(path for path in _BUILT_IN.glob("*.json") if path.name != GATE)
 
 
 def read_description(path: Path) -> ModelInfo:
