@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import aiohttp
 import psutil
@@ -29,8 +29,6 @@ from .mirror import Mirror
 from .spy import Spy, spying
 from .strategies import BODIES, HEADERS, SESSIONS
 from .tally import Tally
-
-T = TypeVar("T")
 
 #: What no answer may hold: where we lie on this machine, and what Python says of a fault.
 LEAKS = re.compile(
@@ -104,7 +102,7 @@ def _told(tally: Tally, what: str) -> Iterator[None]:
 
 
 def _routes(
-    run: Callable[[Coroutine[Any, Any, T]], T],
+    run: Callable[[Coroutine[Any, Any, Any]], Any],
     url: str,
     pid: int,
     routes: Sequence[Route],
@@ -158,7 +156,7 @@ async def _open() -> aiohttp.ClientSession:  # within the loop
 
 
 def _sessions(
-    run: Callable[[Coroutine[Any, Any, T]], T],
+    run: Callable[[Coroutine[Any, Any, Any]], Any],
     house: House,
     spy: Spy,
     url: str,
