@@ -23,7 +23,7 @@ from redraft.model.decoding.denoise import (
     plan_for,
 )
 from redraft.model.decoding.probabilities import sure_part
-from redraft.model.prompt.constraints import Constraint
+from redraft.model.prompt.constraints import Beginning, Constraint
 from redraft.model.records import CanvasState
 from support.fake_backend import (
     END,
@@ -45,14 +45,14 @@ PROMPT = ids("def f(x):\n    ")
 PLAIN = Plan(threshold=0.9, repair_above=None)
 
 
-class Begins:
+class Begins(Beginning):
     """The answer begins with ``text``, one token a byte or a word of the vocabulary."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text
 
-    def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
-        rest = self.text[len(written) :]
+    def allowed(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
+        rest = self.text[len(b"".join(VOCAB[token] for token in written)) :]
         if not rest:
             return None
         return np.asarray([bool(b) and (b.startswith(rest) or rest.startswith(b)) for b in VOCAB])
@@ -394,8 +394,8 @@ def test_a_constraint_the_model_agrees_with_costs_no_step() -> None:
 
 
 def test_an_unsure_model_under_a_constraint_places_one_token_a_step() -> None:
-    class TwoDigits:
-        def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
+    class TwoDigits(Beginning):
+        def allowed(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
             return None if len(written) > 1 else np.asarray([b.isdigit() for b in VOCAB])
 
     script = Script(ids("12ab"), always(0.5), rivals={i: ids("7")[0] for i in range(2)})
@@ -412,8 +412,8 @@ def test_a_forced_token_is_not_repaired() -> None:
 
 
 def test_a_constraint_that_allows_nothing_ends_the_answer() -> None:
-    class Nothing:
-        def allowed(self, written: bytes) -> NDArray[np.bool_] | None:
+    class Nothing(Beginning):
+        def allowed(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
             return np.zeros(len(VOCAB), dtype=np.bool_)
 
     draft, _, _ = write(Script(ids("abc")), constraint=Nothing())

@@ -74,7 +74,7 @@ def episode(known: Known, asked: Asked, said: Prediction) -> Episode:
         "edits": [asdict(each) for each in request.edits],
         "related": [asdict(each) for each in request.related],
         "after": known.after,
-        "wanted": known.asked.wanted if isinstance(known.asked, Step) else known.after,
+        "wanted": list(known.wanted),
         "candidates": [asdict(each) for each in asked.answered(said).candidates],
         "reason": said.reason,
         "prompt_tokens": said.stats.prompt_tokens,

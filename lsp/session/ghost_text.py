@@ -110,8 +110,8 @@ class GhostText:
             return found
         candidate, verdict = found
         assert isinstance(verdict, Shown), "the first that is shown"
-        doubt = too_unsure(self._shared.sure(candidate, "infill"), least)
         suggestion = self._suggestion(query, candidate, verdict.edit, prediction)
+        doubt = too_unsure(suggestion.confidence, least)
         suggestion = replace(suggestion, unsure=doubt.reason if doubt else "")
         return Show(suggestion, suggestion.replacement, reason)
 

@@ -1,4 +1,4 @@
-"""A gate on disk: one small JSON file, its card inside. ``model/shipped/gate.json`` is ours.
+"""A gate on disk: one small JSON file, its card inside. ``model/edits/gate.json`` is ours.
 
 Read with care: one's own may be torn, of another version, or somebody else's. Knows nothing of how
 a gate is fitted.
@@ -11,17 +11,19 @@ import math
 import os
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from ..errors import SettingsError
 from ..records import Task
 from .gate import Gate, Head
 from .gate_features import READINGS
 
-SHIPPED = Path(__file__).parents[1] / "shipped" / "gate.json"
+SHIPPED = Path(__file__).parent / "gate.json"
 
 #: Raised whenever a feature or a weight changes its meaning.
 FORMAT = 1
+#: What is shown by itself; conversations are asked for.
+_GATED: tuple[Task, ...] = ("infill", "next_edit")
 _LARGEST = 1e6  # of any number in it
 _LISTS = ("centre", "scale", "chance", "policy", "variance")
 
@@ -42,7 +44,7 @@ def read_gate(path: Path) -> tuple[Gate, dict[str, Any]]:
         told = json.loads(path.read_text(encoding="utf-8"))
         if told["format"] != FORMAT:
             raise ValueError(f"format {told['format']!r}, not {FORMAT}")
-        heads = {task: _head(told["heads"][task]) for task in get_args(Task)}
+        heads = {task: _head(told["heads"][task]) for task in _GATED}
         return Gate(str(told["name"]), heads), dict(told["card"])
     except OSError as error:
         raise SettingsError(f"The gate {path} cannot be read: {error.strerror}.") from error

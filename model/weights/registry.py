@@ -156,7 +156,7 @@ def _descriptions() -> Iterator[Path]:
                 yield from sorted(root.glob(f"*/{DESCRIPTION}"))
             except OSError as error:
                 _log.warning("cannot look for models in %s: %s", root, error)
-    yield from sorted(_BUILT_IN.glob("*.json"))
+    yield from sorted(_BUILT_IN.glob("redraft-*.json"))
 
 
 def read_description(path: Path) -> ModelInfo:

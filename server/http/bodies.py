@@ -9,8 +9,9 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from aiohttp import web
-from redraft.model.engine.record_json import Json, error_to_json, parse_json
+from redraft.model.engine.record_json import error_to_json
 from redraft.model.errors import RedraftError
+from redraft.model.reading import Json, parse_json
 from redraft.model.records import CanvasState, EditRequest, Prediction
 
 from .service import HELD, Service
