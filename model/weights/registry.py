@@ -26,6 +26,8 @@ from .packages import Wheel
 #: The model for machines that can run it in time, and the one for all others; see
 #: ``default_model.py``.
 BEST_MODEL, TINY_MODEL = "redraft-0.5b", "redraft-135m"
+#: The base of the best one as it was published: for conversations.
+CHAT_MODEL = "qwen2.5-coder-0.5b"
 #: Name of the file that makes a folder a model.
 DESCRIPTION = "model.json"
 
