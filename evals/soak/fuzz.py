@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,9 +61,9 @@ def fuzz(house: House, routes: Sequence[Route], amount: Amount, seed_: int, tall
         url, pid = run(stack.enter_async_context(serving(house)))
         spy, spy_url = run(stack.enter_async_context(spying(url)))
         with _told(tally, "HTTP"):
-            _routes(run, url, pid, routes, amount.requests, seed_, tally)
+            _routes(loop, url, pid, routes, amount.requests, seed_, tally)
         with _told(tally, "language server"):
-            _sessions(run, house, spy, spy_url, pid, amount.sessions, seed_, tally)
+            _sessions(loop, house, spy, spy_url, pid, amount.sessions, seed_, tally)
         if not psutil.pid_exists(pid):
             tally.breaks("the server is gone")
     finally:
@@ -102,7 +102,7 @@ def _told(tally: Tally, what: str) -> Iterator[None]:
 
 
 def _routes(
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
+    loop: asyncio.AbstractEventLoop,
     url: str,
     pid: int,
     routes: Sequence[Route],
@@ -112,6 +112,7 @@ def _routes(
 ) -> None:
     from hypothesis import strategies as st
 
+    run = loop.run_until_complete
     http = run(_open())
 
     async def send(route: Route, path: str, body: bytes, headers: dict[str, str]) -> None:
@@ -156,7 +157,7 @@ async def _open() -> aiohttp.ClientSession:  # within the loop
 
 
 def _sessions(
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
+    loop: asyncio.AbstractEventLoop,
     house: House,
     spy: Spy,
     url: str,
@@ -167,6 +168,7 @@ def _sessions(
 ) -> None:
     command = [*house.commands.lsp, "--server", url]
     editor = Editor(command, house.environment(), house.root / "lsp.log", tally)
+    run = loop.run_until_complete
     run(editor.start(house.project, prefetch=False))
     methods = sorted(set(HANDLERS) - _LEFT_OUT)
     number = 0
