@@ -65,6 +65,16 @@ def read_ask(fields: Fields, meant: Middle | Rewrite | Unknown, settings: Settin
     )
 
 
+#: What one client sends in place of an empty suffix.
+_NO_SUFFIX = "<|endoftext|>"
+
+
+def read_suffix(fields: Fields, *default: str) -> str:
+    """The text behind the gap."""
+    suffix: str = fields.text("suffix", *default)
+    return "" if suffix == _NO_SUFFIX else suffix
+
+
 def default_tokens(meant: Middle | Rewrite | Unknown) -> int:
     """Of clients that do not say how much they want: a few lines of infill, or a whole edit."""
     return MAX_EDIT_TOKENS if isinstance(meant, Rewrite) else INFILL_TOKENS

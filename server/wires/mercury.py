@@ -18,7 +18,7 @@ from redraft.model.records import CanvasState, Prediction
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
 from .answers import Answer
-from .completion import Ask, Head, answered, check_model, loaded, read_ask, usage, why
+from .completion import Ask, Head, answered, check_model, loaded, read_ask, read_suffix, usage, why
 from .feedback import LEDGER
 from .guided import guided
 from .prompts.markers import Middle, Rewrite, Unknown
@@ -34,7 +34,7 @@ async def complete(http: web.Request) -> web.StreamResponse:
 
 
 def _middle(fields: Fields) -> Middle:
-    return Middle(fields.text("prompt"), fields.text("suffix", ""))
+    return Middle(fields.text("prompt"), read_suffix(fields, ""))
 
 
 @routes.post("/v1/edit/completions")

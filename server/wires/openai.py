@@ -25,6 +25,7 @@ from .completion import (
     check_model,
     loaded,
     read_ask,
+    read_suffix,
     usage,
     why,
 )
@@ -67,7 +68,7 @@ def _ask(fields: Fields, settings: Settings) -> Ask:
 def _meaning(fields: Fields) -> Middle | Rewrite | Unknown:
     prompt = _prompt(fields)
     if "suffix" in fields:  # then markers are the user's own text
-        return Middle(prompt, fields.text("suffix"))
+        return Middle(prompt, read_suffix(fields))
     return recognise(prompt)
 
 
