@@ -49,8 +49,8 @@ KEYS: tuple[str | float | None, ...] = (
     1.5,
     *("8Gw", 0.6, "cw", "net_total", None, "<Esc>", None, 1.5),
     *("<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", 1.5),
-    *("G", 0.6, "o", "<CR><C-u>", "def average(orders):", "<CR>", None, 1.5, "<Tab>", 2.0),
-    *("<Esc>", 0.6, ":Redraft why<CR>", 3.0),
+    *("G", 0.6, "o", "<CR><C-u>", "def average(orders):", "<CR>", "return ", None, 1.5),
+    *("<Tab>", 2.0, "<Esc>", 0.6, ":Redraft why<CR>", 3.0),
 )
 _KEY_S, _FRAME_S = 0.13, 0.05
 _LONGEST_S = 60.0
@@ -116,12 +116,14 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
+    parser.add_argument("--model", help="another than the default one")
     parser.add_argument("--wait", type=float, default=6.0, help="seconds for each suggestion")
     given = parser.parse_args()
     redraft = shutil.which("redraft") or shutil.which("redraft", path=Path(sys.executable).parent)
     if redraft is None:
         parser.error("no redraft on the PATH; install this checkout first")
-    given.out.write_text(shoot([redraft, "lsp"], given.wait), encoding="utf-8")
+    command = [redraft, "lsp", *(["--model", given.model] if given.model else [])]
+    given.out.write_text(shoot(command, given.wait), encoding="utf-8")
 
 
 if __name__ == "__main__":
