@@ -74,6 +74,9 @@ class LspSettings(BaseModel):
     delay_ms: float = Field(default=100.0, ge=0, le=10_000)
     #: How readily suggestions are shown; see model/edits/gate.py.
     eagerness: Eagerness = "medium"
+    #: Learn from recorded outcomes which suggestions to show, on this machine and for it alone;
+    #: nothing is learned while nothing is recorded.
+    learn_gate: bool = True
     #: Predict the next edit, for clients that ask for it. Ghost text does not depend on it.
     next_edits: bool = True
     #: While a next edit is shown, compute the one that would follow it: Tab, Tab, Tab.

@@ -32,16 +32,20 @@ T = TypeVar("T")
 
 
 class Exactly(GroupedMetadata):
-    """The type itself and no other that could be made into it; numbers within bounds."""
+    """The type itself and no other that could be made into it; numbers within bounds; those
+    above are refused, or ``clamped``."""
 
-    def __init__(self, lowest: float | None = None, highest: float = math.inf) -> None:
-        self.lowest, self.highest = lowest, highest
+    def __init__(
+        self, lowest: float | None = None, highest: float = math.inf, clamped: bool = False
+    ) -> None:
+        self.lowest, self.highest, self.clamped = lowest, highest, clamped
 
     def __iter__(self) -> Iterator[object]:
-        from pydantic import AfterValidator, BeforeValidator, Strict
+        from pydantic import AfterValidator, Strict
 
         yield Strict()
-        yield BeforeValidator(_whole)
+        if self.clamped:
+            yield AfterValidator(partial(min, self.highest))
         if self.lowest is not None:
             yield AfterValidator(partial(_within, lowest=self.lowest, highest=self.highest))
 
@@ -59,15 +63,9 @@ Text = Annotated[str, _Tokenizable()]
 #: Text as it comes, such as a model's answer.
 AnyText = Annotated[str, Exactly()]
 Flag = Annotated[bool, Exactly()]
-#: 64.0 is one as well: several clients write every number so.
 Whole = Annotated[int, Exactly(0, MAX_INTEGER)]
 AtLeastOne = Annotated[int, Exactly(1, MAX_INTEGER)]
 Number = Annotated[float, Exactly(0)]
-
-
-def _whole(value: object) -> object:
-    """Of a number without a fraction the integer; ``float`` takes that too."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _within(value: T, lowest: float, highest: float) -> T:
@@ -107,8 +105,12 @@ def objection(says: str) -> Exception:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def read(kind: type[T], data: object, where: str = "") -> T:
+def read(kind: type[T], data: object, where: str = "", whole: str = "body") -> T:
     """``data``, parsed JSON, as a ``kind``; ``null`` counts as absent.
+
+    Args:
+        where: its place in the message, for errors.
+        whole: what the message itself is called in them.
 
     Raises:
         InvalidRequest: names the first field that cannot be used, its value and what it must be.
@@ -116,13 +118,13 @@ def read(kind: type[T], data: object, where: str = "") -> T:
     from pydantic import ValidationError
 
     try:
-        return cast(T, _adapter(kind).validate_python(_without_nulls(data)))
+        return cast(T, _adapter(cast(Any, kind)).validate_python(_without_nulls(data)))
     except ValidationError as error:
-        raise InvalidRequest(_sentence(error.errors(include_url=False)[0], where)) from None
+        raise InvalidRequest(_sentence(error.errors(include_url=False)[0], where, whole)) from None
 
 
 @cache
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
@@ -160,11 +162,11 @@ _MUST_BE = {
 }
 
 
-def _sentence(error: ErrorDetails, where: str) -> str:
+def _sentence(error: ErrorDetails, where: str, whole: str) -> str:
     name, value, context = where, error["input"], error.get("ctx", {})
     for part in error["loc"]:
         name += f"[{part}]" if isinstance(part, int) else f".{part}"
-    name = f"'{name.removeprefix('.')[:80] or 'body'}'"
+    name = f"'{name.removeprefix('.')[:80] or whole}'"
     if error["type"] == "objection":
         return f"{name} {error['msg']}"
     if error["type"] == "missing":
@@ -207,7 +209,7 @@ def parse_json(body: bytes) -> Json:
             f"{error.start}). Send JSON encoded as UTF-8."
         ) from None
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=parse_float)
     except json.JSONDecodeError as error:
         raise InvalidRequest(
             f"The body is not valid JSON: {error.msg} at line {error.lineno}, column "
@@ -224,3 +226,9 @@ def parse_json(body: bytes) -> Json:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise InvalidRequest(f"The body holds {name}, which is not JSON. Send a finite number.")
+
+
+def parse_float(text: str) -> float:
+    """Of JSON; 64.0 is the whole number: several clients write all of theirs so."""
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) <= MAX_INTEGER else value

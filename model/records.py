@@ -1,6 +1,7 @@
 """The records that cross package borders, and the one seam every front end speaks to.
 
-Frozen dataclasses only: no I/O, no torch, no onnxruntime. A field names its unit and base.
+Frozen dataclasses only: no I/O, no torch, no onnxruntime. A field names its unit and base; its type
+says what is taken from outside (``reading.py``), and is not checked where we make one ourselves.
 Text offsets are ``str`` indices (code points); UTF-16 lives in ``lsp/editor/positions.py`` alone.
 Texts in here use ``\n`` line ends; whoever talks to a client converts on the way in and out.
 """
@@ -9,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
+
+from .reading import MAX_INTEGER, AnyText, AtLeastOne, Exactly, Flag, Number, Text, Whole
 
 Task = Literal["infill", "next_edit", "chat"]
 Quality = Literal["low", "medium", "high"]
@@ -36,24 +39,46 @@ MAX_STOPS = 16
 #: Natural logarithm in place of that of a probability of 0: JSON knows no infinity.
 LEAST_LOG = -1e4
 
+Temperature = Annotated[float, Exactly(0, MAX_TEMPERATURE)]
+TopP = Annotated[float, Exactly(0, 1)]
+ContextTokens = Annotated[int, Exactly(1, MAX_CONTEXT_TOKENS)]
+# A hair above 1, or 0 of a logarithm, is float32 rounding of a softmax, not a fault.
+Share = Annotated[float, Exactly(0, 1.001)]
+Log = Annotated[float, Exactly(LEAST_LOG, 0.01)]
+
+#: What pydantic shall do with fields that a request does not have.
+_REFUSE = {"extra": "forbid"}
+
 
 @dataclass(frozen=True, slots=True)
 class RelatedFile:
     """An excerpt of another file that helps to predict this one."""
 
-    path: str  # as shown to the model, relative to the workspace, "/" separated
-    text: str
-    why: str = ""  # why it was chosen, for people: "definition of parse_args"
+    path: Text  # as shown to the model, relative to the workspace, "/" separated
+    text: Text
+    why: Text = ""  # why it was chosen, for people: "definition of parse_args"
+    __pydantic_config__ = _REFUSE
 
 
 @dataclass(frozen=True, slots=True)
 class RecentEdit:
     """One finished edit of the user, as the body of a unified diff hunk."""
 
-    path: str
-    line: int  # 0-based first line of the hunk in the file after the edit
-    diff: str  # lines beginning with " ", "-" or "+", each ended by "\n"
-    accepted: bool = False  # it came from an accepted suggestion
+    path: Text
+    line: Whole  # 0-based first line of the hunk in the file after the edit
+    diff: Text  # lines beginning with " ", "-" or "+", each ended by "\n"
+    accepted: Flag = False  # it came from an accepted suggestion
+    __pydantic_config__ = _REFUSE
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """What a compiler or linter says about a place, as the client passes it on."""
+
+    line: Whole  # 0-based
+    message: Text
+    severity: Whole = 1  # 1 error, 2 warning, 3 information, 4 hint
+    __pydantic_config__ = _REFUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +86,16 @@ class Grammar:
     """What an answer must be, from its first character to its last."""
 
     kind: GrammarKind
-    text: str  # a JSON schema as JSON, a regular expression, or a grammar in Lark's notation
+    text: Text  # a JSON schema as JSON, a regular expression, or a grammar in Lark's notation
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A function that an assistant wanted called."""
 
-    id: str
-    name: str
-    arguments: str  # a JSON object
+    id: Text
+    name: Text
+    arguments: Text  # a JSON object
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +103,10 @@ class Message:
     """One turn of a conversation."""
 
     role: Role
-    content: str
-    name: str = ""
+    content: Text
+    name: Text = ""
     tool_calls: tuple[ToolCall, ...] = ()  # of an assistant
-    tool_call_id: str = ""  # of a tool: which call this answers
+    tool_call_id: Text = ""  # of a tool: which call this answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +114,10 @@ class Conversation:
     """What was said so far; the answer is what the assistant says next."""
 
     messages: tuple[Message, ...]
-    tools: str = ""  # a JSON array of functions, as templates take them; "" none
-    think: bool = True  # whether a model that can reason before it answers shall
-    begins: str = ""  # what the answer begins with: written into the prompt, marks included
-    labels: tuple[str, ...] = ()  # answers that are priced, each as the whole one; none is written
+    tools: Text = ""  # a JSON array of functions, as templates take them; "" none
+    think: Flag = True  # whether a model that can reason before it answers shall
+    begins: Text = ""  # what the answer begins with: written into the prompt, marks included
+    labels: tuple[Text, ...] = ()  # answers that are priced, each as the whole one; none is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,25 +128,27 @@ class EditRequest:
     """
 
     task: Task
-    path: str  # as shown to the model; its suffix tells the language
-    text: str  # the whole document
-    cursor: int  # index into text, 0 … len(text)
-    language: str = ""  # LSP language id, "" when unknown
+    path: Text  # as shown to the model; its suffix tells the language
+    text: Text  # the whole document
+    cursor: Whole  # index into text, 0 … len(text)
+    language: Text = ""  # LSP language id, "" when unknown
     related: tuple[RelatedFile, ...] = ()  # least relevant first
     edits: tuple[RecentEdit, ...] = ()  # oldest first
-    region: tuple[int, int] | None = None  # next edit: 0-based lines [first, last) it may replace
-    context_tokens: int | None = None  # prompt budget; None: what this machine prefills in time
-    max_tokens: int = 64  # of the answer
-    min_tokens: int = 0  # written before END may come; 1: an answer in any case, however unsure
-    max_lines: int | None = None  # cut an infill after so many lines; None: no limit
+    diagnostics: tuple[Diagnostic, ...] = ()  # next edit: what is reported of the document
+    region: tuple[Whole, Whole] | None = None  # next edit: 0-based lines [first, last) to replace
+    context_tokens: ContextTokens | None = None  # None: what this machine prefills in time
+    max_tokens: AtLeastOne = 64  # of the answer
+    min_tokens: Whole = 0  # written before END may come; 1: an answer in any case, however unsure
+    max_lines: AtLeastOne | None = None  # cut an infill after so many lines; None: no limit
     quality: Quality = "medium"
-    temperature: float = 0.0  # 0: always the most likely token
-    top_p: float = 1.0
-    seed: int | None = None  # None: draws differ from call to call
-    stop: tuple[str, ...] = ()  # infill: cut before the first of these
-    candidates: int = 1  # how many to return at most
+    temperature: Temperature = 0.0  # 0: always the most likely token
+    top_p: TopP = 1.0
+    seed: Whole | None = None  # None: draws differ from call to call
+    stop: tuple[Text, ...] = ()  # infill: cut before the first of these
+    candidates: AtLeastOne = 1  # how many to return at most
     grammar: Grammar | None = None  # infill and chat: what the answer must be
     conversation: Conversation | None = None  # chat
+    __pydantic_config__ = _REFUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,43 +156,45 @@ class Confidence:
     """How sure the model was of a candidate's tokens: probabilities in 0 … 1, and for the gate
     natural logarithms of probabilities, LEAST_LOG … 0."""
 
-    mean: float  # geometric mean over the tokens, END included
-    minimum: float
-    first: float  # of the first token
-    total: float = 0.0  # log: of the whole answer, END included
-    place: float | None = None  # log: next edit: of its range of lines, whatever is written there
-    nothing: float | None = None  # log: next edit: of no edit at all, at the same moment
-    repeat: float | None = None  # 0 … 1: that this repetition of a recent edit is next, by its text
-    logs: tuple[float, ...] = ()  # log: of each token, END included; (): not told
+    mean: Share  # geometric mean over the tokens, END included
+    minimum: Share
+    first: Share  # of the first token
+    total: Log = 0.0  # log: of the whole answer, END included
+    place: Log | None = None  # log: next edit: of its range of lines, whatever is written there
+    nothing: Log | None = None  # log: next edit: of no edit at all, at the same moment
+    repeat: Share | None = None  # that this repetition of a recent edit is next, by its text
+    logs: tuple[Log, ...] = ()  # log: of each token, END included; (): not told
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What can be told of a candidate without a model, for the gate; see ``edits/facts.py``."""
 
-    lines: int  # written, the one begun included
-    written: int  # characters, without those that stay
-    removed: int  # characters
-    away: int  # lines between the cursor and what it touches
-    after: int  # characters behind the cursor in its line, blank ends aside
-    errors: int | None  # syntax errors that it adds; negative: it mends some; None: cannot be told
-    names: int  # different names that it writes, without those of the language
-    unknown: int  # of those, how many stand nowhere in the file, the excerpts and the edits
-    quoted: bool  # is the cursor within a string or a comment?
-    again: bool  # does what it writes stand in the file already?
-    ahead: float | None  # log: how much likelier than the best other candidate; None: no other
+    lines: Whole  # written, the one begun included
+    written: Whole  # characters, without those that stay
+    removed: Whole  # characters
+    away: Whole  # lines between the cursor and what it touches
+    after: Whole  # characters behind the cursor in its line, blank ends aside
+    #: Syntax errors that it adds; negative: it mends some; None: cannot be told.
+    errors: Annotated[int, Exactly(-MAX_INTEGER, MAX_INTEGER)] | None = None
+    names: Whole = 0  # different names that it writes, without those of the language
+    unknown: Whole = 0  # of those, how many stand nowhere in the file, the excerpts and the edits
+    quoted: Flag = False  # is the cursor within a string or a comment?
+    again: Flag = False  # does what it writes stand in the file already?
+    #: Log: how much likelier than the best other candidate; None: no other.
+    ahead: Annotated[float, Exactly(LEAST_LOG, -LEAST_LOG)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One replacement of ``request.text[start:end]``."""
 
-    start: int  # index into request.text
-    end: int  # index into request.text, >= start; infill: the cursor itself
-    text: str
+    start: Whole  # index into request.text
+    end: Whole  # index into request.text, >= start; infill: the cursor itself
+    text: AnyText
     confidence: Confidence
-    tokens: int  # tokens the denoiser placed, END included
-    steps: int  # denoise steps (forward passes over the canvas)
+    tokens: Whole  # tokens the denoiser placed, END included
+    steps: Whole  # denoise steps (forward passes over the canvas)
     finish: Finish
     source: Source = "model"
     facts: Facts | None = None  # None: nobody looked
@@ -178,27 +207,27 @@ class DraftCount:
     behind the last token known to be right."""
 
     source: DraftSource
-    drafted: tuple[int, ...]  # judged
-    reached: tuple[int, ...]  # of those, all before it were right
-    right: tuple[int, ...]  # of those, it was right too
+    drafted: tuple[Whole, ...]  # judged
+    reached: tuple[Whole, ...]  # of those, all before it were right
+    right: tuple[Whole, ...]  # of those, it was right too
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
     """What one prediction cost."""
 
-    prompt_tokens: int = 0
-    reused_tokens: int = 0  # prompt tokens found in the prefix cache
-    computed_tokens: int = 0  # tokens run through prefill, committed canvases included
-    canvas_tokens: int = 0  # tokens placed on canvases, END included
-    denoise_steps: int = 0  # passes over the canvas, denoising and verifying ones
-    repaired_tokens: int = 0  # placed tokens replaced by token-to-token repair
-    queue_ms: float = 0.0
-    prompt_ms: float = 0.0  # rendering and tokenising
-    prefill_ms: float = 0.0
-    denoise_ms: float = 0.0  # committing canvases included
-    total_ms: float = 0.0
-    cut: str = ""  # what was left out of the context for length, for people; "" nothing
+    prompt_tokens: Whole = 0
+    reused_tokens: Whole = 0  # prompt tokens found in the prefix cache
+    computed_tokens: Whole = 0  # tokens run through prefill, committed canvases included
+    canvas_tokens: Whole = 0  # tokens placed on canvases, END included
+    denoise_steps: Whole = 0  # passes over the canvas, denoising and verifying ones
+    repaired_tokens: Whole = 0  # placed tokens replaced by token-to-token repair
+    queue_ms: Number = 0.0
+    prompt_ms: Number = 0.0  # rendering and tokenising
+    prefill_ms: Number = 0.0
+    denoise_ms: Number = 0.0  # committing canvases included
+    total_ms: Number = 0.0
+    cut: Text = ""  # what was left out of the context for length, for people; "" nothing
     drafts: tuple[DraftCount, ...] = ()  # that the causal pass judged, by source
 
     @property
@@ -210,21 +239,21 @@ class Stats:
 class Prediction:
     """The engine's answer: candidates, best first, or the reason why there is none."""
 
-    request_id: str
-    model: str  # "name variant", such as "redraft-135m int8"
+    request_id: Text
+    model: Text  # "name variant", such as "redraft-135m int8"
     candidates: tuple[Candidate, ...] = ()
-    reason: str = ""  # why candidates is empty, for people
+    reason: Text = ""  # why candidates is empty, for people
     stats: Stats = field(default_factory=Stats)
-    weights: str = ""  # version of the model's weights, "" for those that have none
+    weights: Text = ""  # version of the model's weights, "" for those that have none
 
 
 @dataclass(frozen=True, slots=True)
 class CanvasState:
     """The answer as it stands after a denoise step; ``None`` marks a position still masked."""
 
-    step: int  # 1-based, counted over all canvases of the answer
-    pieces: tuple[str | None, ...]  # text of each position so far, earlier canvases included
-    sure: int = 0  # the first so many pieces stay as they are
+    step: Whole  # 1-based, counted over all canvases of the answer
+    pieces: tuple[AnyText | None, ...]  # text of each position so far, earlier canvases included
+    sure: Whole = 0  # the first so many pieces stay as they are
 
     def show(self, mask: str = "░") -> str:
         return "".join(mask if piece is None else piece for piece in self.pieces)
@@ -235,13 +264,13 @@ class ModelStatus:
     """Whether the engine can answer, and if not, how far it is and why."""
 
     state: Literal["absent", "downloading", "loading", "ready", "failed"]
-    model: str  # "name variant"
-    provider: str = ""  # "CPU", "CUDA"
-    progress: float | None = None  # 0 … 1 of the present state; None: unknown
-    message: str = ""  # for people; says what to do when failed
-    context_tokens: int = 0  # the budget that "auto" picked; 0 until ready
-    longest_tokens: int = 0  # of a conversation and its answer; 0 until ready
-    chat_model: str = ""  # name of the model that answers conversations; "" none
+    model: Text  # "name variant"
+    provider: Text = ""  # "CPU", "CUDA"
+    progress: Share | None = None  # 0 … 1 of the present state; None: unknown
+    message: Text = ""  # for people; says what to do when failed
+    context_tokens: Whole = 0  # the budget that "auto" picked; 0 until ready
+    longest_tokens: Whole = 0  # of a conversation and its answer; 0 until ready
+    chat_model: Text = ""  # name of the model that answers conversations; "" none
 
 
 StepCallback = Callable[[CanvasState], None]

@@ -22,7 +22,8 @@ from redraft.model.decoding.prices import (
     worth_groups,
 )
 from redraft.model.engine.answer import Model, answer
-from redraft.model.engine.record_json import parse_json, prediction_from_json, prediction_to_json
+from redraft.model.engine.record_json import prediction_from_json, prediction_to_json
+from redraft.model.reading import parse_json
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
 from redraft.model.runtime.backend import CanvasOutput
 from redraft.model.runtime.prefix_cache import PrefixCache

@@ -7,6 +7,7 @@ from redraft.evals.latency.fleet import (
     Engine,
     Typing,
     engines_for,
+    latencies,
     most_developers,
     simulate,
     typing_of,
@@ -28,6 +29,12 @@ def test_a_question_follows_each_pause_in_typing_and_absence_is_cut_short() -> N
     found = typing_of([stream(0, 100, 200, 1_000, 1_100, 1_000_000)], pause_s=0.5)
     assert found.asks_s == pytest.approx((0.7, 1.6, 61.6))
     assert found.length_s == pytest.approx(1.1 + 60 + 60)
+
+
+def test_a_distribution_goes_through_what_was_measured() -> None:
+    drawn = sorted(latencies(200.0, 900.0))
+    assert drawn[len(drawn) // 2] == pytest.approx(200, rel=0.01)
+    assert drawn[int(0.95 * len(drawn))] == pytest.approx(900, rel=0.02)
 
 
 def test_one_developer_waits_for_nobody() -> None:
@@ -70,7 +77,8 @@ def test_the_most_developers_are_found_within_the_time_that_is_wanted() -> None:
 
 def test_a_ring_is_uneven_and_engines_are_added_for_it() -> None:
     assert unevenness(1_000, 1, 1) == 1.0
-    assert 1.05 < unevenness(20_000, 20, 1) < 1.6
+    assert 1.02 < unevenness(20_000, 20, 1) < 1.5
+    assert unevenness(700, 20, 1) > unevenness(20_000, 20, 1), "few sessions are spread worse"
     engines, uneven = engines_for(10_000, 500, 1)
     assert engines > 20
     assert 10_000 / engines * uneven <= 500

@@ -32,8 +32,8 @@ USES_TORCH = {
 #: each other. Modules at a package's door stand here by their names, those of one line together.
 LEVELS = {
     "model": (
-        "__init__ records errors config silence memo", "text", "edits prompt network",
-        "proposals weights",
+        "__init__ errors config silence memo reading", "records", "text",
+        "edits prompt network", "proposals weights",
         "runtime", "decoding", "engine training",
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),

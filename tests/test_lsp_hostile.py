@@ -68,27 +68,27 @@ def test_wrong_types_are_named_in_the_error(tmp_path: Path) -> None:
     position = {"line": 0, "character": 0}
     document = {"uri": URI}
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"position": position}, "textDocument is missing"),
-        ({"textDocument": 5, "position": position}, "textDocument must be an object, got 5"),
-        ({"textDocument": {}, "position": position}, "textDocument.uri is missing"),
-        ({"textDocument": {"uri": 5}, "position": position}, "textDocument.uri must be a string"),
-        ({"textDocument": document}, "position is missing"),
-        ({"textDocument": document, "position": {"line": "0"}}, "position.line must be a whole"),
+        ({"position": position}, "'textDocument' is missing"),
+        ({"textDocument": 5, "position": position}, "'textDocument' must be an object, not number"),
+        ({"textDocument": {}, "position": position}, "'textDocument.uri' is missing"),
+        ({"textDocument": {"uri": 5}, "position": position}, "'textDocument.uri' must be a string"),
+        ({"textDocument": document}, "'position' is missing"),
+        ({"textDocument": document, "position": {"line": "0"}}, "'position.line' must be a whole"),
         (
             {"textDocument": document, "position": {"line": -1, "character": 0}},
-            "position.line must be a whole number from 0, got -1",
+            "'position.line' must be between 0 and 2147483647, not -1",
         ),
         (
             {"textDocument": document, "position": {"line": True, "character": 0}},
-            "position.line must be",
+            "'position.line' must be",
         ),
         (
             {"textDocument": {**document, "version": "x"}, "position": position},
-            "textDocument.version must be an integer or null, got 'x'",
+            "'textDocument.version' must be a whole number, not 'x'",
         ),
         (
             {"textDocument": document, "position": position, "context": 1},
-            "context must be an object",
+            "'context' must be an object",
         ),
         (
             {
@@ -96,7 +96,7 @@ def test_wrong_types_are_named_in_the_error(tmp_path: Path) -> None:
                 "position": position,
                 "context": {"selectedCompletionInfo": {"text": "x"}},
             },
-            "context.selectedCompletionInfo.range is missing",
+            "'context.selectedCompletionInfo.range' is missing",
         ),
         (
             {

@@ -418,17 +418,17 @@ def test_the_threshold_is_told_with_both_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "params", "expected"),
     [
-        ("textDocument/copilotInlineEdit", {}, "textDocument is missing"),
-        ("redraft/nextEdit", {"textDocument": {"uri": URI}}, "position is missing"),
-        ("redraft/nextEdit", [], "params must be an object"),
+        ("textDocument/copilotInlineEdit", {}, "'textDocument' is missing"),
+        ("redraft/nextEdit", {"textDocument": {"uri": URI}}, "'position' is missing"),
+        ("redraft/nextEdit", [], "'params' must be an object"),
         (
             "redraft/nextEdit",
             {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}, "cursors": "x"},
-            "cursors must be a whole number",
+            "'cursors' must be a whole number",
         ),
-        ("textDocument/codeAction", {"textDocument": {"uri": URI}}, "range is missing"),
-        ("notifyShown", {}, "uuid is missing"),
-        ("notifyRejected", {"uuids": 5}, "uuids must be a list"),
+        ("textDocument/codeAction", {"textDocument": {"uri": URI}}, "'range' is missing"),
+        ("notifyShown", {}, "'uuid' is missing"),
+        ("notifyRejected", {"uuids": 5}, "'uuids' must be an array"),
         ("workspace/executeCommand", {"command": "rm"}, "unknown command 'rm'"),
     ],
 )

@@ -20,11 +20,11 @@ from redraft.model.engine.record_json import (
     WIRE_VERSION,
     error_from_json,
     error_to_json,
-    parse_json,
     request_from_json,
     request_to_json,
 )
 from redraft.model.engine.remote import RemotePredictor
+from redraft.model.reading import parse_json
 from redraft.model.records import (
     CanvasState,
     EditRequest,
@@ -117,7 +117,7 @@ def test_a_request_survives_the_wire(request: EditRequest, steps: bool) -> None:
         ({"edits": [{"path": "a", "line": -1, "diff": ""}]}, "'request.edits[0].line'"),
         ({"region": [2, 1]}, "first <= last"),
         ({"region": [0, 99]}, "between 0 and 2"),
-        ({"region": [0]}, "first <= last"),
+        ({"region": [0]}, "'request.region[1]' is missing"),
         ({"context_tokens": 10**6}, "between 1 and 32768"),
         ({"quality": "best"}, "'low', 'medium', 'high'"),
         ({"temperature": 3}, "between 0 and 2"),

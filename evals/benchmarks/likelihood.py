@@ -10,13 +10,15 @@ from __future__ import annotations
 import numpy as np
 from redraft.model.engine.answer import Model, prefill, room_for
 from redraft.model.prompt.answers import encode_edit
+from redraft.model.prompt.formats import FORMATS
 from redraft.model.prompt.render import render
 from redraft.model.records import EditRequest
 
 
 def knows(model: Model) -> bool:
-    """Were the weights trained to write causally?"""
-    return model.backend.config.verifier == "ar"
+    """Were the weights trained to write causally, and answers as ours are?"""
+    config = model.backend.config
+    return config.verifier == "ar" and config.prompt_format not in FORMATS
 
 
 def nats_of(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from redraft.model.edits.gate import Gate
-from redraft.model.edits.gate_file import GATED
+from redraft.model.edits.gate_features import GATED
 from redraft.model.records import Task
 from redraft.model.training.gate_fit import Sample, fit_shipped
 from redraft.model.training.kto import Objective

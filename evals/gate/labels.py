@@ -7,7 +7,7 @@ of lines count for nothing. Knows nothing of gates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,12 +61,17 @@ def judged(episode: Episode) -> Iterator[Judged]:
             task=request.task,
             place=place,
             candidate=each,
-            right=is_right(edit, request, episode["after"]),
+            right=is_right(edit, request, episode["after"], episode["wanted"]),
             barred=verdict.kind if isinstance(verdict, Abstained) else "",
         )
 
 
-def is_right(edit: Replacement, request: EditRequest, after: str) -> bool:
+def is_right(
+    edit: Replacement, request: EditRequest, after: str, wanted: Collection[str] = ()
+) -> bool:
+    """Does the text that came in the end, or one of those ``wanted`` besides, say so too?"""
+    if edit.result in wanted:
+        return True
     if request.task == "infill":
         return _is_what_stood_there(edit, request.cursor, after)
     made = _hunks(edit.text, edit.result)

@@ -23,6 +23,7 @@ from redraft.model.training.made_up_changes import repeated_change
 from redraft.model.training.moments import Moment, draw_repeat
 from redraft.model.training.shards import read_records
 
+from ..benchmarks.carry_on import scenarios
 from ..benchmarks.commit_moments import Step, steps_of
 from ..benchmarks.infill_gaps import Problem, gaps_of
 from ..figures.samples import MOST_LINES, changes_of, in_turn, rank, unix
@@ -36,9 +37,10 @@ _SHOWN_EDITS = 5
 class Known:
     """A moment, and the text that came of it in the end."""
 
-    kind: str  # commit, gap, chain or typing
+    kind: str  # commit, gap, chain, typing or carry-on
     asked: Step | Problem
     after: str  # the whole text in the end; for a gap, with the gap filled
+    wanted: tuple[str, ...] = ()  # whole texts that are right besides
 
     @property
     def id(self) -> str:
@@ -72,6 +74,15 @@ def known_moments(
             found[each.kind].append(each)
     lists = {kind: in_turn(each, None, seed) for kind, each in found.items()}
     return list(_taking_turns(lists))[:limit]
+
+
+def in_suite() -> list[Known]:
+    """The scenarios of ``redraft eval edits --suite carry-on``: they judge, and nothing is fitted
+    on them."""
+    return [
+        Known("carry-on", each.step, each.wanted[-1] if each.wanted else each.text, each.wanted)
+        for each in scenarios()
+    ]
 
 
 def _taking_turns(lists: dict[str, list[Known]]) -> Iterator[Known]:

@@ -98,6 +98,7 @@ async def _answer(client: Client, lane: Lane, question: Ask, asked: Question) ->
     except Exception as error:
         logger.exception("the predictor failed")
         return _failed(client, f"{type(error).__name__}: {error}", "Error")
+    client.learning.answered(prediction)
     document = client.documents.get(question.asked_from.uri)
     target = client.documents.get(question.query.uri)
     took_ms = 1000 * (client.clock() - started_s)

@@ -21,6 +21,7 @@ from ..context.workspace import saved_text
 from ..editor.documents import Documents
 from ..editor.paths import shown_path
 from ..recording.folder import Recordings
+from ..recording.learning import Learning
 from ..recording.recorder import Recorder, Workplace
 from ..session.client_context import ClientContext
 from ..session.decisions import Ask
@@ -98,7 +99,10 @@ class Client:
             budget=lambda: self.watch.context_tokens,
             background=background,
         )
-        self.session = Session(settings, clock, self._settled, self.context)
+        self.learning = Learning(recordings, lambda: self.session.settings.learn_gate, clock)
+        self.session = Session(
+            settings, clock, self._settled, self.context, gate=self.learning.gate
+        )
         self.recorder = Recorder(
             recordings,
             Workplace(
@@ -106,6 +110,8 @@ class Client:
                 lambda document: shown_path(document.uri, self.folders, document.language),
                 lambda: next(iter(self.folders), ""),
                 lambda: self.session.settings,
+                self.learning.gate,
+                lambda: self.session.situation(),
             ),
             made_by=f"redraft {version()}",
         )
@@ -125,6 +131,7 @@ class Client:
     def _settled(self, settled: Settled) -> None:
         logger.debug("suggestion %s was %s", settled.suggestion.id, settled.outcome)
         self.recorder.settled(settled)
+        self.learning.settled(settled.outcome)
 
     def saved_text(self, uri: str) -> str | None:
         """What the file of a document holds; None where it does not matter: once the client has

@@ -50,8 +50,8 @@ def snooze(client: Client, minutes: str) -> dict[str, Any]:
 
 
 async def status(client: Client) -> dict[str, Any]:
-    """``redraft.status``: the status line, the model, the settings in effect, and the folders that
-    are not read, each with its reason."""
+    """``redraft.status``: the status line, the model, the gate in use and what is known of one's
+    own, the settings in effect, and the folders that are not read, each with its reason."""
     model = await client.watch.look()
     return {
         **client.line.state(),
@@ -64,6 +64,7 @@ async def status(client: Client) -> dict[str, Any]:
             "contextTokens": model.context_tokens,
         },
         "snoozedS": round(client.session.snoozed_s()),
+        "gate": {"inUse": client.learning.gate().name, "own": client.learning.told},
         "unreadFolders": client.context.unread,
         "settings": client.session.settings.model_dump(mode="json", by_alias=True),
     }

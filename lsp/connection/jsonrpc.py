@@ -41,6 +41,7 @@ from pygls.protocol import (
     LanguageServerProtocol,
 )
 from redraft.model.errors import InvalidRequest, RedraftError, StaleDocument
+from redraft.model.reading import parse_float
 
 from .client import Client
 from .framing import BadFrame
@@ -82,7 +83,7 @@ class RedraftProtocol(LanguageServerProtocol):
             self._refuse(None, JsonRpcParseError(f"{frame.problem}; the message was skipped"))
             return
         try:
-            data = json.loads(frame)
+            data = json.loads(frame, parse_float=parse_float)
         except UnicodeDecodeError as error:
             self._not_unicode(frame, error)
         except (ValueError, RecursionError) as error:

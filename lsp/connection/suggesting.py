@@ -22,7 +22,7 @@ from ..session.suggestions import Suggestion
 from . import messages
 from .asking import ask, prefetch
 from .client import Client
-from .messages import Asked, InlineCompletionAsked
+from .messages import Asked
 from .reports import ACCEPT_COMMAND
 
 ACTION_KIND = "refactor.rewrite.redraft"
@@ -34,7 +34,7 @@ ACTION_KIND = "refactor.rewrite.redraft"
 async def _inline_completion(client: Client, params: Any) -> dict[str, Any]:
     """``textDocument/inlineCompletion``: what to show at the cursor, if anything; else why not, for
     which the protocol has no field."""
-    asked = messages.inline_completion(params)
+    asked = messages.asked(params)
     document, decision = await ghost(client, asked, asked.selected)
     if show := _answer(client, document, decision):
         return {"items": [_inline_item(document, asked, show)]}
@@ -84,7 +84,7 @@ def _as_if_chosen(query: Query, document: Document, selected: messages.SelectedC
     return replace(query, text=text, cursor=start + len(chosen))
 
 
-def _inline_item(document: Document, asked: InlineCompletionAsked, show: Show) -> dict[str, Any]:
+def _inline_item(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
     text = _client_text(document, show.text)
     at = document.clamped(asked.position)
     start, end = at, at
@@ -116,7 +116,7 @@ def _behind(document: Document, at: Position, show: Show) -> Position:
 async def _copilot_inline_edit(client: Client, params: Any) -> dict[str, Any]:
     """``textDocument/copilotInlineEdit``: the next edit for clients written for another server."""
     # Not one of its clients can show an edit of another document than the one it asked about.
-    asked = replace(messages.next_edit(params), other_documents=False)
+    asked = replace(messages.asked(params), other_documents=False)
     document, decision = await next_edit(client, asked)
     show = _answer(client, document, decision, "next edit shown")
     return {"edits": [_inline_edit(document, document, asked, show)] if show else []}
@@ -124,7 +124,7 @@ async def _copilot_inline_edit(client: Client, params: Any) -> dict[str, Any]:
 
 async def _own_next_edit(client: Client, params: Any) -> dict[str, Any]:
     """``redraft/nextEdit``: the same for our own clients, with all that there is to say."""
-    asked = messages.next_edit(params)
+    asked = messages.asked(params)
     document, decision = await next_edit(client, asked)
     show = _answer(client, document, decision, "next edit shown")
     if show is None:
@@ -231,7 +231,7 @@ async def _completion(client: Client, params: Any) -> dict[str, Any]:
     if not client.session.settings.completion_items:
         return {"isIncomplete": False, "items": []}
     # Its trigger kind 1 means typing as well as a gesture.
-    asked = replace(messages.next_edit(params), invoked=False)
+    asked = replace(messages.asked(params), invoked=False)
     document, decision = await ghost(client, asked)
     show = _answer(client, document, decision)
     items = [_menu_item(document, asked, show)] if show else []

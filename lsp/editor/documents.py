@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from redraft.model.errors import InvalidRequest
+from redraft.model.reading import AnyText
 from redraft.model.text.common import common_ends
 
 from .positions import (
@@ -41,7 +42,7 @@ _revisions = count(1)
 class Change:
     """One entry of ``contentChanges``: ``text`` in place of ``range``, or of everything."""
 
-    text: str
+    text: AnyText
     range: Range | None = None
 
 

@@ -12,6 +12,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
+
+from redraft.model.reading import Exactly
+
+#: Beyond it a client's number is clamped: "the end" is often sent as the largest integer there is.
+Offset = Annotated[int, Exactly(0, 2**31 - 1, clamped=True)]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UTF16 = "utf-16-le"
@@ -22,8 +28,8 @@ _KEEP = "surrogatepass"
 class Position:
     """A place between two characters, as the protocol counts."""
 
-    line: int  # 0-based
-    character: int  # 0-based, in UTF-16 code units
+    line: Offset  # 0-based
+    character: Offset  # 0-based, in UTF-16 code units
 
     def as_json(self) -> dict[str, int]:
         """As messages have it."""

@@ -35,6 +35,7 @@ _SETTLED_NS = 2_000_000_000  # a file changed longer ago than a clock's tick: it
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _READ |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _SWITCH = "on.json"
+_LEARNED = "gate.json"
 _FOLDER = "REDRAFT_RECORDINGS_DIR"
 
 #: A file of this size is closed and another begun: an hour or two of busy editing takes 3 MB, and
@@ -84,6 +85,7 @@ class Recordings:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or recordings_folder()
         self._switch = self.folder / _SWITCH
+        self.learned = self.folder / _LEARNED  # what was learned from them: one's own gate
         self._seen: tuple[tuple[int, ...], bool] | None = None  # the switch, and was it on?
 
     # --- the switch ----------------------------------------------------------------------------
@@ -214,6 +216,8 @@ class Recordings:
         ours = {kept.path.name for kept in self.kept()}
         if self._told() is not None:
             ours.add(_SWITCH)
+        if self.has_learned():
+            ours.add(_LEARNED)
         return sorted(name for name in self._names() if name not in ours)
 
     def delete(self, paths: list[Path]) -> list[Path]:
@@ -230,6 +234,27 @@ class Recordings:
             except OSError:
                 left.append(path)
         return left
+
+    def has_learned(self) -> bool:
+        """Is there a gate that was fitted on recordings?"""
+        told = _json_of(_first_bytes(self.learned, _HEADER_BYTES)[0])
+        return "heads" in told and "card" in told
+
+    def forget(self) -> bool:
+        """Delete what was learned from recordings; was there anything?
+
+        Raises:
+            SettingsError: it cannot be deleted.
+        """
+        if not self.has_learned():
+            return False
+        try:
+            self.learned.unlink(missing_ok=True)
+        except OSError as error:
+            raise SettingsError(
+                f"what was learned cannot be deleted: delete {self.learned} by hand ({error})"
+            ) from error
+        return True
 
     def make_room(self) -> None:
         """Delete the oldest until one more file fits below the limit."""

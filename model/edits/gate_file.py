@@ -1,4 +1,4 @@
-"""A gate on disk: one small JSON file, its card inside. ``model/shipped/gate.json`` is ours.
+"""A gate on disk: one small JSON file, its card inside. ``model/edits/gate.json`` is ours.
 
 Read with care: one's own may be torn, of another version, or somebody else's. Knows nothing of how
 a gate is fitted.
@@ -14,16 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SettingsError
-from ..records import Task
 from .gate import Gate, Head
-from .gate_features import READINGS
+from .gate_features import GATED, READINGS
 
-SHIPPED = Path(__file__).parents[1] / "shipped" / "gate.json"
+SHIPPED = Path(__file__).parent / "gate.json"
 
 #: Raised whenever a feature or a weight changes its meaning.
 FORMAT = 1
-#: What is shown by itself; conversations are asked for.
-GATED: tuple[Task, ...] = ("infill", "next_edit")
 _LARGEST = 1e6  # of any number in it
 _LISTS = ("centre", "scale", "chance", "policy", "variance")
 

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from ..errors import EngineGone, InvalidRequest, SettingsError
+from ..reading import parse_json
 from ..records import EditRequest, ModelStatus, Prediction, StepCallback
 from .record_json import (
     error_from_json,
-    parse_json,
     prediction_from_json,
     request_to_json,
     state_from_json,

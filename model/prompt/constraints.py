@@ -34,7 +34,7 @@ class Constraint(Protocol):
         None: none were. Where the end is free: nothing."""
 
 
-class _Beginning:
+class Beginning:
     """A constraint on the beginning alone: nothing is drafted as long as it binds."""
 
     def legal(self, written: Seq[int], draft: Seq[int]) -> int:
@@ -47,7 +47,7 @@ class _Beginning:
         return ()
 
 
-class ForcedText(_Beginning):
+class ForcedText(Beginning):
     """The answer begins with ``text``, cut into tokens in any way."""
 
     def __init__(self, text: str, tokenizer: Tokenizer) -> None:
@@ -67,7 +67,7 @@ class ForcedText(_Beginning):
         return mask
 
 
-class ValidRange(_Beginning):
+class ValidRange(Beginning):
     """The answer begins with a range of lines within the region, or is END at once."""
 
     def __init__(self, count: int, tokenizer: Tokenizer, end_token: int) -> None:

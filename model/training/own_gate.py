@@ -101,7 +101,8 @@ def _variance(head: Head, samples: Sequence[Sample]) -> Floats:
     count = len(head.features) + 1
     if len(samples) < _FEW or kept < _FEW_KEPT:
         return np.array([_INTERCEPT, *[_HELD] * (count - 1)])
-    return np.clip(np.array(head.variance), 0.01, _INTERCEPT)
+    clipped: Floats = np.clip(np.array(head.variance), 0.01, _INTERCEPT)
+    return clipped
 
 
 def _within_shown(seen: Outcomes, policy: Floats, before: Floats, want: Objective) -> Floats:
@@ -135,14 +136,14 @@ def judge_own(
     gains: list[tuple[str, float, float]] = []  # session or block, own, shipped
     weight = 0.0
     for task, some in samples.items():
-        for own, ship, sample, block in _decisions(shipped.heads[task], some, want, strange):
+        for mine, ships, sample, block in _decisions(shipped.heads[task], some, want, strange):
             worth = (want.desirable if sample.kept else -want.undesirable) * sample.weight
-            gains.append((f"{sample.group} {block}", own * worth, ship * worth))
+            gains.append((f"{sample.group} {block}", mine * worth, ships * worth))
             weight += sample.weight
     if not gains or not weight:
         return Verdict(False, len(gains), 0.0, 0.0, 0.0, 0.0)
     scale = 100 / weight
-    own, ship = (scale * sum(each[at] for each in gains) for at in (1, 2))
+    own, ship = scale * sum(each[1] for each in gains), scale * sum(each[2] for each in gains)
     low, high = _bounds([(name, scale * (a - b)) for name, a, b in gains])
     return Verdict(low > 1e-9, len(gains), own, ship, low, high)
 

@@ -1,6 +1,6 @@
 """The registry of models and the combine step: base weights + adapter → a folder ready to run.
 
-Two models are built in; their adapters ship with the package, their bases are fetched once.
+Three models are built in; adapters ship with the package, bases are fetched once.
 Further models are folders with a ``model.json`` like ``shipped/redraft-135m.json``, below
 ``REDRAFT_MODELS`` or ``models`` in the cache. Knows nothing of running them. It blocks: call it in
 a thread.
@@ -33,15 +33,7 @@ import filelock
 
 from ..errors import SettingsError, UnknownModel, WeightsError
 from ..network.quantize import VARIANTS
-from .combine import (
-    CHAT_TEMPLATE,
-    MANIFEST,
-    STAMPS,
-    combine,
-    expected_bytes,
-    problem_of,
-    read_json,
-)
+from .combine import CHAT_TEMPLATE, combine, expected_bytes
 from .fetch import Base, Progress, ProgressCallback, bytes_to_fetch, fetch_base, take_base
 from .files import (
     explaining,
@@ -51,6 +43,7 @@ from .files import (
     sync_files,
     write_atomically,
 )
+from .manifest import MANIFEST, STAMPS, problem_of, read_json
 from .registry import DESCRIPTION, ModelInfo, cache_dir, info, list_models
 
 __all__ = [

@@ -45,6 +45,7 @@ from .eval_options import (
     rule_of,
     subject_of,
 )
+from .fleet import fleet
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
+app.command()(fleet)
 for each in (eval_infill, eval_gate, eval_replay, eval_report):
     each.register(app)
 

@@ -6,9 +6,10 @@ Translates options into calls of ``redraft.evals`` and ``redraft.lsp``; decides 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import SettingsError
 
 from .eval_options import (
@@ -30,7 +31,109 @@ from .eval_options import (
     subject_of,
 )
 
+if TYPE_CHECKING:
+    from redraft.evals.gate.own_outcomes import Own
+
 app = typer.Typer(help="The decision to show, learned from outcomes.", no_args_is_help=True)
+
+
+# --- one's own ----------------------------------------------------------------------------------
+
+
+@app.command()
+def fit(
+    eagerness: Annotated[
+        Eagerness, typer.Option(help="What a suggestion kept is worth, for each shown in vain.")
+    ] = "medium",
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing.")] = False,
+) -> None:
+    """Fit your own gate on your recordings. It is used where it would have been worth more."""
+    from redraft.evals.gate.own_outcomes import read_own
+    from redraft.lsp.recording.folder import Recordings
+    from redraft.model.edits.gate import RATIOS
+    from redraft.model.edits.gate_file import shipped, write_gate
+    from redraft.model.training.kto import Objective
+    from redraft.model.training.own_gate import fit_own
+
+    from .console import harmless
+    from .console import out as console
+
+    recordings = Recordings()
+    own = read_own([kept.path for kept in recordings.kept()])
+    made, verdict = fit_own(shipped(), own.samples, Objective(RATIOS[eagerness]), own.strange > 0)
+    told = [verdict.told, *_left_out(own)]
+    if own.count:
+        card = {
+            "taken": verdict.taken, "told": verdict.told, "weights": own.weights,
+            "outcomes": own.count, "shown": own.shown, "hidden": own.hidden,
+            "shipped": shipped().name, "eagerness": eagerness,
+        }  # fmt: skip
+        write_gate(recordings.learned, made, card)
+    else:
+        recordings.forget()  # what it was fitted on is gone
+        told = ["Nothing to learn from yet: the shipped gate is in use.", *told[1:]]
+    for line in [] if quiet else told:
+        console.print(harmless(line), markup=False)
+
+
+def _left_out(own: Own) -> list[str]:
+    """What was not learned from, and why."""
+    told = []
+    if own.strange:
+        told.append(f"{own.strange} answers of other weights are left out.")
+    if own.untold:
+        told.append(f"{own.untold} candidates say nothing: nobody can tell what became of them.")
+    return told + [f"Left out, as it cannot be read: {each}" for each in own.unread]
+
+
+@app.command()
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Which gate is in use, and why."""
+    from redraft.lsp.recording.folder import Recordings
+    from redraft.model.edits.gate_file import SHIPPED, read_gate, shipped
+
+    from .console import harmless
+    from .console import out as console
+
+    recordings = Recordings()
+    told: dict[str, Any] = {"in_use": shipped().name, "own": None, "file": None}
+    told["shipped"] = read_gate(SHIPPED)[1]
+    if recordings.has_learned():
+        made, card = read_gate(recordings.learned)
+        told |= {"own": card, "file": str(recordings.learned)}
+        if card.get("taken") is True:
+            told["in_use"] = made.name
+    if as_json:
+        console.print_json(data=told, ensure_ascii=True)
+        return
+    card = told["own"] or {}
+    console.print(f"In use: {harmless(str(told['in_use']))}", markup=False)
+    if told["own"] is None:
+        console.print("Yours: not fitted. 'redraft record on', and it comes by itself.")
+    else:
+        console.print(harmless(f"{card.get('told', '')}\n{told['file']}"), markup=False)
+
+
+@app.command()
+def reset() -> None:
+    """Forget your own gate: the shipped one decides. Recordings stay."""
+    from redraft.lsp.recording.folder import Recordings
+
+    from .console import out as console
+
+    recordings = Recordings()
+    path = recordings.learned
+    if recordings.forget():
+        console.print(f"Forgotten: {path.name} is deleted. The shipped gate is in use.")
+    elif path.exists():
+        raise SettingsError(f"{path} is no gate of Redraft's and stays: move it away by hand.")
+    else:
+        console.print("There was nothing to forget. The shipped gate is in use.")
+
+
+# --- the shipped one ----------------------------------------------------------------------------
 
 
 @app.command()
@@ -42,6 +145,9 @@ def outcomes(
     files: Annotated[
         Path | None,
         typer.Option(metavar="FILE.jsonl.zst", help="Files: chains made up from them."),
+    ] = None,
+    suite: Annotated[
+        Literal["carry-on"] | None, typer.Option(help="Scenarios that judge gates.")
     ] = None,
     share: Annotated[
         float, typer.Option(min=0, max=1, help="Of the lines of these, how many are looked at.")
@@ -57,16 +163,19 @@ def outcomes(
     seed: Seed = 0,
 ) -> None:
     """Ask a model at moments whose outcome is known, for 'redraft gate fit' and 'eval gate'."""
-    from redraft.evals.gate.moments import known_moments
+    from redraft.evals.gate.moments import in_suite, known_moments
     from redraft.evals.gate.outcomes import make_outcomes
 
-    if commits is None and files is None:
-        raise SettingsError("Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst, or both.")
+    if commits is None and files is None and suite is None:
+        raise SettingsError(
+            "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both, or --suite carry-on."
+        )
     subject = subject_of(model, adapter, weights, variant, None, out)
-    moments = known_moments(commits, files, share, limit, seed)
+    moments = known_moments(commits, files, share, limit, seed) if suite is None else in_suite()
     settings = {
         "benchmark": "gate outcomes", "share": share, "seed": seed, "context": context,
-        "source": " ".join(path.name for path in (commits, files) if path), **about(subject),
+        "source": suite or " ".join(path.name for path in (commits, files) if path),
+        **about(subject),
     }  # fmt: skip
     plan = plan_of("medium", None, None)
     with (

@@ -162,11 +162,13 @@ def delete(
         typer.confirm(f"Delete {len(chosen)} recordings, {size}?", abort=True)
     left = recordings.delete([each.path for each in chosen])
     if left:
+        recordings.forget()
         raise SettingsError(
             f"{len(left)} recordings are being written to, first of all {left[0].name}: turn "
             "recording off, close the editor, and delete again"
         )
-    out.print(f"Deleted {len(chosen)} recordings, {size}.", markup=False)
+    forgotten = " What was learned from them is deleted too." if recordings.forget() else ""
+    out.print(f"Deleted {len(chosen)} recordings, {size}.{forgotten}", markup=False)
 
 
 @app.command()

@@ -19,6 +19,8 @@ from redraft.lsp.session.exclusions import refuse_file, refuse_text
 from redraft.lsp.settings import LspSettings
 from redraft.model.config import ModelConfig
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
+from redraft.model.prompt.foreign import Declined
+from redraft.model.prompt.formats import FORMATS, format_of
 from redraft.model.prompt.render import render
 from redraft.model.prompt.tokens import FAR_PREFIX, FILE, HISTORY, MARKS, PREFIX, SUFFIX, Tokenizer
 from redraft.model.records import EditRequest, Task
@@ -171,6 +173,9 @@ def request_for(view: View, gathered: Gathered, task: Task) -> EditRequest:
 def parts_of(request: EditRequest, gathered: Gathered, kit: _Kit, budget: int) -> Iterator[Part]:
     """Each part of the rendered prompt, in its order, with the tokens it really takes."""
     tokenizer = kit.tokenizer
+    if kit.config.prompt_format in FORMATS:
+        yield from _of_others(request, kit, budget)
+        return
     rendered = render(request, tokenizer, kit.config, budget)
     sections = _sections(rendered.tokens, tokenizer)
     files = [at for at, (mark, _) in enumerate(sections) if mark == FILE]
@@ -198,8 +203,28 @@ def parts_of(request: EditRequest, gathered: Gathered, kit: _Kit, budget: int) -
         yield Part("left out", "", 0, rendered.cut)
 
 
+def _of_others(request: EditRequest, kit: _Kit, budget: int) -> Iterator[Part]:
+    """A prompt in somebody else's format, which is not taken apart here."""
+    name = kit.config.prompt_format
+    rendered = format_of(name).render(request, kit.tokenizer, kit.config, budget)
+    if isinstance(rendered, Declined):
+        yield Part("not asked", request.path, 0, rendered.reason)
+        return
+    count = len(rendered.tokens) + len(rendered.behind)
+    yield Part("prompt", request.path, count, f"in the format {name}; --prompt shows it")
+    if rendered.cut:
+        yield Part("left out", "", 0, rendered.cut)
+
+
 def spelled(request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int) -> str:
     """The rendered prompt as people read it, each mark by its name on a new line."""
+    if config.prompt_format in FORMATS:
+        found = format_of(config.prompt_format).render(request, tokenizer, config, budget)
+        if isinstance(found, Declined):
+            return found.reason
+        tokens = (*found.tokens, *found.behind)
+        special = tokenizer.special
+        return "".join(special[i] if i in special else tokenizer.decode([i]) for i in tokens)
     rendered = render(request, tokenizer, config, budget).tokens
     names = {tokenizer.mark(mark): mark for mark in (FAR_PREFIX, *MARKS)}
     text, run = "", list[int]()

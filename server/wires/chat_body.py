@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.reading import AtLeastOne, Exactly, Flag, Json, Text, between, brief, read
+from redraft.model.reading import AtLeastOne, Flag, Json, Text, between, brief, read
 from redraft.model.records import (
-    MAX_TEMPERATURE,
     Conversation,
     EditRequest,
     Message,
@@ -20,6 +19,7 @@ from redraft.model.records import (
 )
 
 from ..settings import Settings
+from .completion import Completion
 from .guided import grammar_of
 from .prompts.regions import unix
 from .tools import Tools, grammar_of_call, read_tools
@@ -75,27 +75,12 @@ class Turn:
     tool_call_id: Text = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
-    include_usage: Flag = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatBody:
+class ChatBody(Completion):
     """The fields that are looked at here; ``guided.py`` and ``tools.py`` read theirs."""
 
     messages: tuple[Turn, ...]
-    model: Text = ""
-    n: Annotated[int, Exactly(1)] = 1
     max_completion_tokens: AtLeastOne | None = None
-    max_tokens: AtLeastOne | None = None
-    temperature: Annotated[float, Exactly(0, MAX_TEMPERATURE)] = 0.0
-    top_p: Annotated[float, Exactly(0, 1)] = 1.0
-    seed: Annotated[int, Exactly(-(2**63), 2**64 - 1)] | None = None
-    stop: object = ()  # a string, or several
-    stream: Flag = False
-    stream_options: StreamOptions = StreamOptions()
-    diffusing: Flag = False
     reasoning_effort: Effort = "medium"
     logprobs: Flag = False
 
@@ -144,31 +129,15 @@ def read_chat(data: Json, settings: Settings) -> Chat:
         think=body.reasoning_effort not in ("instant", "minimal"),
         begins=CALL_OPENS if tools.must else "",
     )
-    request = EditRequest(
+    request = replace(
+        body.template(min(wanted, settings.max_tokens), settings.max_stops, body.n),
         task="chat",
         path="",
-        text="",
-        cursor=0,
-        max_tokens=min(wanted, settings.max_tokens),
         quality=QUALITIES[body.reasoning_effort],
-        temperature=body.temperature,
-        top_p=body.top_p,
-        seed=None if body.seed is None else body.seed % 2**53,
-        stop=_stops(body.stop, settings.max_stops),
-        candidates=body.n,
         grammar=grammar_of_call(tools) if tools.must else grammar,
         conversation=conversation,
     )
     return Chat(request, body, tools)
-
-
-def _stops(value: object, most: int) -> tuple[str, ...]:
-    stops = read(tuple[Text, ...], [value] if isinstance(value, str) else value, "stop")
-    if len(stops) > most:
-        raise InvalidRequest(f"'stop' has {len(stops)} strings, at most {most} are allowed.")
-    if "" in stops:
-        raise InvalidRequest("'stop' holds an empty string. Leave it out.")
-    return tuple(map(unix, stops))
 
 
 def _message(turn: Turn, index: int) -> Message:

@@ -8,11 +8,22 @@ from __future__ import annotations
 import time
 import uuid
 from dataclasses import dataclass
+from typing import Annotated
 
-from redraft.model.edits.gate import EAGERNESS, threshold
-from redraft.model.engine.record_json import Fields, Json, check_text
+from pydantic import AfterValidator, BeforeValidator
+from redraft.model.edits.gate import Eagerness, threshold
 from redraft.model.errors import InvalidRequest, UnknownModel
-from redraft.model.records import MAX_TEMPERATURE, EditRequest, ModelStatus, Prediction
+from redraft.model.reading import (
+    AtLeastOne,
+    Exactly,
+    Flag,
+    Json,
+    Text,
+    Whole,
+    between,
+    objection,
+)
+from redraft.model.records import EditRequest, ModelStatus, Prediction, Temperature, TopP
 from redraft.model.weights.registry import list_models
 
 from ..http.service import Service
@@ -28,50 +39,105 @@ OUR_NAMES = "redraft-"
 INFILL_TOKENS = EditRequest(task="infill", path="", text="", cursor=0).max_tokens
 
 
+def _stop(text: str) -> str:
+    if not text:
+        raise objection("is empty. Leave it out, or say where to stop.")
+    return unix(text)
+
+
+def _several(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Stops = Annotated[tuple[Annotated[Text, AfterValidator(_stop)], ...], BeforeValidator(_several)]
+Seed = Annotated[int, Exactly(-(2**63), 2**64 - 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """The fields of a body that all formats call alike."""
+
+    temperature: Temperature = 0.0
+    top_p: TopP = 1.0
+    seed: Seed | None = None
+    min_tokens: Whole = 0  # as vLLM has it
+    stop: Stops = ()
+
+    def template(
+        self, max_tokens: int, most_stops: int, candidates: int = 1, where: str = ""
+    ) -> EditRequest:
+        """A request that asks nothing yet.
+
+        Args:
+            where: the fields' place in the body, for errors; such as "options.".
+
+        Raises:
+            InvalidRequest: names the field and what it must be.
+        """
+        between(f"{where}min_tokens", self.min_tokens, 0, max_tokens)
+        if len(self.stop) > most_stops:
+            raise InvalidRequest(
+                f"'{where}stop' has {len(self.stop)} strings, at most {most_stops} are allowed."
+            )
+        return EditRequest(
+            task="infill",
+            path=NO_PATH,
+            text="",
+            cursor=0,
+            max_tokens=max_tokens,
+            min_tokens=self.min_tokens,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            seed=None if self.seed is None else self.seed % 2**53,
+            stop=self.stop,
+            candidates=candidates,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    include_usage: Flag = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion(Sampling):
+    """The fields of a body that OpenAI's and Mercury's formats share; ``diffusing`` is Mercury's
+    and ``eagerness`` ours in addition to both."""
+
+    model: Text = ""
+    n: Annotated[int, Exactly()] = 1
+    max_tokens: AtLeastOne | None = None
+    stream: Flag = False
+    stream_options: StreamOptions = StreamOptions()
+    diffusing: Flag = False
+    eagerness: Eagerness | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """A completion request, understood."""
 
     question: Question
-    model: str
-    choices: int  # as many are wanted
-    stream: bool
-    include_usage: bool  # a stream ends with a chunk of usage
-    diffusing: bool  # a stream shows each canvas state
+    body: Completion
 
 
-def read_ask(fields: Fields, meant: Middle | Rewrite | Unknown, settings: Settings) -> Ask:
-    """The sampling fields of a completion request for ``meant``.
-
+def ask_for(body: Completion, meant: Middle | Rewrite | Unknown, settings: Settings) -> Ask:
+    """
     Raises:
         InvalidRequest: names the field and what it must be.
     """
-    stream_options = "stream_options" in fields
-    options = fields.object("stream_options", Fields) if stream_options else Fields({})
-    choices = fields.integer("n", 1, settings.max_candidates, 1)
-    template = read_sampling(
-        fields,
-        max_tokens=fields.integer("max_tokens", 1, default=default_tokens(meant)),
-        stop=read_stop(fields, settings.max_stops),
-        candidates=choices,
-    )
-    return Ask(
-        question=question(meant, template, read_threshold(fields, settings)),
-        model=fields.text("model", ""),
-        choices=choices,
-        stream=fields.flag("stream", False),
-        include_usage=options.flag("include_usage", False),
-        diffusing=fields.flag("diffusing", False),
-    )
+    between("n", body.n, 1, settings.max_candidates)
+    wanted = default_tokens(meant) if body.max_tokens is None else body.max_tokens
+    template = body.template(wanted, settings.max_stops, body.n)
+    return Ask(question(meant, template, edit_threshold(body.eagerness, settings)), body)
 
 
 #: What one client sends in place of an empty suffix.
 _NO_SUFFIX = "<|endoftext|>"
 
 
-def read_suffix(fields: Fields, *default: str) -> str:
-    """The text behind the gap."""
-    suffix: str = fields.text("suffix", *default)
+def behind_gap(suffix: str) -> str:
+    """The text that ``suffix`` means."""
     return "" if suffix == _NO_SUFFIX else suffix
 
 
@@ -80,54 +146,9 @@ def default_tokens(meant: Middle | Rewrite | Unknown) -> int:
     return MAX_EDIT_TOKENS if isinstance(meant, Rewrite) else INFILL_TOKENS
 
 
-def read_sampling(
-    fields: Fields,
-    max_tokens: int,
-    stop: tuple[str, ...],
-    candidates: int = 1,
-) -> EditRequest:
-    """The fields that all completion formats call alike, in a request that asks nothing yet."""
-    temperature = fields.number("temperature", 0, MAX_TEMPERATURE, 0.0)
-    top_p = fields.number("top_p", 0, 1, 1.0)
-    seed = fields.integer("seed", -(2**63), 2**64 - 1, None)
-    return EditRequest(
-        task="infill",
-        path=NO_PATH,
-        text="",
-        cursor=0,
-        max_tokens=max_tokens,
-        min_tokens=fields.integer("min_tokens", 0, max_tokens, 0),  # as vLLM has it
-        temperature=temperature,
-        top_p=top_p,
-        seed=None if seed is None else seed % 2**53,
-        stop=stop,
-        candidates=candidates,
-    )
-
-
-def read_threshold(fields: Fields, settings: Settings) -> float:
-    """How sure an edit must be to be given: as the request's ``eagerness`` says, ours in addition
-    to every format, or else the server's."""
-    eagerness = fields.one_of("eagerness", EAGERNESS, settings.eagerness)
-    return threshold(eagerness)
-
-
-def read_stop(fields: Fields, most: int) -> tuple[str, ...]:
-    def one(value: object, name: str) -> str:
-        text = check_text(value, name)
-        if not text:
-            raise InvalidRequest(f"'{name}' is empty. Leave it out, or say where to stop.")
-        return unix(text)
-
-    if "stop" not in fields:
-        return ()
-    value = fields.raw("stop")
-    if isinstance(value, str):
-        return (one(value, "stop"),)
-    stops = fields.array("stop", one)
-    if len(stops) > most:
-        raise InvalidRequest(f"'stop' has {len(stops)} strings, at most {most} are allowed.")
-    return stops
+def edit_threshold(eagerness: Eagerness | None, settings: Settings) -> float:
+    """How sure an edit must be to be given: as the request says, or else the server."""
+    return threshold(eagerness or settings.eagerness)
 
 
 def check_model(name: str, status: ModelStatus) -> None:

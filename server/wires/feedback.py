@@ -7,11 +7,12 @@ so to the :class:`Ledger`.
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Literal
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
-from redraft.model.engine.record_json import Fields, Json, brief
+from redraft.model.reading import Text, brief, read
 
 from ..http.bodies import error_response, json_response, read_body
 
@@ -65,17 +66,18 @@ class Ledger:
 LEDGER: web.AppKey[Ledger] = web.AppKey("ledger", Ledger)
 
 
-def _read(body: Json) -> tuple[str, str]:
-    """The answer's id and what became of it."""
-    fields = Fields(body)
-    fields.text("provider_name", "")
-    fields.text("provider_version", "")
-    return fields.text("request_id"), fields.one_of("user_action", tuple(ACTIONS))
+@dataclass(frozen=True, slots=True)
+class Report:
+    request_id: Text  # of the answer
+    user_action: Literal["accept", "reject", "ignore"]
+    provider_name: Text = ""
+    provider_version: Text = ""
 
 
 @routes.post("/feedback")
 async def feedback(http: web.Request) -> web.Response:
-    answer_id, action = await read_body(http, _read)
+    report = await read_body(http, lambda data: read(Report, data))
+    answer_id, action = report.request_id, report.user_action
     try:
         http.app[LEDGER].tell(answer_id, ACTIONS[action])
     except KeyError:

@@ -12,22 +12,22 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Annotated
 
 from aiohttp import web
-from redraft.model.engine.record_json import Fields, Json, check_text
+from redraft.model.reading import MAX_INTEGER, Exactly, Flag, Json, Number, Text, Whole, read
 from redraft.model.records import (
     MAX_STOPS,
     CanvasState,
     EditRequest,
     Prediction,
-    RelatedFile,
     Stats,
 )
 
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
 from .answers import Infilling, question
-from .completion import INFILL_TOKENS, check_model, loaded, read_sampling, read_stop
+from .completion import INFILL_TOKENS, Sampling, check_model, loaded
 from .guided import guided
 from .prompts.markers import Middle
 from .prompts.regions import MAX_RELATED, related_file
@@ -42,20 +42,20 @@ routes = web.RouteTableDef()
 async def infill(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
     ask = await read_body(
-        http, lambda body: guided(_read(Fields(body), service.settings.max_tokens), body)
+        http, lambda body: guided(_read(read(Body, body), service.settings.max_tokens), body)
     )
     status = await service.status()
-    check_model(ask.model, status)
+    check_model(ask.body.model, status)
     request = ask.question.request
-    if ask.only_warm:
+    if ask.body.n_predict == 0:
         warmed = await service.predict(dataclasses.replace(request, max_tokens=1))
         body = _body("", "limit", warmed.stats)
     else:
-        body = _answer(ask, await within(service, request, ask.limit_ms))
+        body = _answer(ask, await within(service, request, ask.body.t_max_predict_ms))
     body["model"] = loaded(status)
-    if ask.chosen is not None:
-        body = _chosen(body, ask.chosen)
-    if not ask.stream:
+    if ask.body.response_fields is not None:
+        body = _chosen(body, ask.body.response_fields)
+    if not ask.body.stream:
         return json_response(body)
     stream = Stream(http, EVENT_STREAM)
     await stream.send(body)
@@ -63,47 +63,41 @@ async def infill(http: web.Request) -> web.StreamResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class Extra:
+    text: Text
+    filename: Text = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body(Sampling):
+    input_prefix: Text = ""
+    prompt: Text = ""  # between prefix and cursor
+    input_suffix: Text = ""
+    input_extra: tuple[Extra, ...] = ()  # oldest first
+    model: Text = ""
+    n_predict: Annotated[int, Exactly(-1, MAX_INTEGER)] = INFILL_TOKENS
+    n_indent: Whole = 0  # columns; the answer ends before a line that is indented by less
+    t_max_predict_ms: Number = 0.0  # from the first denoise step on; 0: no limit
+    response_fields: tuple[Text, ...] | None = None  # of the answer; None: all
+    stream: Flag = False
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """A request of this route, understood."""
 
     question: Infilling
-    model: str
-    only_warm: bool  # read the other files into the prefix cache, answer nothing
-    indent: int  # columns; the answer ends before a line that is indented by less
-    limit_ms: float  # from the first denoise step on; 0: none
-    chosen: tuple[str, ...] | None  # fields of the answer; None: all
-    stream: bool
+    body: Body
 
 
-def _read(fields: Fields, most_tokens: int) -> Ask:
-    wanted = fields.integer("n_predict", -1, default=INFILL_TOKENS)
-    template = read_sampling(
-        fields,
-        max_tokens=most_tokens if wanted < 0 else max(wanted, 1),
-        stop=read_stop(fields, MAX_STOPS),
-    )
-    before = fields.text("input_prefix", "") + fields.text("prompt", "")
-    middle = Middle(before, fields.text("input_suffix", ""), related=_extra(fields))
-    asked = question(middle, template)
+def _read(body: Body, most_tokens: int) -> Ask:
+    wanted = most_tokens if body.n_predict < 0 else max(body.n_predict, 1)
+    before, last = body.input_prefix + body.prompt, body.input_extra[-MAX_RELATED:]
+    related = tuple(related_file(one.filename, one.text) for one in last)
+    middle = Middle(before, body.input_suffix, related=related)
+    asked = question(middle, body.template(wanted, MAX_STOPS))
     assert isinstance(asked, Infilling), "it is a middle"
-    return Ask(
-        question=asked,
-        model=fields.text("model", ""),
-        only_warm=wanted == 0,
-        indent=fields.integer("n_indent", 0, default=0),
-        limit_ms=fields.number("t_max_predict_ms", 0, default=0.0),
-        chosen=fields.array("response_fields", check_text, None),
-        stream=fields.flag("stream", False),
-    )
-
-
-def _extra(fields: Fields) -> tuple[RelatedFile, ...]:
-    def chunk(value: object, where: str) -> RelatedFile:
-        one = Fields(value, where)
-        return related_file(one.text("filename", ""), one.text("text"))
-
-    found = fields.array("input_extra", chunk)  # oldest first, so the last ones count most
-    return found[-MAX_RELATED:]
+    return Ask(asked, body)
 
 
 async def within(
@@ -136,10 +130,10 @@ def _answer(ask: Ask, end: Prediction | CanvasState) -> Json:
     if isinstance(end, CanvasState):
         whole = settled(end).rpartition("\n")[0]
         text = ask.question.settled(whole)
-        return _body(keep_indented(text, ask.indent), "limit", Stats())
+        return _body(keep_indented(text, ask.body.n_indent), "limit", Stats())
     text = ask.question.answers(end)[0].text
     kind = STOP_TYPES[end.candidates[0].finish] if end.candidates else "eos"
-    return _body(keep_indented(text, ask.indent), kind, end.stats)
+    return _body(keep_indented(text, ask.body.n_indent), kind, end.stats)
 
 
 def keep_indented(text: str, least: int) -> str:

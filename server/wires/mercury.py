@@ -8,17 +8,30 @@ step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from aiohttp import web
-from redraft.model.engine.record_json import Fields, Json, check_text, json_type
 from redraft.model.errors import InvalidRequest
+from redraft.model.reading import Json, Text, read
 from redraft.model.records import CanvasState, Prediction
 
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
 from .answers import Answer
-from .completion import Ask, Head, answered, check_model, loaded, read_ask, read_suffix, usage, why
+from .completion import (
+    Ask,
+    Completion,
+    Head,
+    answered,
+    ask_for,
+    behind_gap,
+    check_model,
+    loaded,
+    usage,
+    why,
+)
 from .feedback import LEDGER
 from .guided import guided
 from .prompts.markers import Middle, Rewrite, Unknown
@@ -28,59 +41,74 @@ from .prompts.zeta import Unreadable
 routes = web.RouteTableDef()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Infill(Completion):
+    prompt: Text
+    suffix: Text = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    type: Literal["text"]
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Text
+    content: object = ""  # a string, or text parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit(Completion):
+    messages: tuple[Message, ...] = ()
+
+
 @routes.post("/v1/fim/completions")
 async def complete(http: web.Request) -> web.StreamResponse:
-    return await _respond(http, _middle, Form("text_completion", "text_completion"))
+    settings = http.app[SERVICE].settings
 
+    def ask(data: Json) -> Ask:
+        body = read(Infill, data)
+        return guided(ask_for(body, Middle(body.prompt, behind_gap(body.suffix)), settings), data)
 
-def _middle(fields: Fields) -> Middle:
-    return Middle(fields.text("prompt"), read_suffix(fields, ""))
+    return await _respond(http, ask, Form("text_completion", "text_completion"))
 
 
 @routes.post("/v1/edit/completions")
 async def edit(http: web.Request) -> web.StreamResponse:
-    return await _respond(http, _edit, Form("edit.completion", "chat.completion.chunk"))
+    settings = http.app[SERVICE].settings
+
+    def ask(data: Json) -> Ask:
+        body = read(Edit, data)
+        return guided(ask_for(body, _region(body.messages), settings), data)
+
+    return await _respond(http, ask, Form("edit.completion", "chat.completion.chunk"))
 
 
-def _edit(fields: Fields) -> Rewrite | Unknown:
-    content, name = _content(fields)
+def _region(messages: Sequence[Message]) -> Rewrite | Unknown:
+    content, name = _content(messages)
     try:
         return Rewrite(*read_mercury(content, name))
     except Unreadable as error:  # markers in the code: suggest nothing rather than at a wrong place
         return Unknown("", str(error))
 
 
-def _content(fields: Fields) -> tuple[str, str]:
+def _content(messages: Sequence[Message]) -> tuple[str, str]:
     """The last message of the user, and what to call it in errors."""
-
-    def message(value: object, where: str) -> tuple[str, str, str]:
-        one = Fields(value, where)
-        return one.text("role"), _text(one), one.name("content")
-
-    found = fields.array("messages", message, None)
-    if not found:
+    if not messages:
         raise InvalidRequest("'messages' is missing or empty. Send one message of role 'user'.")
-    for role, content, name in reversed(found):
-        if role == "user":
-            return content, name
+    texts = [_text(one, f"messages[{index}].content") for index, one in enumerate(messages)]
+    for index in reversed(range(len(messages))):
+        if messages[index].role == "user":
+            return texts[index], f"messages[{index}].content"
     raise InvalidRequest("'messages' has no message of role 'user'. Send the prompt as one.")
 
 
-def _text(message: Fields) -> str:
-    """A message's content: a string, or an array of text parts."""
-
-    def part(value: object, where: str) -> str:
-        one = Fields(value, where)
-        one.one_of("type", ("text",))
-        text: str = one.text("text")
-        return text
-
-    if isinstance(message.raw("content"), list):
-        return "".join(message.array("content", part))
-    if "content" in message and not isinstance(message.raw("content"), str):
-        kind = json_type(message.raw("content"))
-        raise InvalidRequest(f"'{message.name('content')}' must be a string, not {kind}.")
-    return check_text(message.text("content", ""), message.name("content"))
+def _text(message: Message, name: str) -> str:
+    if not isinstance(message.content, list):
+        return read(Text, message.content, name)
+    return "".join(part.text for part in read(tuple[Part, ...], message.content, name))
 
 
 class Form:
@@ -109,19 +137,14 @@ class Form:
 
 
 async def _respond(
-    http: web.Request, meant: Callable[[Fields], Middle | Rewrite | Unknown], form: Form
+    http: web.Request, read_ask: Callable[[Json], Ask], form: Form
 ) -> web.StreamResponse:
     service = http.app[SERVICE]
-
-    def read(body: Json) -> Ask:
-        fields = Fields(body)
-        return guided(read_ask(fields, meant(fields), service.settings), body)
-
-    ask = await read_body(http, read)
+    ask = await read_body(http, read_ask)
     status = await service.status()
-    check_model(ask.model, status)
+    check_model(ask.body.model, status)
     head = Head.new(loaded(status))
-    if ask.stream:
+    if ask.body.stream:
         return await _stream(http, service, ask, head, form)
     request = ask.question.request
     prediction = await service.predict(request) if request else None
@@ -148,7 +171,7 @@ async def _stream(
     async def on_event(event: CanvasState | Prediction) -> None:
         if isinstance(event, Prediction):
             await finish(event)
-        elif ask.diffusing and (text := ask.question.state(event)) is not None:
+        elif ask.body.diffusing and (text := ask.question.state(event)) is not None:
             await stream.send(head.body([form.piece(0, text, None)], form.chunk))
 
     if ask.question.request is None:

@@ -7,12 +7,15 @@ Prompts are recognised by their markers, as on ``/v1/completions``. Errors are O
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
+from typing import Annotated
 
 from aiohttp import web
-from redraft.model.engine.record_json import Fields, Json
+from redraft.model.edits.gate import Eagerness
+from redraft.model.reading import MAX_INTEGER, Exactly, Flag, Json, Text, read
 from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
 from redraft.model.weights.provide import stored
 
@@ -21,17 +24,16 @@ from ..http.service import Service
 from ..settings import Settings
 from .answers import Question, question
 from .completion import (
+    Sampling,
     answered,
     check_model,
     default_tokens,
+    edit_threshold,
     loaded,
     model_names,
-    read_sampling,
-    read_stop,
-    read_threshold,
     why,
 )
-from .prompts.markers import Middle, Rewrite, Unknown, recognise
+from .prompts.markers import Middle, recognise
 
 #: Under this address errors are Ollama's.
 ADDRESS = "/api/"
@@ -41,18 +43,37 @@ NS_PER_MS = 1_000_000
 routes = web.RouteTableDef()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(Sampling):
+    num_predict: Annotated[int, Exactly(-2, MAX_INTEGER)] | None = None  # -1, -2: no limit
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    prompt: Text = ""
+    suffix: Text = ""
+    model: Text = ""
+    options: Options = Options()
+    stream: Flag = True  # as in Ollama
+    raw: Flag = False  # there are no templates here: every prompt is raw
+    eagerness: Eagerness | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    model: Text = ""
+
+
 @routes.post("/api/generate")
 async def generate(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    model, asked, streamed = await read_body(
-        http, lambda body: _read(Fields(body), service.settings)
-    )
+    body, asked = await read_body(http, lambda data: _ask(read(Body, data), service.settings))
     status = await service.status()
-    check_model(model, status)
+    check_model(body.model, status)
     name = loaded(status)
     if asked is None:
-        return await _load(http, name, streamed)
-    if streamed:
+        return await _load(http, name, body.stream)
+    if body.stream:
         return await _stream(http, service, asked, name)
     prediction = await service.predict(asked.request) if asked.request else None
     return json_response(_last(service, name, asked, prediction))
@@ -68,29 +89,19 @@ async def _load(http: web.Request, name: str, streamed: bool) -> web.StreamRespo
     return await stream.end()
 
 
-def _read(fields: Fields, settings: Settings) -> tuple[str, Question | None, bool]:
-    """The model's name, what is asked, if anything is, and whether to stream the answer."""
-    streamed = fields.flag("stream", True)  # as in Ollama
-    if not fields.text("prompt", "") and not fields.text("suffix", ""):
-        return fields.text("model", ""), None, streamed
-    meant = _meaning(fields)
-    options = fields.object("options", Fields) if "options" in fields else Fields({})
-    wanted = options.integer("num_predict", -2, default=default_tokens(meant))
-    template = read_sampling(
-        options,
-        max_tokens=wanted if wanted > 0 else settings.max_tokens,  # -1, -2: no limit
-        stop=read_stop(options, MAX_STOPS),  # clients of many models list the ends of all
+def _ask(body: Body, settings: Settings) -> tuple[Body, Question | None]:
+    """What was sent, and what is asked, if anything is."""
+    if not body.prompt and not body.suffix:
+        return body, None
+    meant = Middle(body.prompt, body.suffix) if body.suffix else recognise(body.prompt)
+    wanted = body.options.num_predict
+    if wanted is None:
+        wanted = default_tokens(meant)
+    # Clients of many models list the ends of all.
+    template = body.options.template(
+        wanted if wanted > 0 else settings.max_tokens, MAX_STOPS, where="options."
     )
-    asked = question(meant, template, read_threshold(fields, settings))
-    return fields.text("model", ""), asked, streamed
-
-
-def _meaning(fields: Fields) -> Middle | Rewrite | Unknown:
-    prompt = fields.text("prompt", "")
-    fields.flag("raw", False)  # there are no templates here: every prompt is raw
-    if "suffix" in fields and fields.text("suffix"):
-        return Middle(prompt, fields.text("suffix"))
-    return recognise(prompt)
+    return body, question(meant, template, edit_threshold(body.eagerness, settings))
 
 
 async def _stream(
@@ -187,7 +198,7 @@ def _installed() -> str:
 @routes.post("/api/show")
 async def show(http: web.Request) -> web.Response:
     """What clients look up before they offer a model for completion."""
-    name = await read_body(http, lambda body: Fields(body).text("model", ""))
+    name = await read_body(http, lambda data: read(Named, data).model)
     status = await http.app[SERVICE].status()
     check_model(name, status)
     info = {"general.architecture": "redraft", "redraft.context_length": status.context_tokens}

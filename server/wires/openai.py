@@ -7,11 +7,13 @@ one piece: all of a canvas's tokens are denoised together, and none is certain b
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import cycle, islice
+from typing import Annotated
 
 from aiohttp import web
-from redraft.model.engine.record_json import Fields, Json, brief, check_text, json_type
-from redraft.model.errors import InvalidRequest
+from pydantic import AfterValidator, BeforeValidator
+from redraft.model.reading import Flag, Json, Text, brief, json_type, objection, read
 from redraft.model.records import CanvasState, Prediction
 
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
@@ -20,18 +22,19 @@ from ..settings import Settings
 from .answers import Answer
 from .completion import (
     Ask,
+    Completion,
     Head,
     answered,
+    ask_for,
+    behind_gap,
     check_model,
     loaded,
-    read_ask,
-    read_suffix,
     usage,
     why,
 )
 from .feedback import LEDGER
 from .guided import guided
-from .prompts.markers import Middle, Rewrite, Unknown, recognise
+from .prompts.markers import Middle, recognise
 
 routes = web.RouteTableDef()
 
@@ -39,11 +42,11 @@ routes = web.RouteTableDef()
 @routes.post("/v1/completions")
 async def complete(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    ask = await read_body(http, lambda body: guided(_ask(Fields(body), service.settings), body))
+    ask = await read_body(http, lambda body: guided(_ask(read(Body, body), service.settings), body))
     status = await service.status()
-    check_model(ask.model, status)
+    check_model(ask.body.model, status)
     head = Head.new(loaded(status))
-    if ask.stream:
+    if ask.body.stream:
         return await _stream(http, service, ask, head)
     request = ask.question.request
     prediction = await service.predict(request) if request else None
@@ -54,42 +57,49 @@ async def complete(http: web.Request) -> web.StreamResponse:
     return json_response(body)
 
 
-def _ask(fields: Fields, settings: Settings) -> Ask:
-    if fields.flag("echo", False):
-        raise InvalidRequest("'echo' is not available. Leave it out.")
-    if "logprobs" in fields and fields.raw("logprobs") is not False:  # 0 asks for some as well
-        raise InvalidRequest(
-            f"'logprobs' is {brief(fields.raw('logprobs'))}, but probabilities of single tokens "
-            "are not available. Leave it out."
+def _one(prompt: object) -> object:
+    if not isinstance(prompt, list) or (len(prompt) == 1 and isinstance(prompt[0], str)):
+        return prompt[0] if isinstance(prompt, list) else prompt
+    kind = json_type(prompt[0]) if prompt else "nothing"
+    raise objection(
+        f"is an array of {len(prompt)} (first: {kind}). Send one string: token arrays and several "
+        "prompts are not available."
+    )
+
+
+def _no_echo(echo: bool) -> bool:
+    if echo:
+        raise objection("is not available. Leave it out.")
+    return echo
+
+
+def _no_logprobs(logprobs: object) -> object:
+    if logprobs is not False:  # 0 asks for some as well
+        raise objection(
+            f"is {brief(logprobs)}, but probabilities of single tokens are not available. "
+            "Leave it out."
         )
-    return read_ask(fields, _meaning(fields), settings)
+    return logprobs
 
 
-def _meaning(fields: Fields) -> Middle | Rewrite | Unknown:
-    prompt = _prompt(fields)
-    if "suffix" in fields:  # then markers are the user's own text
-        return Middle(prompt, read_suffix(fields))
-    return recognise(prompt)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body(Completion):
+    prompt: Annotated[Text, BeforeValidator(_one)]
+    suffix: Text | None = None
+    echo: Annotated[Flag, AfterValidator(_no_echo)] = False
+    logprobs: Annotated[object, AfterValidator(_no_logprobs)] = False
 
 
-def _prompt(fields: Fields) -> str:
-    value = fields.raw("prompt")
-    if isinstance(value, list):
-        if len(value) != 1 or not isinstance(value[0], str):
-            kind = json_type(value[0]) if value else "nothing"
-            raise InvalidRequest(
-                f"'prompt' is an array of {len(value)} (first: {kind}). Send one string: token "
-                "arrays and several prompts are not available."
-            )
-        return check_text(value[0], "prompt[0]")
-    prompt: str = fields.text("prompt")
-    return prompt
+def _ask(body: Body, settings: Settings) -> Ask:
+    if body.suffix is None:
+        return ask_for(body, recognise(body.prompt), settings)
+    return ask_for(body, Middle(body.prompt, behind_gap(body.suffix)), settings)  # no markers there
 
 
 def _choices(service: Service, ask: Ask, prediction: Prediction | None) -> list[Answer]:
     """As many as were asked for. Where the model knows fewer, they come again from the first on:
     clients count on their number, and other servers repeat themselves at temperature 0 as well."""
-    return [*islice(cycle(answered(service, ask.question, prediction)), ask.choices)]
+    return [*islice(cycle(answered(service, ask.question, prediction)), ask.body.n)]
 
 
 def _choice(index: int, text: str, finish: str | None) -> Json:
@@ -98,24 +108,27 @@ def _choice(index: int, text: str, finish: str | None) -> Json:
 
 async def _stream(http: web.Request, service: Service, ask: Ask, head: Head) -> web.StreamResponse:
     stream = Stream(http, EVENT_STREAM)
+    counted = ask.body.stream_options.include_usage
 
     def chunk(choices: list[Json], usage_: Json | None = None) -> Json:
         # With include_usage every chunk has the field, null but in the last.
-        return head.body(choices) | ({"usage": usage_} if ask.include_usage else {})
+        return head.body(choices) | (
+            {"usage": usage_} if ask.body.stream_options.include_usage else {}
+        )
 
     async def finish(prediction: Prediction | None) -> None:
         http.app[LEDGER].given(head.id)
         for index, one in enumerate(_choices(service, ask, prediction)):
             choices = [_choice(index, one.text, one.finish)]
             await stream.send({**chunk(choices), **why(one)})
-        if ask.include_usage:
+        if counted:
             await stream.send(chunk([], usage(prediction)))
         await stream.send("[DONE]")
 
     async def on_event(event: CanvasState | Prediction) -> None:
         if isinstance(event, Prediction):
             await finish(event)
-        elif ask.diffusing and (text := ask.question.state(event)) is not None:
+        elif ask.body.diffusing and (text := ask.question.state(event)) is not None:
             await stream.send(chunk([_choice(0, text, None)]))
 
     if ask.question.request is None:

@@ -145,7 +145,7 @@ class FakeSequence:
         nodes = np.asarray(self.tokens[base:])
         assert (sees.sum(axis=1) == depths + 1).all(), "a path from the root has no gaps"
         paths = [[*self.tokens[:base], *nodes[row].tolist()] for row in sees]
-        out = _output(np.stack([self.causal(path) for path in paths]), True)
+        out = _output(np.stack([self.causal(path) for path in paths]), True, self.permitted)
         return CausalOutput(out.token, out.confidence, np.empty(0, np.float32), out.logits)
 
     def truncate(self, length: int) -> None:

@@ -1,0 +1,305 @@
+"""What became of one's own candidates, shown or hidden, out of one's own recordings.
+
+Kept text decides: what was accepted and is gone at rest was a mistake. What was hidden counts too,
+as what was written next is known. Where another hand than the user's wrote, nothing is told. Reads
+recordings with :mod:`redraft.evals.recordings`; knows nothing of gates.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from redraft.lsp.editor.positions import index_at
+from redraft.lsp.recording.events import ANSWER, DRAWN, OUTCOME
+from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.gate_features import GATED, Situation
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.verdict import Moment, judge
+from redraft.model.errors import RedraftError
+from redraft.model.records import Candidate, Confidence, Facts, Task
+from redraft.model.training.gate_fit import Sample
+
+from ..figures.metrics import kept
+from ..recordings.documents import Documents
+from ..recordings.format import Changed, FetchStarted, Note, RestoreContent, SetContent, Stream
+from ..recordings.streams import read_stream
+from ..replay.followed_text import Step
+from ..replay.matchers import UNSEEN_S, match
+from ..replay.script import plain, script_of
+from ..replay.until_rest import until_rest
+
+SEEN_S = 0.75  # on the screen, before letting it pass says anything
+GLIMPSED_S = 0.3  # before turning it down does
+_SHARE = 0.5  # of an accepted suggestion that has to be there at rest
+_GONE = 0.1  # under which it was undone
+#: How much a word on a candidate counts, beside an acceptance by a key.
+_TYPED, _IGNORED, _HIDDEN_RIGHT, _HIDDEN_WRONG = 0.7, 0.4, 0.3, 0.1
+
+_CHANGES = (Changed, SetContent, RestoreContent)
+
+Label = tuple[bool, float]  # was showing it right, and how much that counts
+
+
+def label_shown(
+    outcome: str, seconds: float | None, kept_share: float | None, typed: bool
+) -> Label | None:
+    """Of a suggestion that was on the screen; None: it says nothing.
+
+    Args:
+        seconds: from the screen to the outcome; None: unknown.
+        kept_share: of what it wrote and deleted, at rest; None: it cannot be told.
+        typed: accepted by typing it.
+    """
+    if outcome == "accepted" and kept_share is not None:
+        if kept_share >= _SHARE:
+            return True, _TYPED if typed else 1.0
+        return (False, 1.0) if kept_share < _GONE else (True, kept_share)
+    if seconds is None or seconds < GLIMPSED_S:  # clocks that jump say nothing either
+        return None
+    if outcome == "rejected":
+        return False, 1.0
+    return (False, _IGNORED) if outcome == "ignored" and seconds >= SEEN_S else None
+
+
+def label_hidden(exact: bool | None, prefix: bool | None) -> Label | None:
+    """Of a candidate that nobody saw, by whether it was written all the same."""
+    if exact is None and prefix is None:
+        return None
+    return (True, _HIDDEN_RIGHT) if exact or prefix else (False, _HIDDEN_WRONG)
+
+
+@dataclass(slots=True)
+class Own:
+    """All that recordings tell, oldest first."""
+
+    samples: dict[Task, list[Sample]] = field(default_factory=lambda: {task: [] for task in GATED})
+    weights: str = ""  # whose answers count
+    shown: int = 0
+    hidden: int = 0
+    untold: int = 0  # candidates whose outcome cannot be told
+    strange: int = 0  # answers of other weights
+    unread: list[str] = field(default_factory=list)  # recordings that cannot be used, and why
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.samples.values()))
+
+
+def read_own(paths: Sequence[Path], weights: str = "") -> Own:
+    """What recordings tell.
+
+    Args:
+        weights: outcomes of others are left out; "": those of the newest answer.
+    """
+    found = Own()
+    streams: list[Stream] = []
+    for path in paths:
+        try:
+            streams.append(read_stream(path))
+        except (RedraftError, OSError) as error:
+            found.unread.append(f"{path.name}: {error}")
+    streams.sort(key=lambda each: each.header.time_ms)
+    wanted = found.weights = weights or _newest_weights(streams)
+    for stream in streams:
+        try:
+            _read(stream, wanted, found)
+        except (RedraftError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            found.unread.append(f"{Path(stream.path).name}: {type(error).__name__} {error}")
+    return found
+
+
+def _newest_weights(streams: Sequence[Stream]) -> str:
+    for stream in reversed(streams):
+        for event in reversed(stream.events):
+            if isinstance(event, Note) and event.source_id == ANSWER:
+                return _weights_of(event.data)
+    return ""
+
+
+def _weights_of(answer: Mapping[str, Any]) -> str:
+    versions = answer.get("versions") or {}
+    return f"{versions.get('model', '')} {versions.get('weights', '')}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Where a question was asked."""
+
+    text: str
+    done: int  # changes of the document before it
+
+
+def _read(stream: Stream, weights: str, found: Own) -> None:
+    script = script_of(stream, stream.header.uuid or stream.path)
+    outcomes = _outcomes(stream)
+    documents, known, done = Documents(), set[int](), Counter[int]()
+    asked: dict[int, _Asked] = {}
+    for event in stream.events:
+        if isinstance(event, _CHANGES):
+            if event.document in known or isinstance(event, Changed):
+                done[event.document] += 1
+            known.add(event.document)
+        elif isinstance(event, FetchStarted):
+            text = plain(documents.text(event.document))
+            asked[event.request] = _Asked(text, done[event.document])
+        documents.apply(event)
+        if not isinstance(event, Note) or event.source_id != ANSWER or event.document is None:
+            continue
+        if _weights_of(event.data) != weights:
+            found.strange += 1
+            continue
+        where = asked.get(event.data["requestId"])
+        if where is None or "after" in event.data:
+            continue
+        steps = script.following(event.document, where.done)
+        at_s = script.seconds(event)
+        hands = _Hands(
+            steps,
+            _sources(stream, event.document)[where.done :],
+            at_s,
+            script.ends_s - at_s >= UNSEEN_S,
+        )
+        path = documents.path(event.document)
+        for sample in _samples(event.data, where.text, path, hands, outcomes, found):
+            found.samples[event.data["task"]].append(
+                Sample(*sample, group=stream.header.uuid, now=_situation(event.data))
+            )
+
+
+def _sources(stream: Stream, document: int) -> list[str]:
+    """Who made each change of a document that a script has a step for."""
+    found: list[str] = []
+    known = False
+    for event in stream.events:
+        if isinstance(event, _CHANGES) and event.document == document:
+            if isinstance(event, Changed):
+                found.append(event.source)
+            elif known:
+                found.append("other")
+            known = True
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Hands:
+    """What followed in a document, and who did it."""
+
+    steps: Sequence[Step]
+    sources: Sequence[str]
+    at_s: float  # when the answer came
+    told: bool  # does the recording go on for long enough to tell?
+
+    def at_rest(self, text: str, at_s: float) -> tuple[str, bool] | None:
+        """The text when it comes to rest, and was it typed alone? None: another hand wrote."""
+        rest = until_rest(self.steps, at_s)
+        hands = set(self.sources[: len(rest)])
+        if hands - {"user", "suggestion", "undo"}:
+            return None
+        for step in rest:
+            text = step.apply(text)
+        return text, "suggestion" not in hands
+
+
+def _samples(
+    answer: Mapping[str, Any],
+    text: str,
+    path: str,
+    hands: _Hands,
+    outcomes: Mapping[str, tuple[str, float | None]],
+    found: Own,
+) -> Iterator[tuple[Candidate, bool, float]]:
+    shown = answer["shown"]
+    pairs = [(told, _candidate(told, text)) for told in answer["candidates"]]
+    passed = [at for at, (told, _) in enumerate(pairs) if told.get("propensity")]
+    for at, (_, candidate) in enumerate(pairs):
+        edit = Replacement(text, candidate.start, candidate.end, candidate.text)
+        if _is_barred(answer, edit, path):
+            continue
+        is_shown = shown is not None and at == (passed[0] if passed else 0)
+        if is_shown:
+            said, seconds = outcomes.get(shown, ("", None))
+            rest = hands.at_rest(text, hands.at_s + (seconds or 0.0))
+            share = None if rest is None else _kept(edit, rest[0])
+            label = label_shown(said, seconds, share, rest is not None and rest[1])
+            found.shown += 1
+        else:
+            least = edit.least()
+            seen = match(text, least.start, least.end, least.new, hands.steps, hands.told)
+            label = label_hidden(seen.exact, seen.prefix)
+            found.hidden += 1
+        if label is None:
+            found.untold += 1
+        else:
+            yield candidate, *label
+
+
+def _is_barred(answer: Mapping[str, Any], edit: Replacement, path: str) -> bool:
+    """Would a rule keep it from being shown, however sure it is?"""
+    line, character = answer["cursor"]
+    cursor = _index(edit.text, line, character)
+    language = str((answer.get("features") or {}).get("language", ""))
+    moment = Moment(answer["task"], path, language, edit.text, cursor, threshold=0.0)
+    return isinstance(judge(edit, 1.0, moment), Abstained)
+
+
+def _kept(edit: Replacement, final: str) -> float | None:
+    found = kept(edit.text, edit.result, final)
+    return None if found is None else found.kept_rate
+
+
+def _outcomes(stream: Stream) -> dict[str, tuple[str, float | None]]:
+    """By suggestion: what became of it, and after how many seconds on the screen."""
+    drawn: dict[str, int] = {}
+    found: dict[str, tuple[str, float | None]] = {}
+    for event in stream.events:
+        if not isinstance(event, Note):
+            continue
+        if event.source_id == ANSWER and event.data.get("shown"):
+            drawn.setdefault(str(event.data["shown"]), event.time_ms)
+        elif event.source_id == DRAWN:
+            drawn[str(event.data["suggestion"])] = event.time_ms
+        elif event.source_id == OUTCOME:
+            name = str(event.data["suggestion"])
+            began = drawn.get(name)
+            seconds = None if began is None else (event.time_ms - began) / 1000
+            found[name] = str(event.data["outcome"]), seconds
+    return found
+
+
+# --- reading entries -----------------------------------------------------------------------------
+
+
+def _candidate(told: Mapping[str, Any], text: str) -> Candidate:
+    (first, last, new), sure = told["edit"], told["confidence"]
+    names = {each.name for each in fields(Confidence)}
+    parts = {name: value for name, value in sure.items() if name in names}
+    facts = told.get("facts")
+    return Candidate(
+        start=_index(text, *first),
+        end=_index(text, *last),
+        text=str(new),
+        confidence=Confidence(**parts | {"logs": tuple(parts.get("logs", ()))}),
+        tokens=int(told["tokens"]),
+        steps=int(told["steps"]),
+        finish=told["finish"],
+        source=told["source"],
+        facts=None if facts is None else Facts(**facts),
+    )
+
+
+def _index(text: str, line: int, character: int) -> int:
+    lines = text.split("\n")
+    start = sum(len(each) + 1 for each in lines[:line])
+    return start + index_at(lines[line], character)
+
+
+def _situation(answer: Mapping[str, Any]) -> Situation:
+    told = answer.get("features") or {}
+    return Situation(
+        told.get("restedMs"), told.get("keysPerS"), told.get("previousOutcome"),
+        told.get("acceptance"),
+    )  # fmt: skip

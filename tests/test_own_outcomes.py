@@ -1,0 +1,278 @@
+"""What becomes of one's own candidates, out of one's own recordings, and the commands about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redraft.evals.gate.own_outcomes import Own, label_hidden, label_shown, read_own
+from redraft.lsp.editor.documents import Change
+from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp.recording.folder import Recordings
+from redraft.lsp.recording.learning import EVERY, Learning
+from redraft.lsp.session.decisions import Ask, Show
+from redraft.lsp.session.outcomes import Outcome, Settled
+from redraft.lsp.session.questions import Query
+from redraft.lsp.session.suggestions import Suggestion
+from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.gate import Gate
+from redraft.model.edits.gate_file import shipped, write_gate
+from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
+from support.gates import PLAIN
+from support.recording_scene import URI, Scene, insertion
+from typer.testing import CliRunner
+
+TEXT = "def area(r):\n    return \n"
+AT = TEXT.index("return ") + len("return ")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "seconds", "kept", "typed", "expected"),
+    [
+        ("accepted", 1.0, 1.0, False, (True, 1.0)),
+        ("accepted", 1.0, 0.5, False, (True, 1.0)),
+        ("accepted", 1.0, 0.3, False, (True, 0.3)),  # partly
+        ("accepted", 1.0, 0.0, False, (False, 1.0)),  # undone
+        ("accepted", 1.0, 1.0, True, (True, 0.7)),
+        ("accepted", 1.0, None, False, None),  # another hand wrote there
+        ("rejected", 1.0, None, False, (False, 1.0)),
+        ("rejected", 0.2, None, False, None),
+        ("ignored", 0.8, None, False, (False, 0.4)),
+        ("ignored", 0.5, None, False, None),
+        ("ignored", -3_600.0, None, False, None),  # the clock jumped
+        ("rejected", None, None, False, None),
+        ("replaced", 5.0, None, False, None),
+        ("cancelled", 5.0, None, False, None),
+        ("", None, None, False, None),
+    ],
+)
+def test_labels_of_what_was_shown(
+    outcome: str, seconds: float | None, kept: float | None, typed: bool, expected: object
+) -> None:
+    assert label_shown(outcome, seconds, kept, typed) == expected
+
+
+def test_labels_of_what_was_hidden() -> None:
+    assert label_hidden(True, True) == (True, 0.3)
+    assert label_hidden(False, True) == (True, 0.3)
+    assert label_hidden(False, False) == (False, 0.1)
+    assert label_hidden(None, None) is None
+
+
+class Work(Scene):
+    """Somebody who is asked about ghost text in a file, and what came of it is recorded."""
+
+    def suggest(self, *texts: str, sure: float = 0.9, id_: str = "redraft-1") -> Suggestion:
+        """The first is shown where it is sure enough."""
+        document = self.documents.get(URI)
+        assert document is not None
+        text = document.text
+        query = Query(URI, "project/a.py", "python", text, AT, 1)
+        ask = Ask(query, EditRequest("infill", "project/a.py", text, AT), 0.0, "")
+        confidence = Confidence(sure, sure, sure)
+        candidates = tuple(Candidate(AT, AT, each, confidence, 4, 1, "end") for each in texts)
+        made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[0], sure, "fake fp32")
+        show = sure >= self.settings.threshold
+        decision = Show(made, texts[0], "") if show else Abstained("below_threshold", "")
+        with self.recorder.asking(ask, 0.4) as question:
+            self.now_ms += 100
+            question.answered(Prediction("1", "fake fp32", candidates, weights="w1"), decision, 90)
+        return made
+
+    def settle(self, made: Suggestion, outcome: Outcome, after_ms: int = 1_000) -> None:
+        self.now_ms += after_ms
+        self.recorder.settled(Settled(made, outcome))
+
+    def rest(self) -> Own:
+        """Long enough for all to be at rest; what the recordings tell then."""
+        self.now_ms += 60_000
+        self.open("end", "file:///w/project/end.py")
+        return read_own(self.files())
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Work:
+    scene = Work(tmp_path / "recordings")
+    scene.open(TEXT)
+    return scene
+
+
+def told(own: Own) -> list[tuple[str, bool, float]]:
+    return [(each.candidate.text, each.kept, each.weight) for each in own.samples["infill"]]
+
+
+def test_what_is_accepted_and_stays_was_right(work: Work) -> None:
+    made = work.suggest("r * r")
+    work.settle(made, "accepted")
+    work.change(insertion("r * r", 1, 11), accepted=True)
+    own = work.rest()
+    assert told(own) == [("r * r", True, 1.0)]
+    assert (own.shown, own.hidden, own.weights) == (1, 0, "fake fp32 w1")
+
+
+def test_what_is_accepted_and_gone_at_rest_was_a_mistake(work: Work) -> None:
+    made = work.suggest("r * r")
+    work.settle(made, "accepted")
+    work.change(insertion("r * r", 1, 11), accepted=True)
+    for at in range(16, 11, -1):
+        work.change(Change("", Range(Position(1, at - 1), Position(1, at))))
+    work.type("None", 1, 11)
+    assert told(work.rest()) == [("r * r", False, 1.0)]
+
+
+def test_what_was_hidden_counts_by_what_was_written_instead(work: Work) -> None:
+    work.suggest("3.14 * r * r", sure=0.1)
+    work.type("3.14 * r * r", 1, 11)
+    assert told(work.rest()) == [("3.14 * r * r", True, 0.3)]
+
+
+def test_what_was_hidden_and_not_written_counts_a_little(work: Work) -> None:
+    work.suggest("0", sure=0.1)
+    work.type("3.14 * r * r", 1, 11)
+    assert told(work.rest()) == [("0", False, 0.1)]
+
+
+def test_what_another_hand_writes_says_nothing(work: Work) -> None:
+    lines = "\n".join(f"    line_{n} = {n}" for n in range(20))
+    work.suggest(lines, sure=0.1)
+    work.recorder.focused("")  # an agent, while the editor is left
+    work.change(insertion(lines, 1, 11))
+    own = work.rest()
+    assert told(own) == []
+    assert own.untold == 1
+
+
+def test_outcomes_of_other_weights_are_left_out(work: Work) -> None:
+    made = work.suggest("r * r")
+    work.settle(made, "rejected")
+    own = work.rest()
+    assert told(own) == [("r * r", False, 1.0)]
+    other = read_own(work.files(), weights="another model")
+    assert (other.count, other.strange) == (0, 1)
+
+
+def test_a_recording_with_garbage_is_told_and_the_others_count(work: Work, tmp_path: Path) -> None:
+    work.settle(work.suggest("r * r"), "rejected")
+    work.rest()
+    garbage, torn = tmp_path / "garbage.jsonl", tmp_path / "torn.jsonl"
+    garbage.write_bytes(b"\x00\xff not json\n")
+    whole = work.files()[0].read_text(encoding="utf-8").split("\n")
+    broken = [line.replace('"candidates":[', '"candidates":[7,') for line in whole]
+    torn.write_text("\n".join(broken), encoding="utf-8")
+    own = read_own([*work.files(), garbage, torn])
+    assert told(own) == [("r * r", False, 1.0)]
+    assert {each.partition(":")[0] for each in own.unread} == {"garbage.jsonl", "torn.jsonl"}
+
+
+# --- the commands --------------------------------------------------------------------------------
+
+
+def run(*arguments: str) -> str:
+    from redraft.server.commands.main import app
+
+    result = CliRunner().invoke(app, ["gate", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+@pytest.fixture
+def at_home(work: Work, monkeypatch: pytest.MonkeyPatch) -> Work:
+    """The recordings are this user's."""
+    monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(work.recordings.folder))
+    return work
+
+
+def test_without_recordings_nothing_is_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path))
+    assert "Nothing to learn from yet" in run("fit")
+    assert "In use: plain Yours: not fitted." in run("status")
+    assert "nothing to forget" in run("reset")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_few_outcomes_are_told_and_the_shipped_gate_stays(at_home: Work) -> None:
+    at_home.settle(at_home.suggest("r * r"), "rejected")
+    at_home.rest()
+    assert "yours, 1 outcomes" in run("fit")
+    assert "In use: plain" in run("status")
+    card = json.loads(run("status", "--json"))["own"]
+    assert (card["taken"], card["outcomes"], card["weights"]) == (False, 1, "fake fp32 w1")
+    assert at_home.recordings.others() == []
+    assert "Forgotten" in run("reset")
+    assert not at_home.recordings.learned.exists()
+
+
+def test_deleting_recordings_deletes_what_was_learned(at_home: Work) -> None:
+    from redraft.server.commands.main import app
+
+    at_home.settle(at_home.suggest("r * r"), "rejected")
+    at_home.rest()
+    run("fit")
+    at_home.recorder.stop()
+    result = CliRunner().invoke(app, ["record", "delete", "--all", "--yes"])
+    assert "What was learned from them is deleted too" in " ".join(result.output.split())
+    assert not at_home.recordings.learned.exists()
+
+
+# --- in a running server -------------------------------------------------------------------------
+
+
+class Fit:
+    """A process that fits, as far as one is told of it."""
+
+    begun = 0
+
+    def __call__(self) -> Any:
+        self.begun += 1
+        return self
+
+    def poll(self) -> int:
+        return 0
+
+
+def test_it_is_fitted_after_so_many_outcomes_while_recording_is_on(tmp_path: Path) -> None:
+    recordings, fit, allowed = Recordings(tmp_path), Fit(), [True]
+    learning = Learning(recordings, lambda: allowed[0], lambda: 0.0, fit)
+    for _ in range(EVERY):
+        learning.settled("accepted")
+    assert fit.begun == 0  # nothing is recorded
+    recordings.turn_on()
+    for outcome in ("accepted", "ignored", "cancelled", "replaced"):
+        for _ in range(EVERY // 2):
+            learning.settled(outcome)  # type: ignore[arg-type]
+    assert fit.begun == 1
+    allowed[0] = False
+    for _ in range(2 * EVERY):
+        learning.settled("rejected")
+    assert fit.begun == 1
+
+
+def test_the_own_gate_is_in_use_where_it_is_taken_fitting_and_allowed(tmp_path: Path) -> None:
+    recordings, allowed, now = Recordings(tmp_path), [True], [0.0]
+    learning = Learning(recordings, lambda: allowed[0], lambda: now[0], Fit())
+    own = Gate("yours, 300 outcomes", PLAIN.heads)
+
+    def after(**card: object) -> Gate:
+        now[0] += 10
+        write_gate(recordings.learned, own, card)
+        return learning.gate()
+
+    assert learning.gate() is shipped()
+    assert after(taken=False, told="yours, 300 outcomes: 0.21 < 0.27") is shipped()
+    assert "0.21 < 0.27" in learning.told
+    assert after(taken=True, weights="fake fp32 w1", n=1).name == own.name
+    learning.answered(Prediction("1", "fake fp32", weights="w2"))
+    assert learning.gate() is shipped()  # it knows nothing of these weights
+    learning.answered(Prediction("1", "fake fp32", weights="w1"))
+    assert learning.gate().name == own.name
+    allowed[0] = False
+    assert learning.gate() is shipped()
+    allowed[0] = True
+    recordings.learned.write_text('{"heads": {"infill": "\\u0000"}, "card": {}, "format": 1}')
+    now[0] += 10
+    assert learning.gate() is shipped()
+    assert "cannot be read" in learning.told
