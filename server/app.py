@@ -195,9 +195,8 @@ async def _hold_body(request: web.Request, handler: Handler) -> web.StreamRespon
     if not request.can_read_body:
         return await handler(request)
     service = request.app[SERVICE]
-    size = request.content_length
-    most = service.settings.max_body_bytes  # of one that does not tell its length
-    with service.body_held(most if size is None else min(size, most)):
+    told = 0 if "Content-Encoding" in request.headers else request.content_length or 0
+    with service.body_held(min(told, service.settings.max_body_bytes)):
         return await handler(request)
 
 

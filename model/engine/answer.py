@@ -42,9 +42,8 @@ from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
 from ..proposals.propose import propose
 from ..records import EditRequest, Prediction, Stats, StepCallback
-from ..runtime.backend import Backend, SeesBehind, Sequence
+from ..runtime.backend import CHUNK, Backend, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
-from .budget import CHUNK
 from .converse import chat_prompt, price_labels
 from .read import Reader
 

@@ -51,8 +51,8 @@ ODDS: dict[str, tuple[float, ...]] = {
 }
 #: Chance of what ends a diagnostic. Not measured: no commit says what an editor reported.
 DIAGNOSED = 0.4
-#: What a family finds and is less likely than this is not worth the time of the model. Of 770 moments
-#: of held-out commits all families together speak at 246; from 0.03 on at 269, and reach 4 more.
+#: What a family finds and is less likely than this is not worth the model's time. At 770 moments
+#: of held-out commits proposals are made at 246; from 0.03 on at 269, and 4 more are reached.
 LEAST_OF_FAMILY = 0.05
 #: Of one family, at most: a name that stands everywhere says little about any place.
 MOST_FOUND = 60
