@@ -77,7 +77,9 @@ KNOWN: tuple[Known, ...] = (
     Known("qwen2.5-coder-7b", f"{_QWEN}7B", "", "Apache-2.0", 7.6e9, "infill"),
     Known("mellum-4b", "JetBrains/Mellum-4b-base", "", "Apache-2.0", 4.0e9, "infill"),
     Known("seed-coder-8b", "ByteDance-Seed/Seed-Coder-8B-Base", "", "MIT", 8.3e9, "infill"),
-    Known("nemotron-labs-diffusion-3b", "nvidia/Nemotron-Labs-Diffusion-3B", "", "", 3.4e9, "infill"),
+    Known(
+        "nemotron-labs-diffusion-3b", "nvidia/Nemotron-Labs-Diffusion-3B", "", "", 3.4e9, "infill"
+    ),
     Known("open-dcoder-0.5b", "fredzzp/open-dcoder-0.5B", "", "", 0.5e9, "infill", True),
     Known("dreamon-7b", "Dream-org/DreamOn-v0-7B", "", "Apache-2.0", 7.6e9, "infill", True),
 )  # fmt: skip
