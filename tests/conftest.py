@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from redraft.model.edits import gate_file
 from redraft.model.training.shards import pack
 from support.gates import write_plain
+from support.models_on_disk import World, in_use
 from support.neovim import Desk
 from support.tiny import tiny_config, tiny_tokenizer
 from support.training_sources import write_sources
@@ -78,3 +79,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[D
     started = Desk(tmp_path_factory.mktemp("neovim"), pictures)
     yield started
     started.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A model with its base, on disk."""
+    return in_use(tmp_path, monkeypatch)

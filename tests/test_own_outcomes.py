@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gates import PLAIN
-from recording_scene import URI, Scene, insertion
 from redraft.evals.gate.own_outcomes import Own, label_hidden, label_shown, read_own
 from redraft.lsp.editor.documents import Change
 from redraft.lsp.editor.positions import Position, Range
@@ -22,6 +20,8 @@ from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate import Gate
 from redraft.model.edits.gate_file import shipped, write_gate
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
+from support.gates import PLAIN
+from support.recording_scene import URI, Scene, insertion
 from typer.testing import CliRunner
 
 TEXT = "def area(r):\n    return \n"

@@ -421,7 +421,7 @@ def test_writer_and_runner_of_folders_agree() -> None:
 
 
 def test_a_changed_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    from redraft.model.weights.combine import write_manifest
+    from redraft.model.weights.manifest import write_manifest
 
     store(BASE, "fp32", tmp_path)
     write_manifest(tmp_path, "test")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS
-from redraft.lsp.session.decisions import Ask, Show
+from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.outcomes import Debounce
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.edits.abstained import Abstained
@@ -345,9 +345,15 @@ def test_blank_space_at_the_end_of_a_line_is_not_part_of_a_suggestion(
 
 
 def test_below_the_threshold_says_both_numbers() -> None:
-    assert reason(Desk().answer("x", confidence=0.12)) == "below threshold 0.12 < 0.25"
-    assert shown(Desk(eagerness="high").answer("x", confidence=0.12)) == "x"
-    assert "0.40 < 0.50" in reason(Desk(eagerness="low").answer("x", confidence=0.40))
+    def answered(confidence: float, **settings: object) -> Decision:
+        desk = Desk(**settings)
+        ask = desk.ask()
+        prediction = infill(ask.request, "x", confidence=confidence)
+        return desk.session.settle(ask, prediction, desk.revision, 0.0)
+
+    assert reason(answered(0.12)) == "below threshold 0.12 < 0.25"
+    assert shown(answered(0.12, eagerness="high")) == "x"
+    assert "0.40 < 0.50" in reason(answered(0.40, eagerness="low"))
 
 
 def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:

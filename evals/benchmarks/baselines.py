@@ -114,4 +114,5 @@ def _repeated(lines: list[str], repeat: Proposed) -> Candidate:
     if end > len(text):  # the last line has no end of its own
         end, new = len(text), new[:-1]
     sure = Confidence(repeat.chance, repeat.chance, repeat.chance, place=0.0, repeat=repeat.chance)
-    return Candidate(start, end, new, sure, len(repeat.lines), 0, "end", "repeat", repeat.family)
+    family = repeat.family
+    return Candidate(start, end, new, sure, len(repeat.lines), 0, "end", "repeat", family=family)

@@ -99,18 +99,14 @@ def ask_all(
     progress: Progress = lambda done, total: None,
 ) -> list[Episode]:
     """Ask at every step that ``run`` does not hold yet; episodes in the steps' order."""
-    for done, step in enumerate(steps, 1):
-        if step.id not in run.episodes:
-            run.add(ask(model, step, asking))
-        progress(done, len(steps))
-    return [run.episodes[step.id] for step in steps]
+    return run.fill(steps, lambda step: ask(model, step, asking), progress)
 
 
 def ask(model: Model | Policy, step: Step, asking: Asking) -> Episode:
     """One step, asked and judged."""
     asked = ask_for(step, asking)
     if asking.writes:
-        said = _answer(model, asked.request, asking.plan)
+        said = said_by(model, asked.request, asking.plan)
         found = episode(step, asked.answered(said), asking.least)
     else:
         found = _about(step)
@@ -124,7 +120,7 @@ def ask(model: Model | Policy, step: Step, asking: Asking) -> Episode:
     }
 
 
-def _answer(model: Model | Policy, request: EditRequest, plan: Plan) -> Prediction:
+def said_by(model: Model | Policy, request: EditRequest, plan: Plan) -> Prediction:
     if isinstance(model, Policy):
         return model.ask(request)
     return answer(model, request, time.perf_counter, plan=plan)

@@ -8,9 +8,10 @@ it knows by name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from redraft.model.edits.gate import Gate
+from redraft.model.edits.gate_features import GATED
 from redraft.model.records import Task
 from redraft.model.training.gate_fit import Sample, fit_shipped
 from redraft.model.training.kto import Objective
@@ -33,7 +34,7 @@ def shown_to_gate(run: RunFile) -> Iterator[Judged]:
 
 def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
     """By task, grouped by repository."""
-    found: dict[Task, list[Sample]] = {task: [] for task in get_args(Task)}
+    found: dict[Task, list[Sample]] = {task: [] for task in GATED}
     for each in candidates:
         found[each.task].append(sample_of(each))
     return found

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from redraft.lsp.editor.positions import index_at
 from redraft.lsp.recording.events import ANSWER, DRAWN, OUTCOME
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate_features import Situation
+from redraft.model.edits.gate_features import GATED, Situation
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Moment, judge
 from redraft.model.errors import RedraftError
@@ -76,9 +76,7 @@ def label_hidden(exact: bool | None, prefix: bool | None) -> Label | None:
 class Own:
     """All that recordings tell, oldest first."""
 
-    samples: dict[Task, list[Sample]] = field(
-        default_factory=lambda: {task: [] for task in get_args(Task)}
-    )
+    samples: dict[Task, list[Sample]] = field(default_factory=lambda: {task: [] for task in GATED})
     weights: str = ""  # whose answers count
     shown: int = 0
     hidden: int = 0

@@ -89,6 +89,9 @@ READINGS: dict[str, tuple[Reading, bool]] = {
 
 _SITUATION = ("rested", "speed", "previous", "acceptance")
 
+#: Tasks whose answers are suggestions that a gate decides on.
+GATED: tuple[Task, ...] = ("infill", "next_edit")
+
 #: What is weighed for each task.
 WEIGHED: dict[Task, tuple[str, ...]] = {
     "infill": (

@@ -14,16 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SettingsError
-from ..records import Task
 from .gate import Gate, Head
-from .gate_features import READINGS
+from .gate_features import GATED, READINGS
 
 SHIPPED = Path(__file__).parent / "gate.json"
 
 #: Raised whenever a feature or a weight changes its meaning.
 FORMAT = 1
-#: What is shown by itself; conversations are asked for.
-_GATED: tuple[Task, ...] = ("infill", "next_edit")
 _LARGEST = 1e6  # of any number in it
 _LISTS = ("centre", "scale", "chance", "policy", "variance")
 
@@ -44,7 +41,7 @@ def read_gate(path: Path) -> tuple[Gate, dict[str, Any]]:
         told = json.loads(path.read_text(encoding="utf-8"))
         if told["format"] != FORMAT:
             raise ValueError(f"format {told['format']!r}, not {FORMAT}")
-        heads = {task: _head(told["heads"][task]) for task in _GATED}
+        heads = {task: _head(told["heads"][task]) for task in GATED}
         return Gate(str(told["name"]), heads), dict(told["card"])
     except OSError as error:
         raise SettingsError(f"The gate {path} cannot be read: {error.strerror}.") from error

@@ -28,10 +28,15 @@ class Known:
     name: str
     repo: str  # on the hub
     file: str  # "": the folder of safetensors
-    license: str
+    license: str  # "": as the hub says
     weights: float  # about how many
     trained: Trained
     denoises: bool = False  # a diffusion model without a cache
+
+    @property
+    def place(self) -> str:
+        """Repository and file, for people."""
+        return f"{self.repo}/{self.file}".rstrip("/")
 
     @property
     def memory(self) -> float:
@@ -62,9 +67,9 @@ KNOWN: tuple[Known, ...] = (
         "sweep-next-edit-1.5b", f"{_SWEEP}1.5B", "sweep-next-edit-1.5b.q8_0.v2.gguf", "Apache-2.0",
         1.5e9, "next edit",
     ),
+    Known("sweep-next-edit-7b", f"{_SWEEP}v2-7B", "", "", 7.6e9, "next edit"),
     Known("zeta-2", "zed-industries/zeta-2", "", "Apache-2.0", 8.3e9, "next edit"),
     Known("zeta-2.1", "zed-industries/zeta-2.1", "", "Apache-2.0", 8.3e9, "next edit"),
-    Known("qwen2.5-coder-0.5b", f"{_QWEN}0.5B", "", "Apache-2.0", 0.5e9, "infill"),
     Known("qwen2.5-coder-1.5b", f"{_QWEN}1.5B", "", "Apache-2.0", 1.5e9, "infill"),
     Known("qwen2.5-coder-7b", f"{_QWEN}7B", "", "Apache-2.0", 7.6e9, "infill"),
     Known("mellum-4b", "JetBrains/Mellum-4b-base", "", "Apache-2.0", 4.0e9, "infill"),

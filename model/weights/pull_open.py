@@ -16,13 +16,13 @@ from pathlib import Path
 
 from ..errors import SettingsError, WeightsError
 from . import hub
-from .combine import read_json
 from .fetch import Progress, ProgressCallback
 from .files import explaining, make_folder, require_space, sha256_of, write_atomically
 from .hub import HubFile, Listed
 from .huggingface import model_name
 from .import_model import DEFAULT_VARIANT, import_model
 from .known import KNOWN, Known, known
+from .manifest import read_json
 from .registry import ModelInfo, cache_dir, check_name
 
 #: What names a repository: hf:OWNER/NAME, or one file of it.

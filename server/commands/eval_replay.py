@@ -59,7 +59,7 @@ GateOption = Annotated[
     Gate, typer.Option(help="'threshold' shows what is sure enough; 'none' shows nothing, ever.")
 ]
 EagernessOption = Annotated[
-    Eagerness, typer.Option(help="Of the threshold; 'high' shows whatever no rule forbids.")
+    Eagerness, typer.Option(help="Shows what is kept every second time, one time in four, in ten.")
 ]
 Latency = Annotated[
     float | None,

@@ -46,7 +46,7 @@ app.command()(soak)
 app.command()(chat)
 
 Provider = Annotated[
-    Literal["CPU", "CUDA"] | None,
+    Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None,
     typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
 ]
 Threads = Annotated[
@@ -260,7 +260,7 @@ def serve(
     threads: Threads = None,
     eagerness: Annotated[
         str | None,
-        typer.Option(help="How readily next edits are given: low, medium or high (all)."),
+        typer.Option(help="How readily next edits are given: low, medium or high."),
     ] = None,
     ray: Annotated[
         str | None,

@@ -1,0 +1,289 @@
+"""Outcomes made from commits, gates side by side on them, and a gate on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from redraft.evals.figures.runs import RunFile
+from redraft.evals.gate.comparing import (
+    area,
+    calibration_error,
+    episode_of,
+    moments_of,
+    policies,
+    run_of,
+)
+from redraft.evals.gate.fitting import fit_gate, judges_among, samples_of, shown_to_gate
+from redraft.evals.gate.labels import is_right, judged
+from redraft.evals.gate.moments import in_suite, known_moments
+from redraft.evals.gate.outcomes import episode, question
+from redraft.evals.gate.ranking import rankings, worths
+from redraft.model.edits.gate import Gate, threshold
+from redraft.model.edits.gate_file import read_gate, write_gate
+from redraft.model.edits.replacement import Replacement
+from redraft.model.errors import SettingsError
+from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
+from support.gates import PLAIN, SHIPPED, write_plain
+from support.training_sources import write_lines
+from typer.testing import CliRunner
+
+OLD = [f"value_{i} = compute({i})" for i in range(40)]
+NEW = [s.replace("compute", "measure") if i in (4, 8, 12) else s for i, s in enumerate(OLD)]
+BEFORE, AFTER = "\n".join(OLD) + "\n", "\n".join(NEW) + "\n"
+
+
+@pytest.fixture
+def commits(tmp_path: Path) -> Path:
+    record = {
+        "repo": "a/b", "commit": "c0ffee", "time": 1,
+        "files": [{"path": "a.py", "language": "python", "before": BEFORE, "after": AFTER}],
+    }  # fmt: skip
+    return write_lines(tmp_path / "train-commits.jsonl.zst", [record])
+
+
+def outcomes(commits: Path, sure: dict[bool, float]) -> RunFile:
+    """Answered with the truth as surely as ``sure[True]``, and with nonsense as ``sure[False]``."""
+    run = RunFile({"benchmark": "gate outcomes", "source": commits.name})
+    for known in known_moments(commits, None, 1.0, None, 0):
+        asked = question(known.asked, 1_024)
+        text, cursor = asked.request.text, asked.request.cursor
+        true = (cursor, cursor, known.after[cursor : len(known.after) - len(text) + cursor])
+        if asked.request.task == "next_edit":
+            true = _first_change(text, known.after)
+        false = (cursor, cursor, "wrong")
+        if asked.request.task == "next_edit":
+            false = (0, text.index("\n"), "wrong = 0")
+        made = tuple(
+            Candidate(*each, Confidence(p, p, p, total=np.log(p), place=-0.1), 3, 1, "end")
+            for each, p in ((true, sure[True]), (false, sure[False]))
+            if each[0] != each[1] or each[2]
+        )
+        run.add(episode(known, asked, Prediction("1", "m", made)))
+    return run
+
+
+def _first_change(text: str, after: str) -> tuple[int, int, str]:
+    old, new = text.split("\n"), after.split("\n")
+    for at, (a, b) in enumerate(zip(old, new, strict=True)):
+        if a != b:
+            start = sum(len(line) + 1 for line in old[:at])
+            return start, start + len(a), b
+    return 0, 0, ""
+
+
+def test_moments_are_the_same_each_time_and_a_smaller_sample_is_part_of_a_larger(
+    commits: Path,
+) -> None:
+    whole = [each.id for each in known_moments(commits, None, 1.0, None, 0)]
+    assert {each.split(":")[0] for each in whole} == {"commit", "gap"}
+    assert [each.id for each in known_moments(commits, None, 1.0, 2, 0)] == whole[:2]
+    assert known_moments(commits, None, 0.0, None, 0) == []
+
+
+def test_the_scenarios_judge_and_are_never_fitted_on() -> None:
+    assert len(in_suite()) == 120
+    for source in ("carry-on", "dev-commits.jsonl.zst", "human-eval"):
+        assert judges_among([RunFile({"source": source})]) == [source]
+    assert judges_among([RunFile({"source": "train-commits.jsonl.zst"})]) == []
+
+
+def test_any_hunk_that_is_still_to_come_is_right_and_nothing_else() -> None:
+    text, after = "a\nb\nc\nd\n", "A\nb\nC\nd\n"
+    request = EditRequest("next_edit", "a.py", text, 0)
+
+    def right(start: int, end: int, new: str) -> bool:
+        return is_right(Replacement(text, start, end, new), request, after)
+
+    assert right(0, 1, "A")
+    assert right(4, 5, "C")
+    assert right(0, 5, "A\nb\nC")
+    assert not right(2, 3, "B")
+    assert not right(0, 5, "A\nB\nC")
+    assert not right(0, 1, "a")  # no edit
+
+
+def test_ghost_text_is_right_where_its_lines_are_the_first_of_what_stood_there() -> None:
+    text, after = "x = \ny\n", "x = one(\n    1)\ny\n"
+    request = EditRequest("infill", "a.py", text, 4)
+
+    def right(new: str) -> bool:
+        return is_right(Replacement(text, 4, 4, new), request, after)
+
+    assert right("one(\n    1)")
+    assert right("one(")
+    assert right("one(  ")
+    assert not right("one(\n    2)")
+    assert not right("on")
+    assert not right("")
+
+
+def test_candidates_keep_what_was_told_of_them(commits: Path) -> None:
+    run = outcomes(commits, {True: 0.9, False: 0.2})
+    for each in run.episodes.values():
+        if each["text"] == each["after"]:  # nothing is left to do
+            continue
+        first = next(iter(judged(json.loads(json.dumps(each)))))
+        assert first.candidate.facts is not None
+        assert first.right
+        assert first.candidate.confidence.mean == 0.9
+
+
+def test_gates_side_by_side(commits: Path) -> None:
+    run = outcomes(commits, {True: 0.86, False: 0.6})
+    moments = [each for each in moments_of([run]) if not each.is_done]
+    shown = {
+        each.name: run_of(each, moments, {}).episodes.values() for each in policies(PLAIN, moments)
+    }
+    assert [each["utility"] for each in shown["gate, medium"]] == [75.0] * len(moments)
+    assert not any(each["any"] for each in shown["by hand, medium"] if each["task"] == "next_edit")
+    assert all(each["any"] for each in shown["by hand, high"])
+    told = {name: sum(bool(each["any"]) for each in some) for name, some in shown.items()}
+    assert told["gate, as many shown"] >= told["by hand, medium"]
+
+
+def test_a_policy_shows_the_first_candidate_that_is_sure_enough(commits: Path) -> None:
+    run = outcomes(commits, {True: 0.2, False: 0.9})
+    moment = next(each for each in moments_of([run]) if not each.is_done)
+    gate = policies(PLAIN, [moment])
+    medium = next(each for each in gate if each.name == "gate, medium")
+    told = episode_of(medium, moment)
+    assert (told["accepted"], told["right"]) == (False, False)
+    assert told["confidence"] == pytest.approx(0.9)
+
+
+def test_the_area_counts_ties_half() -> None:
+    assert area([0.9, 0.8, 0.1], [True, True, False]) == 1.0
+    assert area([0.1, 0.9], [True, False]) == 0.0
+    assert area([0.5, 0.5], [True, False]) == 0.5
+    assert area([0.5, 0.5, 0.2, 0.7], [True, False, False, True]) == 0.875
+    assert area([0.5], [True]) is None
+
+
+def test_the_calibration_error_by_hand() -> None:
+    scores, right = [0.2] * 10 + [0.8] * 10, [True] * 2 + [False] * 8 + [True] * 6 + [False] * 4
+    assert calibration_error(scores, right, bins=2) == pytest.approx(0.1)
+
+
+def test_what_a_feature_is_worth_is_what_the_ranking_loses_without(commits: Path) -> None:
+    candidates = [
+        each
+        for one in outcomes(commits, {True: 0.9, False: 0.2}).episodes.values()
+        for each in judged(one)
+    ]
+    [mean] = [each for each in worths(PLAIN, candidates) if each.task == "infill"]
+    assert (mean.feature, mean.auc_lost) == ("mean", 0.5)
+    found = {each.name: each for each in rankings([("plain", PLAIN)], candidates)}
+    assert found["plain, policy"].auc == 1.0
+
+
+def test_a_gate_fitted_on_outcomes_tells_right_from_wrong(commits: Path) -> None:
+    run = outcomes(commits, {True: 0.9, False: 0.3})
+    samples = samples_of(shown_to_gate(run))
+    gate = fit_gate({task: each * 20 for task, each in samples.items()}, "new")
+    for task, each in samples.items():
+        right, wrong = (
+            np.mean([gate.sure(one.candidate, task) for one in each if one.kept is kept])
+            for kept in (True, False)
+        )
+        assert right > threshold("low") > wrong
+    assert fit_gate(samples, "again").heads == fit_gate(samples, "again").heads
+
+
+# --- on disk ------------------------------------------------------------------------------------
+
+
+def test_the_shipped_gate_can_be_read_and_says_what_it_was_fitted_on() -> None:
+    gate, card = read_gate(SHIPPED)
+    assert {"infill", "next_edit"} == gate.heads.keys()
+    assert card["candidates"]["next_edit"] > 100
+    assert not any(name in str(card["sources"]) for name in ("dev", "eval", "carry"))
+
+
+def test_a_gate_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
+    gate, card = read_gate(SHIPPED)
+    write_gate(tmp_path / "again.json", gate, card)
+    assert read_gate(tmp_path / "again.json") == (gate, card)
+    assert [each.name for each in tmp_path.iterdir()] == ["again.json"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 99},
+        {"heads": {}},
+        {"heads": 7},
+        {"card": None},
+        {"centre": [float("nan")]},
+        {"centre": ["x"]},
+        {"scale": [0.0]},
+        {"chance": [1.0]},
+        {"policy": [1e300, 0.0]},
+        {"variance": [-1.0, 0.0]},
+        {"features": ["made up"]},
+        {"features": 3},
+    ],
+)
+def test_a_gate_that_is_damaged_is_refused_with_what_to_do(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    path = write_plain(tmp_path)
+    told = json.loads(path.read_text())
+    (field, value), *_ = change.items()
+    (told if field in told else told["heads"]["infill"])[field] = value
+    path.write_text(json.dumps(told))
+    with pytest.raises(SettingsError, match="redraft gate reset"):
+        read_gate(path)
+
+
+def test_a_torn_gate_is_refused(tmp_path: Path) -> None:
+    path = write_plain(tmp_path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(SettingsError, match="no gate"):
+        read_gate(path)
+
+
+def test_what_nobody_told_counts_as_average() -> None:
+    head = read_gate(SHIPPED)[0].heads["infill"]
+    bare = Candidate(0, 0, "x", Confidence(0.9, 0.9, 0.9), 3, 1, "end")
+    row = dict(zip(("one", *head.features), head.row(bare), strict=True))
+    assert row["errors"] == row["unknown"] == row["rested"] == 0.0
+    assert row["mean"] != 0.0
+
+
+# --- the commands --------------------------------------------------------------------------------
+
+
+def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
+    from redraft.server.commands.main import app
+
+    run = outcomes(commits, {True: 0.9, False: 0.3})
+    path, page = tmp_path / "train.jsonl", tmp_path / "gate.html"
+    lines = [{"run": run.settings, "machine": {}}, *run.episodes.values()]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    made = tmp_path / "made.json"
+    done = CliRunner().invoke(app, ["gate", "ship", str(path), "--out", str(made)])
+    assert done.exit_code == 0, done.output
+    assert isinstance(read_gate(made)[0], Gate)
+    options = [str(path), "--gate", str(made), "--html", str(page)]
+    told = CliRunner().invoke(app, ["eval", "gate", *options])
+    assert told.exit_code == 0, told.output
+    for part in ("gate, medium", "ranking of candidates", "what the gate goes by"):
+        assert part in told.output
+    drawn = page.read_text(encoding="utf-8")
+    for part in ("What the gate goes by", "Utility against shown rate"):
+        assert part in drawn
+
+
+def test_ship_refuses_what_judges(tmp_path: Path) -> None:
+    from redraft.server.commands.main import app
+
+    path = tmp_path / "dev.jsonl"
+    settings = {"benchmark": "gate outcomes", "source": "dev-commits.jsonl.zst"}
+    path.write_text(json.dumps({"run": settings, "machine": {}}) + "\n")
+    done = CliRunner().invoke(app, ["gate", "ship", str(path), "--out", str(tmp_path / "g.json")])
+    assert isinstance(done.exception, SettingsError)
+    assert "never fitted on" in str(done.exception)
