@@ -72,11 +72,22 @@ class RecentEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """What a compiler or linter says about a place, as the client passes it on."""
+
+    line: Whole  # 0-based
+    message: Text
+    severity: Whole = 1  # 1 error, 2 warning, 3 information, 4 hint
+    __pydantic_config__ = _REFUSE
+
+
+@dataclass(frozen=True, slots=True)
 class Grammar:
     """What an answer must be, from its first character to its last."""
 
     kind: GrammarKind
     text: Text  # a JSON schema as JSON, a regular expression, or a grammar in Lark's notation
+    field: Text = ""  # by which a request brought it; errors name it
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +135,7 @@ class EditRequest:
     language: Text = ""  # LSP language id, "" when unknown
     related: tuple[RelatedFile, ...] = ()  # least relevant first
     edits: tuple[RecentEdit, ...] = ()  # oldest first
+    diagnostics: tuple[Diagnostic, ...] = ()  # next edit: what is reported of the document
     region: tuple[Whole, Whole] | None = None  # next edit: 0-based lines [first, last) to replace
     context_tokens: ContextTokens | None = None  # None: what this machine prefills in time
     max_tokens: AtLeastOne = 64  # of the answer

@@ -112,6 +112,8 @@ async def _count(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         response = await handler(request)
         status = str(response.status)
+        if not request.content.is_eof() or request.content.exception() is not None:
+            response.force_close()  # the rest of the body is in the way of what would follow it
         return response
     finally:
         request.app[SERVICE].metrics.requests.labels(route, status).inc()
@@ -195,9 +197,8 @@ async def _hold_body(request: web.Request, handler: Handler) -> web.StreamRespon
     if not request.can_read_body:
         return await handler(request)
     service = request.app[SERVICE]
-    size = request.content_length
-    most = service.settings.max_body_bytes  # of one that does not tell its length
-    with service.body_held(most if size is None else min(size, most)):
+    told = 0 if "Content-Encoding" in request.headers else request.content_length or 0
+    with service.body_held(min(told, service.settings.max_body_bytes)):
         return await handler(request)
 
 

@@ -120,9 +120,10 @@ class Settings(BaseModel):
         None,
         description="precision of the weights; none: the best one for the provider",
     )
-    provider: Literal["CPU", "CUDA"] | None = Field(
+    provider: Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None = Field(
         None,
-        description="where to run; none: CUDA where it works, else CPU",
+        description="where to run; none: CUDA where it works, else CPU; others are tried once "
+        "against the CPU",
     )
     threads: int | None = Field(
         None,

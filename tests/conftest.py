@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from redraft.model.edits import gate_file
 from redraft.model.training.shards import pack
 from support.gates import write_plain
+from support.models_on_disk import World, in_use
 from support.neovim import Desk
 from support.tiny import tiny_config, tiny_tokenizer
 from support.training_sources import write_sources
@@ -78,3 +80,24 @@ def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[D
     started = Desk(tmp_path_factory.mktemp("neovim"), pictures)
     yield started
     started.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A model with its base, on disk."""
+    return in_use(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Ready folders of every variant, by name."""
+    from support.runtimes import stored
+
+    return stored(tmp_path_factory)
+
+
+@pytest.fixture(params=["fp32", "q8", "int8", "fp32 shared", "q8 shared", "int8 shared"])
+def backend(request: pytest.FixtureRequest, folders: dict[str, Path]) -> Any:
+    from redraft.model.runtime.onnx_backend import OnnxBackend
+
+    return OnnxBackend(folders[request.param], threads=1)

@@ -9,7 +9,6 @@ from redraft.model.edits.abstained import Abstained
 from support.desk import Desk, reason, shown
 from support.lsp_process import lsp_process
 from support.neovim import Desk as NeovimDesk
-from support.neovim import ghost
 from support.neovim_script import needs_neovim
 from support.predictor import infill
 
@@ -29,9 +28,9 @@ def answered(desk: Desk, text: str, confidence: float, invoked: bool) -> Show | 
 
 def test_ghost_text_that_is_unsure_is_shown_to_who_asks_for_it() -> None:
     desk = Desk("x = ")
-    assert reason(answered(desk, "f(1)", 0.8, invoked=False)) == "below threshold 0.80 < 0.85"
+    assert reason(answered(desk, "f(1)", 0.2, invoked=False)) == "below threshold 0.20 < 0.25"
     by_hand = desk.consider(invoked=True)
-    assert (shown(by_hand), doubt(by_hand)) == ("f(1)", "below threshold 0.80 < 0.85")
+    assert (shown(by_hand), doubt(by_hand)) == ("f(1)", "below threshold 0.20 < 0.25")
     desk.type("f(")
     assert shown(desk.consider()) == "1)"  # it stays while it is typed
 
@@ -56,34 +55,35 @@ def edited() -> Desk:
 
 def test_an_edit_that_is_unsure_is_shown_to_who_asks_for_it_and_stays() -> None:
     desk = edited()
-    assert reason(desk.edit("area(3)", "area(3, 4)", 0.5)).startswith("below threshold 0.50 < 0.88")
+    assert reason(desk.edit("area(3)", "area(3, 4)", 0.2)).startswith("below threshold 0.20 < 0.25")
     by_hand = desk.consider_edit(invoked=True)
     assert shown(by_hand).strip() == ", 4"
-    assert doubt(by_hand) == "below threshold 0.50 < 0.88"
+    assert doubt(by_hand) == "below threshold 0.20 < 0.25"
     # Tab goes there first, and the editor asks again by itself: it is still there.
     assert shown(desk.consider_edit(cursor=0)) == shown(by_hand)
 
 
 def test_ghost_text_comes_before_an_edit_that_is_unsure() -> None:
     desk = edited()
-    desk.edit("area(3)", "area(3, 4)", 0.5)
-    answered(desk, " -> int", 0.5, invoked=True)
+    desk.edit("area(3)", "area(3, 4)", 0.2)
+    answered(desk, " -> int", 0.2, invoked=True)
     assert isinstance(desk.consider_edit(invoked=True), Abstained)
 
 
 def test_over_lsp_the_answer_says_that_it_is_unsure(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "f(1)") as client:
+    with lsp_process(tmp_path, {"text": "f(1)", "confidence": 0.01}) as client:
         client.initialize(initializationOptions={"eagerness": "low"})
         client.open("x = \n")
         by_itself = client.complete(0, 4, context={"triggerKind": 2})["result"]
-        assert by_itself == {"items": [], "reason": "below threshold 0.90 < 0.92"}
+        assert by_itself["items"] == []
+        assert by_itself["reason"].startswith("below threshold 0.")
         [item] = client.complete(0, 4)["result"]["items"]
-        assert item["unsure"] == "below threshold 0.90 < 0.92"
+        assert item["unsure"] == by_itself["reason"]
 
 
 @needs_neovim
 def test_neovim_marks_what_it_shows_by_hand(desk: NeovimDesk) -> None:
-    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor = desk.open("total = 0\n", lambda asked: infill(asked, "str(total)", confidence=0.01))
     editor.command("Redraft eagerness low")
     editor.keys("oname = ")
     editor.until(lambda: any(request.task == "infill" for request in desk.predictor.requests))

@@ -167,3 +167,14 @@ def test_without_a_workspace_every_open_file_may_be_led_to() -> None:
     documents = [Document("file:///a/cart.py", CART, 0, "python")]
     context = ClientContext(lambda: documents, list, LspSettings, time.monotonic, background=False)
     assert [each.uri for each in context.documents()] == ["file:///a/cart.py"]
+
+
+def test_what_is_reported_goes_along_as_text_that_a_model_can_be_sent(desk: Desk) -> None:
+    main = desk.open("shop/main.py", MAIN)
+    told = [Diagnostic(9, "hint", 4), Diagnostic(1, "bad \0 \ud800" + "x" * 5_000, -3)]
+    desk.context.diagnosed(main.uri, told)
+    first, last = desk.context.diagnostics(desk.query(main, AT))
+    assert (first.line, first.severity, last.message) == (1, 0, "hint")
+    assert first.message.startswith("bad  ?") and len(first.message) < 400
+    desk.context.closed(main.uri)
+    assert desk.context.diagnostics(desk.query(main, AT)) == ()

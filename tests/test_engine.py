@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import math
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable
 
-import numpy as np
 import pytest
 from redraft.model.decoding.denoise import Cancelled
-from redraft.model.engine.answer import LoadProgress, Model, answer, warm_up
-from redraft.model.engine.engine import RETRY_AFTER_S, Engine
+from redraft.model.engine.answer import answer, warm_up
+from redraft.model.engine.engine import Engine
 from redraft.model.errors import (
-    EngineGone,
     InvalidRequest,
-    ModelNotReady,
-    Overloaded,
-    PredictionTimeout,
     RedraftError,
-    WeightsError,
 )
-from redraft.model.records import CanvasState, EditRequest, ModelStatus, Prediction
+from redraft.model.records import EditRequest, Prediction
 from redraft.model.runtime.backend import CanvasOutput, FloatArray, IntArray
-from redraft.model.runtime.prefix_cache import PrefixCache
+from support.engines_of import (
+    ANSWER,
+    CURSOR,
+    REQUEST,
+    TEXT,
+    Clock,
+    make_model,
+    with_engine,
+)
 from support.fake_backend import (
     MASK,
     FakeBackend,
@@ -33,86 +33,13 @@ from support.fake_backend import (
     Noise,
     Predict,
     Script,
-    always,
-    fake_tokenizer,
     ids,
     small_config,
 )
 
-T = TypeVar("T")
-
-TEXT = "def area(w, h):\n    size = \n\nprint(area(2, 3))\n"
-CURSOR = TEXT.index("= ") + 2
-REQUEST = EditRequest(task="infill", path="area.py", text=TEXT, cursor=CURSOR)
-ANSWER = " wide * high"  # the space before the cursor is held back and written again
-
-
-def make_model(predict: Predict, context_tokens: int = 512) -> Model:
-    backend = FakeBackend(predict, small_config())
-    return Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 24), context_tokens)
-
 
 def predicted(predict: Predict, request: EditRequest = REQUEST) -> Prediction:
     return answer(make_model(predict), request, clock=Clock())
-
-
-class Clock:
-    """Seconds that pass only when told."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    async def bounded() -> T:
-        return await asyncio.wait_for(work, 20)
-
-    return asyncio.run(bounded())
-
-
-async def ready(engine: Engine) -> ModelStatus:
-    return await until(engine, lambda status: status.state in ("ready", "failed"))
-
-
-async def until(engine: Engine, wanted: Callable[[ModelStatus], bool]) -> ModelStatus:
-    while not wanted(status := await engine.status()):
-        await asyncio.sleep(0.001)
-    return status
-
-
-def with_engine(
-    predict: Predict, work: Callable[[Engine], Awaitable[T]], queue_length: int = 4
-) -> T:
-    """Run ``work`` with an engine that is ready, and close it."""
-
-    async def all_of_it() -> T:
-        engine = Engine(lambda report: make_model(predict), "fake", queue_length)
-        try:
-            await ready(engine)
-            return await work(engine)
-        finally:
-            await engine.close()
-
-    return run(all_of_it())
-
-
-class Held(Script):
-    """A script that waits at each pass until it is let go."""
-
-    def __init__(self, target: list[int]) -> None:
-        super().__init__(target, always(0.5))
-        self.gate = threading.Event()
-        self.entered = threading.Event()
-
-    def __call__(self, context: list[int], window: list[int]) -> FloatArray:
-        self.entered.set()
-        return super().__call__(context, window)
-
-    async def reached(self) -> None:
-        assert await asyncio.to_thread(self.entered.wait, 10)
 
 
 # --- one answer -------------------------------------------------------------------------------
@@ -355,348 +282,3 @@ def test_a_failing_prediction_fails_alone() -> None:
         return await engine.predict(REQUEST)
 
     assert with_engine(predict, work).candidates[0].text == ANSWER[1:]
-
-
-# --- loading ----------------------------------------------------------------------------------
-
-
-def test_loading_reports_its_progress_and_then_the_model() -> None:
-    shown = threading.Event()
-    go_on = threading.Event()
-
-    def loader(report: LoadProgress) -> Model:
-        report("downloading", 0.25, "download")
-        shown.set()
-        assert go_on.wait(10)
-        return make_model(Script(ids(ANSWER)), context_tokens=2_048)
-
-    async def work() -> tuple[ModelStatus, ModelStatus]:
-        engine = Engine(loader, "fake")
-        try:
-            assert await asyncio.to_thread(shown.wait, 10)
-            during = await engine.status()
-            with pytest.raises(ModelNotReady, match=r"downloading .25%"):
-                await engine.predict(REQUEST)
-            go_on.set()
-            return during, await ready(engine)
-        finally:
-            await engine.close()
-
-    during, after = run(work())
-    assert (during.state, during.progress) == ("downloading", 0.25)
-    assert (after.state, after.model, after.provider) == ("ready", "fake fp32", "CPU")
-    assert after.context_tokens == 2_048
-
-
-def failing_once() -> Callable[[LoadProgress], Model]:
-    tries: list[int] = []
-
-    def loader(report: LoadProgress) -> Model:
-        tries.append(1)
-        if len(tries) == 1:
-            raise WeightsError("The disk is full. Free some space.")
-        return make_model(Script(ids(ANSWER)))
-
-    return loader
-
-
-def test_a_failed_load_says_why_and_can_be_tried_again() -> None:
-    clock = Clock()
-
-    async def work() -> None:
-        engine = Engine(failing_once(), "fake", clock=clock)
-        try:
-            failed = await ready(engine)
-            assert (failed.state, failed.message) == (
-                "failed",
-                "The disk is full. Free some space.",
-            )
-            with pytest.raises(ModelNotReady, match="disk is full"):
-                await engine.predict(REQUEST)
-            clock.now += RETRY_AFTER_S / 2
-            with pytest.raises(ModelNotReady):
-                await engine.predict(REQUEST)
-            assert (await engine.status()).state == "failed"  # too soon for another try
-            clock.now += RETRY_AFTER_S / 2
-            with pytest.raises(ModelNotReady):
-                await engine.predict(REQUEST)
-            await until(engine, lambda status: status.state == "ready")
-            assert (await engine.predict(REQUEST)).candidates
-        finally:
-            await engine.close()
-
-    run(work())
-
-
-def test_an_unexpected_load_error_is_a_failure_like_any_other() -> None:
-    def loader(report: LoadProgress) -> Model:
-        raise KeyError("surprise")
-
-    async def work() -> ModelStatus:
-        engine = Engine(loader, "fake")
-        try:
-            return await ready(engine)
-        finally:
-            await engine.close()
-
-    status = run(work())
-    assert status.state == "failed"
-    assert "surprise" in status.message
-    assert "redraft doctor" in status.message
-
-
-# --- queueing and cancelling ------------------------------------------------------------------
-
-
-def test_requests_are_answered_in_turn() -> None:
-    async def work(engine: Engine) -> list[Prediction]:
-        return await asyncio.gather(*(engine.predict(REQUEST) for _ in range(4)))
-
-    predictions = with_engine(Script(ids(ANSWER)), work, queue_length=4)
-    assert {p.candidates[0].text for p in predictions} == {ANSWER[1:]}
-    assert len({p.request_id for p in predictions}) == 4
-
-
-def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
-    held = Held(ids(ANSWER))
-
-    async def work(engine: Engine) -> None:
-        running = asyncio.create_task(engine.predict(REQUEST))
-        await held.reached()
-        waiting = [asyncio.create_task(engine.predict(REQUEST)) for _ in range(2)]
-        await asyncio.sleep(0)
-        with pytest.raises(Overloaded) as refused:
-            await engine.predict(REQUEST)
-        assert refused.value.retry_after_s > 0
-        held.gate.set()
-        for task in (running, *waiting):
-            assert (await task).candidates
-
-    with_engine(held, work, queue_length=2)
-
-
-def test_a_cancelled_waiting_request_frees_its_place() -> None:
-    held = Held(ids(ANSWER))
-
-    async def work(engine: Engine) -> None:
-        running = asyncio.create_task(engine.predict(REQUEST))
-        await held.reached()
-        waiting = asyncio.create_task(engine.predict(REQUEST))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        next_one = asyncio.create_task(engine.predict(REQUEST))
-        await asyncio.sleep(0)
-        held.gate.set()
-        assert (await running).candidates
-        assert (await next_one).candidates
-
-    with_engine(held, work, queue_length=1)
-
-
-def test_cancelling_stops_the_computation_within_a_step() -> None:
-    held = Held(ids(ANSWER))
-
-    async def work(engine: Engine) -> None:
-        task = asyncio.create_task(engine.predict(REQUEST))
-        await held.reached()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        held.gate.set()
-        other = dataclasses.replace(REQUEST, max_tokens=1)
-        await engine.predict(other)
-
-    with_engine(held, work)
-    assert len(held.windows) == 2, "one pass of the cancelled request, one of the next"
-
-
-def test_steps_are_shown_in_the_callers_loop_before_the_answer() -> None:
-    async def work(engine: Engine) -> tuple[list[CanvasState], set[int], Prediction]:
-        states: list[CanvasState] = []
-        threads: set[int] = set()
-
-        def on_step(state: CanvasState) -> None:
-            states.append(state)
-            threads.add(threading.get_ident())
-
-        return states, threads, await engine.predict(REQUEST, on_step)
-
-    states, threads, prediction = with_engine(Script(ids(ANSWER), always(0.5)), work)
-    assert threads == {threading.get_ident()}
-    assert [state.step for state in states] == list(range(1, prediction.stats.denoise_steps + 1))
-    assert states[-1].show() == prediction.candidates[0].text
-
-
-def test_waiting_time_is_counted() -> None:
-    held = Held(ids(ANSWER))
-    clock = Clock()
-
-    async def work() -> Prediction:
-        engine = Engine(lambda report: make_model(held), "fake", clock=clock)
-        try:
-            await ready(engine)
-            first = asyncio.create_task(engine.predict(REQUEST))
-            await held.reached()
-            second = asyncio.create_task(engine.predict(REQUEST))
-            await asyncio.sleep(0)
-            clock.now += 0.5
-            held.gate.set()
-            await first
-            return await second
-        finally:
-            await engine.close()
-
-    stats = run(work()).stats
-    assert stats.queue_ms == pytest.approx(500)
-    assert stats.total_ms == pytest.approx(500)
-
-
-# --- closing ----------------------------------------------------------------------------------
-
-
-def test_closing_ends_running_and_waiting_requests_and_frees_the_model() -> None:
-    held = Held(ids(ANSWER))
-    models: list[Model] = []
-
-    def loader(report: LoadProgress) -> Model:
-        models.append(make_model(held))
-        return models[0]
-
-    async def work() -> None:
-        engine = Engine(loader, "fake")
-        await ready(engine)
-        tasks = [asyncio.create_task(engine.predict(REQUEST)) for _ in range(2)]
-        await held.reached()
-        closing = asyncio.create_task(engine.close())
-        await asyncio.sleep(0)
-        held.gate.set()
-        await closing
-        for task in tasks:
-            with pytest.raises(EngineGone):
-                await task
-        with pytest.raises(EngineGone):
-            await engine.predict(REQUEST)
-        await engine.close()
-        assert (await engine.status()).state == "absent"
-
-    run(work())
-    assert isinstance(models[0].backend, FakeBackend)
-    assert models[0].backend.closed
-
-
-def test_closing_interrupts_a_load_that_reports() -> None:
-    reports: list[int] = []
-
-    def loader(report: LoadProgress) -> Model:
-        for step in range(10_000):
-            report("downloading", step / 10_000, "")
-            reports.append(step)
-            threading.Event().wait(0.001)
-        raise AssertionError("was not interrupted")
-
-    async def work() -> str:
-        engine = Engine(loader, "fake")
-        await until(engine, lambda status: status.state == "downloading")
-        await engine.close()
-        return (await engine.status()).state
-
-    assert run(work()) == "absent"
-    assert len(reports) < 10_000
-
-
-def test_a_caller_whose_loop_is_gone_does_not_stop_the_engine() -> None:
-    held = Held(ids(ANSWER))
-    engine = Engine(lambda report: make_model(held), "fake")
-    run(ready(engine))
-
-    async def leave() -> None:
-        task = asyncio.create_task(engine.predict(REQUEST))
-        await held.reached()
-        del task
-
-    run(leave())
-    held.gate.set()
-    assert run(engine.predict(REQUEST)).candidates
-    run(engine.close())
-
-
-def test_vocabulary_of_the_fake_tokenizer_is_the_fakes() -> None:
-    tokenizer = fake_tokenizer()
-    assert tokenizer.encode("return é") == ids("return é")
-    assert np.all([tokenizer.vocab_bytes[i] == b"" for i in range(17)])
-
-
-# --- overload, hangs and weights that change ---------------------------------------------------
-
-
-def test_under_overload_the_newest_is_answered_and_the_oldest_told_to_come_back() -> None:
-    held, clock = Held(ids(ANSWER)), Clock()
-
-    async def work() -> None:
-        engine = Engine(lambda report: make_model(held), "fake", 8, clock)
-        await ready(engine)
-        asked = [asyncio.create_task(engine.predict(REQUEST))]
-        await held.reached()
-        for until_the_next_s in (1.5, 1.5, 0.0):
-            asked.append(asyncio.create_task(engine.predict(REQUEST)))
-            await asyncio.sleep(0)
-            clock.now += until_the_next_s
-        held.gate.set()
-        told = await asyncio.gather(*asked, return_exceptions=True)
-        await engine.close()
-        assert [type(one) for one in told] == [Prediction, Overloaded, Overloaded, Prediction]
-        assert isinstance(told[1], Overloaded) and told[1].retry_after_s > 0
-
-    run(work())
-
-
-def test_a_prediction_that_takes_too_long_is_given_up_and_the_next_is_answered() -> None:
-    held, clock = Held(ids(ANSWER)), Clock()
-
-    async def work() -> None:
-        engine = Engine(lambda report: make_model(held), "fake", 8, clock, limit_s=5.0)
-        await ready(engine)
-        task = asyncio.create_task(engine.predict(REQUEST))
-        await held.reached()
-        clock.now += 6
-        held.gate.set()
-        with pytest.raises(PredictionTimeout, match="6 s, the limit being 5 s"):
-            await task
-        assert (await engine.predict(REQUEST)).candidates
-        await engine.close()
-
-    run(work())
-
-
-@pytest.mark.parametrize("when", ["before a request", "while it is computed"])
-def test_weights_that_were_written_to_are_loaded_again_before_they_are_used(when: str) -> None:
-    held, problems = Held(ids(ANSWER)), [""]
-    loads = []
-
-    def load(report: LoadProgress) -> Model:
-        loads.append(report)
-        problems[0] = ""
-        return dataclasses.replace(make_model(held), changed=lambda: problems[0])
-
-    async def work() -> None:
-        engine = Engine(load, "fake")
-        await ready(engine)
-        if when == "before a request":
-            held.gate.set()
-            problems[0] = "weights.bin was written to"
-            task = asyncio.create_task(engine.predict(REQUEST))
-        else:
-            task = asyncio.create_task(engine.predict(REQUEST))
-            await held.reached()
-            problems[0] = "weights.bin was written to"
-            held.gate.set()
-        with pytest.raises(ModelNotReady, match=r"weights\.bin was written to.*loaded again"):
-            await task
-        await ready(engine)
-        assert (await engine.predict(REQUEST)).candidates
-        await engine.close()
-
-    run(work())
-    assert len(loads) == 2

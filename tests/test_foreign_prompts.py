@@ -38,7 +38,8 @@ DREAM = ("<|endoftext|>", "<|beginoftext|>", "<|mask|>", "<|expand|>")
 BARE = ("</s>",)
 VOCABULARIES = {
     "fim-qwen": QWEN, "fim-seed": SEED, "fim-mellum": MELLUM, "fim-deepseek": DEEPSEEK,
-    "prefix": BARE, "in-place": DREAM, "sweep": QWEN, "zeta-2": SEED, "zeta-2.1": SEED,
+    "prefix": BARE, "in-place": DREAM, "sweep": QWEN, "sweep-v2": QWEN, "zeta-2": SEED,
+    "zeta-2.1": SEED,
 }  # fmt: skip
 
 
@@ -112,7 +113,12 @@ def test_a_prompt_is_its_golden_file_byte_for_byte(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != IN_PLACE])
 def test_every_format_has_a_vocabulary_that_is_told_apart(name: str) -> None:
     check_format(name, VOCABULARIES[name])
-    called = {"sweep": "sweep-next-edit-1.5b.q8_0.v2", "zeta-2": "zeta-2", "zeta-2.1": "Zeta_2.1"}
+    called = {
+        "sweep": "sweep-next-edit-1.5b.q8_0.v2",
+        "sweep-v2": "Sweep-Next-Edit-v2-7B",
+        "zeta-2": "zeta-2",
+        "zeta-2.1": "Zeta_2.1",
+    }
     assert native_format(VOCABULARIES[name], [called.get(name, "weights")]) == name
 
 
@@ -174,20 +180,40 @@ def test_typing_keeps_the_beginning_of_a_prompt() -> None:
 
 def test_a_region_that_is_asked_for_is_not_left() -> None:
     request = replace(REQUEST, region=(11, 15))
-    for name in ("sweep", "zeta-2", "zeta-2.1"):
+    for name in ("sweep", "sweep-v2", "zeta-2", "zeta-2.1"):
         first, last = rendered(name, request).region
         assert 11 <= first <= 13 < last <= 15
 
 
 @pytest.mark.parametrize(
     ("name", "word"),
-    [("zeta-2", "<|user_cursor|>"), ("zeta-2", "<<<<<<< CURRENT\n"), ("zeta-2.1", "<|marker_3|>")],
+    [
+        ("sweep-v2", "<|cursor|>"),
+        ("zeta-2", "<|user_cursor|>"),
+        ("zeta-2", "<<<<<<< CURRENT\n"),
+        ("zeta-2.1", "<|marker_3|>"),
+    ],
 )
 def test_a_file_that_holds_a_mark_of_the_format_is_not_asked_about(name: str, word: str) -> None:
     request = replace(REQUEST, text=f"x = '{word}'\n", cursor=0)
     config = ModelConfig(prompt_format=name)
     found = format_of(name).render(request, TOKENIZERS[name], config, 2_000)
     assert isinstance(found, Declined) and word.strip()[:9] in found.reason
+
+
+def test_v2_shows_lines_from_two_above_to_five_below_without_empty_ones_at_their_ends() -> None:
+    for line, expected in ((13, (11, 19)), (5, (3, 10)), (4, (3, 10)), (0, (0, 6))):
+        cursor = sum(len(each) + 1 for each in LINES[:line])
+        found = rendered("sweep-v2", replace(REQUEST, cursor=cursor)).region
+        assert found == expected
+
+
+def test_v2_shows_three_hundred_lines_of_a_large_file() -> None:
+    text = "".join(f"line_{i}\n" for i in range(2_000))
+    request = EditRequest("next_edit", "a.py", text, text.index("line_1000"))
+    prompt = spelled("sweep-v2", rendered("sweep-v2", request, 30_000))
+    assert "\nline_900\n" in prompt and "\nline_1199\n" in prompt
+    assert "line_899\n" not in prompt and "line_1200\n" not in prompt
 
 
 def test_a_mark_that_is_a_token_cannot_be_forged() -> None:
@@ -241,10 +267,10 @@ def region_text(name: str, request: EditRequest = REQUEST) -> str:
     return "\n".join(request.text.split("\n")[slice(*rendered(name, request).region)])
 
 
-@pytest.mark.parametrize("name", ["sweep", "zeta-2"])
+@pytest.mark.parametrize("name", ["sweep", "sweep-v2", "zeta-2"])
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_a_rewritten_region_is_read_as_the_lines_that_differ(name: str, end: str) -> None:
-    old, changed = "print(self.width)", "print(self.width, 1)"
+    old, changed = "self.height = height", "self.height = height, 1"
     new = region_text(name).replace(old, changed)
     found = read(name, REQUEST, new + end)
     assert made(REQUEST, found) == TEXT.replace(old, changed)
@@ -252,7 +278,7 @@ def test_a_rewritten_region_is_read_as_the_lines_that_differ(name: str, end: str
     assert found.written is not None and new[slice(*found.written)] == found.text
 
 
-@pytest.mark.parametrize("name", ["sweep", "zeta-2"])
+@pytest.mark.parametrize("name", ["sweep", "sweep-v2", "zeta-2"])
 def test_the_same_region_or_an_empty_answer_is_no_edit(name: str) -> None:
     for answer in (region_text(name), region_text(name) + "\n", "", "\n"):
         assert read(name, REQUEST, answer) is None

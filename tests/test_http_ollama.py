@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from redraft.model.errors import ModelNotReady, Overloaded
+from redraft.model.records import ModelStatus
+from redraft.model.weights.provide import info, ready_variants
 from support.edit_prompts import zeta2_as_zed
 from support.predictor import ScriptedPredictor, editing
 from support.served import post, served
@@ -152,3 +154,46 @@ def test_tags_and_show_tell_of_the_model() -> None:
     assert tags["models"][0]["details"]["quantization_level"] == "int8"
     assert show["capabilities"] == ["completion", "insert"]
     assert show["model_info"]["redraft.context_length"] == 4096
+
+
+def test_without_a_prompt_a_model_is_only_loaded() -> None:
+    predictor = ScriptedPredictor()
+    for body in ({"model": "fake-1m", "stream": False}, zed("", keep_alive="5m")):
+        status, answer = post("/api/generate", body, predictor)
+        assert status == 200
+        assert (answer["response"], answer["done"], answer["done_reason"]) == ("", True, "load")
+    assert predictor.requests == []
+
+
+def got(path: str, predictor: ScriptedPredictor) -> Any:
+    async def run() -> Any:
+        async with served(predictor) as (_, client), client.get(path) as answer:
+            assert answer.status == 200
+            return await answer.json()
+
+    return asyncio.run(run())
+
+
+def test_what_is_in_memory_is_told_once_it_is_there() -> None:
+    [model] = got("/api/ps", ScriptedPredictor())["models"]
+    assert (model["name"], model["context_length"], model["size_vram"]) == ("fake-1m", 4096, 0)
+    loading = ModelStatus("loading", "fake-1m int8", "", 0.4)
+    assert got("/api/ps", ScriptedPredictor(statuses=[loading])) == {"models": []}
+
+
+def test_the_version_is_that_of_the_release() -> None:
+    assert got("/api/version", ScriptedPredictor())["version"][0].isdigit()
+
+
+def test_sizes_and_digests_are_those_of_the_weights_on_disk() -> None:
+    name = "redraft-135m"
+    described = info(name)
+    if described.default_variant not in ready_variants(described):
+        pytest.skip(f"the weights of {name} are not here")
+    ready = ModelStatus("ready", f"{name} {described.default_variant}", "CPU", None, "", 4096)
+    [model, _] = got("/api/tags", ScriptedPredictor(statuses=[ready]))["models"]
+    assert model["size"] > 100_000_000
+    assert len(bytes.fromhex(model["digest"])) == 32
+    assert datetime.fromisoformat(model["modified_at"]).year >= 2026
+    elsewhere = got("/api/tags", ScriptedPredictor())["models"][0]
+    assert (elsewhere["size"], elsewhere["digest"]) == (0, "")

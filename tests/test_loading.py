@@ -129,16 +129,6 @@ def test_a_closed_engine_interrupts_the_download(
     assert status.progress is not None
 
 
-def test_weights_without_the_shift_are_refused(
-    wired: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = store(tiny_config(head_dim=16, logit_shift=False), "fp32", tmp_path / "unshifted")
-    tiny_tokenizer().save(path / "tokenizer.json")
-    monkeypatch.setattr(load, "ensure", lambda name, variant, progress: path)
-    with pytest.raises(WeightsError, match="shift"):
-        load.onnx_loader("redraft-135m", "fp32", "CPU", 1)(ignore)
-
-
 def test_where_the_default_cannot_be_had_the_tiny_model_is_used_and_it_is_said(
     folder: Path, wired: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

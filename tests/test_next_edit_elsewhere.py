@@ -11,7 +11,7 @@ from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.next_edits import AFTER_EDIT_S
 from redraft.lsp.session.other_places import MOST_PLACES
 from redraft.model.edits.abstained import Abstained
-from redraft.model.records import EditRequest, Prediction
+from redraft.model.records import Diagnostic, EditRequest, Prediction
 from support.desk import URI, Desk, reason
 from support.predictor import rewrite
 
@@ -433,3 +433,19 @@ def test_a_rename_goes_through_three_far_places_and_another_document(prefetch: b
     assert desk.text.count("amount") == 4
     assert len(chains) == 1
     assert (asked == [2, 0, 0, 0]) == prefetch
+
+
+# --- what the editor reports -------------------------------------------------------------------
+
+
+def test_a_name_that_is_reported_undefined_is_a_place_to_look_at() -> None:
+    desk = Desk(FAR)
+    line = FAR[: FAR.index("print(area(2))")].count("\n")
+    told = (Diagnostic(line, '"area" is not defined'), Diagnostic(3, "line too long", 2))
+    desk.shelf.diagnostics = lambda query: told  # type: ignore[method-assign]
+    desk.swap("    return r\n", "    return r * 2\n")
+    ask = next_place(desk)
+    assert (ask.query.line, ask.reason) == (line, "area: it is not defined")
+    assert ask.request.diagnostics == told
+    show = settle(desk, ask, rewrite(ask.request, "area(2)", "arena(2)"))
+    assert isinstance(show, Show)

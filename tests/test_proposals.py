@@ -8,7 +8,7 @@ import pytest
 from redraft.model.edits.hunks import apply_history, hunks_of
 from redraft.model.proposals.casing import changed_parts, parts_of, spellings
 from redraft.model.proposals.propose import Proposed, propose
-from redraft.model.records import RecentEdit
+from redraft.model.records import Diagnostic, RecentEdit
 
 
 def history(before: str, after: str) -> tuple[RecentEdit, ...]:
@@ -211,3 +211,33 @@ def test_names_are_taken_apart_and_spelt() -> None:
     assert spellings(("user", "id"))[:5] == ("user_id", "USER_ID", "user-id", "userId", "UserId")
     assert changed_parts("get_user_name", "get_item_name") == (("user",), ("item",))
     assert changed_parts("user", "user_name") is None
+
+
+@pytest.mark.parametrize(
+    ("message", "line", "wanted"),
+    [
+        ('"acount" is not defined', "x = acount + 1", "x = account + 1"),
+        ("undefined name 'acount'", "x = acount + 1", "x = account + 1"),
+        ("Cannot find name 'acount'.", "let x = acount", "let x = account"),
+        ("cannot find value `acount` in this scope", "let x = acount;", "let x = account;"),
+        ("undefined: acount", "x := acount", "x := account"),
+        ("Cannot find name 'a'. Did you mean 'total'?", "f(a)", "f(total)"),
+        ("`os.path` imported but unused", "from os import path, sep", "from os import sep"),
+        ("'os' imported but unused", "import os", None),
+        ('Argument missing for parameter "depth"', "walk(tree)", "walk(tree, depth)"),
+        ("missing 1 required positional argument: 'depth'", "walk()", "walk(depth)"),
+    ],
+)
+def test_what_the_editor_reports_opens_a_fix_at_its_place(
+    message: str, line: str, wanted: str | None
+) -> None:
+    lines = ["account = 1", line, "account += 1"]
+    found = propose((), lines, 0, 3, 0, [Diagnostic(1, message)])
+    made = [(each.first, each.last, each.lines) for each in found if each.family == "diagnosed"]
+    assert made == [(1, 2, () if wanted is None else (wanted,))]
+
+
+@pytest.mark.parametrize("message", ["", "Too complex", "'x' is not defined", "undefined: " * 50])
+def test_a_message_that_says_nothing_of_the_line_proposes_nothing(message: str) -> None:
+    assert propose((), ["a = b", "c = d"], 0, 2, 0, [Diagnostic(0, message)]) == []
+    assert propose((), ["a = b"], 0, 1, 0, [Diagnostic(7, '"b" is not defined')]) == []

@@ -74,7 +74,7 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="the plugin
 @needs_curl
 def test_llama_vim_shows_ghost_text_and_takes_it(tmp_path: Path) -> None:
     sources = plugin("llama.vim")
-    with http_server(ScriptedPredictor(("a", " + b"))) as url:
+    with http_server(ScriptedPredictor([("a", " + b")])) as url:
         init = f"vim.g.llama_config = {{ endpoint_fim = '{url}/infill', show_info = 0 }}\n"
         with editor_with(tmp_path, sources, "def add(a, b):\n", init) as editor:
             editor.keys("Go<C-u>    c = ")

@@ -30,7 +30,7 @@ from itertools import combinations, product
 from typing import Any
 
 from redraft.model.edits.hunks import apply_history, hunks_of
-from redraft.model.engine.answer import Model, answer
+from redraft.model.engine.answer import Model
 from redraft.model.records import Prediction, RecentEdit
 from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of
@@ -39,7 +39,7 @@ from ..figures.runs import Episode, Progress, RunFile
 from ..figures.tables import Metric, Row, Table, overall
 from .baselines import Policy
 from .commit_moments import Step
-from .next_edit import Asking, EditScore, ask_for, episode
+from .next_edit import Asking, EditScore, ask_for, episode, said_by
 
 SUITE = "carry-on"
 LANGUAGES = ("python", "typescript", "javascript", "go", "rust", "java")
@@ -182,20 +182,13 @@ def ask_suite(
     progress: Progress = lambda done, total: None,
 ) -> list[Episode]:
     """Ask about every scenario that ``run`` does not hold yet; episodes in the scenarios' order."""
-    for done, scenario in enumerate(asked, 1):
-        if scenario.id not in run.episodes:
-            run.add(_asked(model, scenario, asking))
-        progress(done, len(asked))
-    return [run.episodes[scenario.id] for scenario in asked]
+    return run.fill(asked, lambda scenario: _asked(model, scenario, asking), progress)
 
 
 def _asked(model: Model | Policy, scenario: Scenario, asking: Asking) -> Episode:
     asked = ask_for(scenario.step, asking)
     begin_s = time.perf_counter()
-    if isinstance(model, Policy):
-        said = model.ask(asked.request)
-    else:
-        said = answer(model, asked.request, time.perf_counter, plan=asking.plan)
+    said = said_by(model, asked.request, asking.plan)
     took_ms = round((time.perf_counter() - begin_s) * 1e3, 1)
     return judged(scenario, asked.answered(said), asking.least) | {"total_ms": took_ms}
 

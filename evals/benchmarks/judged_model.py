@@ -18,9 +18,10 @@ from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.runtime.device import pick_device
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights.adapter import load_adapter
-from redraft.model.weights.combine import MANIFEST, combine, problem_of, read_json
+from redraft.model.weights.combine import combine
 from redraft.model.weights.fetch import Progress
 from redraft.model.weights.files import sha256_of
+from redraft.model.weights.manifest import MANIFEST, problem_of, read_json
 from redraft.model.weights.provide import base_path, ensure, recipe_of
 from redraft.model.weights.registry import TINY_MODEL, ModelInfo, cache_dir, info
 

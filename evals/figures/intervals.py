@@ -8,11 +8,13 @@ same, and McNemar's exact test where an episode either succeeds or not. Knows no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 RESAMPLES = 2_000
 LEAST = 50  # samples under which a part (a language, a length) counts as not measured
@@ -55,13 +57,12 @@ def ratio(
     seed: int = 0,
 ) -> Figure:
     """Sum of ``tops`` by sum of ``bottoms`` (default: ones, so the mean), bootstrapped by group."""
-    bottoms = bottoms or [1.0] * len(tops)
-    groups = groups or range(len(tops))
-    top, bottom = _by_group(tops, groups), _by_group(bottoms, groups)
-    if bottom.sum() == 0:
-        return unmeasured(len(tops))
-    low, high = _bootstrap(top, bottom, seed)
-    return Figure(float(top.sum() / bottom.sum()), low, high, len(tops))
+    terms = [*zip(tops, bottoms or [1.0] * len(tops), strict=True)]
+    return combined(terms, _quotient, groups or range(len(terms)), seed)
+
+
+def _quotient(sums: Floats) -> float | None:
+    return float(sums[0] / sums[1]) if sums[1] else None
 
 
 def quantile(
@@ -75,19 +76,16 @@ def quantile(
     numbers: dict[Hashable, int] = {}
     of = [numbers.setdefault(group, len(numbers)) for group in groups or range(len(values))]
     member = np.asarray(of)[order]  # [values], the group of each
-    rng, n = np.random.default_rng(seed), len(numbers)
     found = []
-    for _ in range(RESAMPLES):
-        times = np.bincount(rng.integers(n, size=n), minlength=n)  # [groups]
+    for times in draws(len(numbers), seed):
         reached = np.cumsum(times[member])  # [values]
         found.append(ordered[np.searchsorted(reached, q * reached[-1])])
-    low, high = np.quantile(found, (0.025, 0.975))
-    return Figure(float(np.quantile(ordered, q)), float(low), float(high), len(values))
+    return Figure(float(np.quantile(ordered, q)), *middle_95(found), len(values))
 
 
 def combined(
     terms: Sequence[Sequence[float]],
-    combine: Callable[[NDArray[np.float64]], float | None],
+    combine: Callable[[Floats], float | None],
     groups: Sequence[Hashable],
     seed: int = 0,
 ) -> Figure:
@@ -97,18 +95,30 @@ def combined(
         terms: of each episode, as many of each.
         combine: from the sums [terms] to the figure; None where they do not give one.
     """
-    sums: dict[Hashable, NDArray[np.float64]] = {}
+    sums: dict[Hashable, Floats] = {}
     for each, group in zip(terms, groups, strict=True):
         sums[group] = sums.get(group, np.zeros(len(each))) + np.asarray(each, np.float64)
     table = np.stack([*sums.values()]) if sums else np.zeros((0, 0))  # [groups, terms]
     value = combine(table.sum(axis=0)) if len(table) else None
     if value is None:
         return unmeasured(len(terms))
+    drawn = (combine(times @ table) for times in draws(len(table), seed))
+    found = [figure for figure in drawn if figure is not None]
+    return Figure(value, *middle_95(found), len(terms))
+
+
+def draws(groups: int, seed: int = 0, resamples: int = RESAMPLES) -> Iterator[Floats]:
+    """The one bootstrap: how often each group is drawn with replacement, [groups], again and
+    again."""
     rng = np.random.default_rng(seed)
-    drawn = (table[rng.integers(len(table), size=len(table))].sum(axis=0) for _ in range(RESAMPLES))
-    found = [figure for figure in map(combine, drawn) if figure is not None]
+    for _ in range(resamples):
+        drawn = rng.integers(groups, size=groups)
+        yield np.bincount(drawn, minlength=groups).astype(np.float64)
+
+
+def middle_95(found: Sequence[float]) -> tuple[float, float]:
     low, high = np.quantile(found, (0.025, 0.975))
-    return Figure(value, float(low), float(high), len(terms))
+    return float(low), float(high)
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
@@ -121,26 +131,3 @@ def mcnemar(only_a: int, only_b: int) -> float:
         term = term * (n - i) // (i + 1)  # n over i + 1
         tail += term
     return min(1.0, 2 * tail / (1 << n))
-
-
-def _by_group(values: Iterable[float], groups: Iterable[Hashable]) -> NDArray[np.float64]:
-    sums: dict[Hashable, float] = {}
-    for value, group in zip(values, groups, strict=True):
-        sums[group] = sums.get(group, 0.0) + float(value)
-    return np.asarray(list(sums.values()), np.float64)  # [groups]
-
-
-def _bootstrap(
-    top: NDArray[np.float64], bottom: NDArray[np.float64], seed: int
-) -> tuple[float, float]:
-    """The 2.5th and 97.5th percentile of the ratio over resampled groups."""
-    rng = np.random.default_rng(seed)
-    n = len(top)
-    found = []
-    for _ in range(RESAMPLES):
-        drawn = rng.integers(n, size=n)
-        below = bottom[drawn].sum()
-        if below:
-            found.append(top[drawn].sum() / below)
-    low, high = np.quantile(found, (0.025, 0.975))
-    return float(low), float(high)

@@ -6,14 +6,15 @@ so that a page of four runs takes seconds. Pure functions; knows nothing of page
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import Figure, share, unmeasured
+from .intervals import Figure, Floats, draws, share, unmeasured
 from .runs import Episode
 
 
@@ -30,8 +31,6 @@ class Column(Protocol):
     def alone(self) -> bool: ...
     def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure: ...
 
-
-Floats = NDArray[np.float64]
 
 RESAMPLES = 1_000
 FEW_GROUPS = 8  # under which resampling groups says nothing; episodes are resampled instead
@@ -66,7 +65,11 @@ class Resampling:
             return np.full(columns, np.nan), np.full(columns, np.nan)
         sums = np.zeros((self.count, 2 * columns))
         np.add.at(sums, self.group, np.hstack([tops, bottoms]))
-        drawn = np.vstack([weights @ sums for weights in self._weights()])  # [resamples, 2 columns]
+        drawing = draws(self.count, self.seed, self.resamples)
+        size, parts = max(1, _BLOCK_CELLS // self.count), []
+        while block := [*islice(drawing, size)]:
+            parts.append(np.stack(block) @ sums)
+        drawn = np.vstack(parts)  # [resamples, 2 columns]
         with np.errstate(divide="ignore", invalid="ignore"):
             found = drawn[:, :columns] / drawn[:, columns:]
         found[~np.isfinite(found)] = np.nan
@@ -75,17 +78,6 @@ class Resampling:
         if some.any():
             ends[:, some] = np.nanquantile(found[:, some], (0.025, 0.975), axis=0)
         return ends[0], ends[1]
-
-    def _weights(self) -> Iterator[Floats]:
-        """How often each group is drawn, some resamples at a time: [block, groups]."""
-        rng = np.random.default_rng(self.seed)
-        block = max(1, min(self.resamples, _BLOCK_CELLS // self.count))
-        for start in range(0, self.resamples, block):
-            size = min(block, self.resamples - start)
-            drawn = rng.integers(self.count, size=(size, self.count))
-            drawn += np.arange(size)[:, None] * self.count
-            counts = np.bincount(drawn.ravel(), minlength=size * self.count)
-            yield counts.reshape(size, self.count).astype(np.float64)
 
 
 def draws_over(episodes: Sequence[Episode], seed: int = 0) -> Resampling:

@@ -7,11 +7,11 @@ mix. A torn last line, as a kill leaves it, is dropped. Knows nothing of what an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO, TypeVar
 
 from redraft.model.edits.gate_file import shipped
 from redraft.model.errors import SettingsError
@@ -19,6 +19,14 @@ from redraft.model.records import Candidate, Prediction, Task
 
 Episode = dict[str, Any]  # at least "id" and "group"
 Progress = Callable[[int, int], None]  # done, total
+
+
+class Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=Identified)
 Settings = Mapping[str, str | int | float | bool | None]
 
 
@@ -36,6 +44,19 @@ class RunFile:
         if self.file is not None:
             self.file.write(json.dumps(episode) + "\n")
             self.file.flush()
+
+    def fill(
+        self,
+        items: Sequence[Item],
+        make: Callable[[Item], Episode],
+        progress: Progress = lambda done, total: None,
+    ) -> list[Episode]:
+        """Make the episodes that are not there yet; those of all ``items``, in their order."""
+        for done, item in enumerate(items, 1):
+            if item.id not in self.episodes:
+                self.add(make(item))
+            progress(done, len(items))
+        return [self.episodes[item.id] for item in items]
 
     def missing(self, ids: Iterable[str]) -> list[str]:
         return [one for one in ids if one not in self.episodes]

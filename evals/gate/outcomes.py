@@ -39,12 +39,13 @@ def make_outcomes(
     Args:
         context: tokens of a prompt.
     """
-    for done, known in enumerate(moments, 1):
-        if known.id not in run.episodes:
-            asked = question(known.asked, context)
-            said = answer(model, asked.request, time.perf_counter, plan=plan)
-            run.add(episode(known, asked, said))
-        progress(done, len(moments))
+
+    def ask(known: Known) -> Episode:
+        asked = question(known.asked, context)
+        said = answer(model, asked.request, time.perf_counter, plan=plan)
+        return episode(known, asked, said)
+
+    run.fill(moments, ask, progress)
 
 
 def question(asked: Step | Problem, context: int) -> Asked:

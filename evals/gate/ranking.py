@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 from redraft.model.edits.gate import Gate, Head
 from redraft.model.edits.gate_features import GATED
 from redraft.model.records import Task
 
-from ..figures.intervals import RESAMPLES
+from ..figures.intervals import draws, middle_95
 from .comparing import area, by_hand, calibration_error
 from .fitting import repository_of
 from .labels import Judged
@@ -91,17 +90,13 @@ def _interval(
     members: dict[str, list[int]] = {}
     for at, group in enumerate(groups):
         members.setdefault(group, []).append(at)
-    blocks, rng, found = list(members.values()), np.random.default_rng(seed), []
-    for _ in range(RESAMPLES if blocks else 0):
-        drawn = [
-            at for block in rng.integers(len(blocks), size=len(blocks)) for at in blocks[block]
-        ]
+    found = []
+    for times in draws(len(members), seed) if members else ():
+        pairs = zip(times.astype(int), members.values(), strict=True)
+        drawn = [at for count, block in pairs for at in block * count]
         value = area([scores[at] for at in drawn], [right[at] for at in drawn])
         found += [] if value is None else [value]
-    if not found:
-        return None, None
-    low, high = np.quantile(found, (0.025, 0.975))
-    return float(low), float(high)
+    return middle_95(found) if found else (None, None)
 
 
 def worths(gate: Gate, judged: Sequence[Judged]) -> list[Worth]:

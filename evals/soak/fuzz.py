@@ -13,9 +13,9 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import aiohttp
 import psutil
@@ -29,8 +29,6 @@ from .mirror import Mirror
 from .spy import Spy, spying
 from .strategies import BODIES, HEADERS, SESSIONS
 from .tally import Tally
-
-T = TypeVar("T")
 
 #: What no answer may hold: where we lie on this machine, and what Python says of a fault.
 LEAKS = re.compile(
@@ -63,9 +61,9 @@ def fuzz(house: House, routes: Sequence[Route], amount: Amount, seed_: int, tall
         url, pid = run(stack.enter_async_context(serving(house)))
         spy, spy_url = run(stack.enter_async_context(spying(url)))
         with _told(tally, "HTTP"):
-            _routes(run, url, pid, routes, amount.requests, seed_, tally)
+            _routes(loop, url, pid, routes, amount.requests, seed_, tally)
         with _told(tally, "language server"):
-            _sessions(run, house, spy, spy_url, pid, amount.sessions, seed_, tally)
+            _sessions(loop, house, spy, spy_url, pid, amount.sessions, seed_, tally)
         if not psutil.pid_exists(pid):
             tally.breaks("the server is gone")
     finally:
@@ -104,7 +102,7 @@ def _told(tally: Tally, what: str) -> Iterator[None]:
 
 
 def _routes(
-    run: Callable[[Coroutine[Any, Any, T]], T],
+    loop: asyncio.AbstractEventLoop,
     url: str,
     pid: int,
     routes: Sequence[Route],
@@ -114,6 +112,7 @@ def _routes(
 ) -> None:
     from hypothesis import strategies as st
 
+    run = loop.run_until_complete
     http = run(_open())
 
     async def send(route: Route, path: str, body: bytes, headers: dict[str, str]) -> None:
@@ -158,7 +157,7 @@ async def _open() -> aiohttp.ClientSession:  # within the loop
 
 
 def _sessions(
-    run: Callable[[Coroutine[Any, Any, T]], T],
+    loop: asyncio.AbstractEventLoop,
     house: House,
     spy: Spy,
     url: str,
@@ -169,6 +168,7 @@ def _sessions(
 ) -> None:
     command = [*house.commands.lsp, "--server", url]
     editor = Editor(command, house.environment(), house.root / "lsp.log", tally)
+    run = loop.run_until_complete
     run(editor.start(house.project, prefetch=False))
     methods = sorted(set(HANDLERS) - _LEFT_OUT)
     number = 0

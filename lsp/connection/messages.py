@@ -15,8 +15,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, Field
 from pydantic.alias_generators import to_camel
 from redraft.model.reading import AnyText, Exactly, objection, read
+from redraft.model.records import Diagnostic
 
-from ..context.excerpts import Diagnostic
 from ..editor.documents import Change
 from ..editor.positions import Offset, Position, Range
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from redraft.model.edits.hunks import lines_of
 from redraft.model.memo import Memo
-from redraft.model.records import RecentEdit, RelatedFile
+from redraft.model.records import Diagnostic, RecentEdit, RelatedFile
 
 from .imports import family_of
 from .region import Lines, tokens_of
@@ -43,15 +43,6 @@ _ERRORS = 4  # diagnostics shown at most
 
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 _DASHED = re.compile(r"[^\W\d]\w*(?:-\w+)+")  # names in style sheets
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """What a compiler or linter says about a place, as the client passes it on."""
-
-    line: int  # 0-based
-    message: str
-    severity: int = 1  # 1 error, 2 warning, 3 information, 4 hint
 
 
 @dataclass(frozen=True, slots=True)

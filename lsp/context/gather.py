@@ -13,14 +13,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from redraft.model.records import RecentEdit, RelatedFile
+from redraft.model.records import Diagnostic, RecentEdit, RelatedFile
 from redraft.model.text.estimates import estimate_text
 from redraft.model.text.syntax import LANGUAGES, Syntax, language_of, parse
 
 from . import region as regions
 from .cursor_text import Page
 from .excerpts import (
-    Diagnostic,
     Piece,
     PieceKind,
     Scene,

@@ -63,7 +63,7 @@ def key_of(request: EditRequest, others: int, unfinished: bool = False) -> Key:
     The text goes in as its 64-bit hash, which is random per process: fifty texts would take too
     much memory and a cryptographic hash four times as long.
     """
-    rest = replace(request, text="", edits=(), related=())
+    rest = replace(request, text="", edits=(), related=(), diagnostics=())
     if request.task == "next_edit":
         rest = replace(rest, cursor=0)
     return len(request.text), hash(request.text), rest, others, unfinished

@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
-from redraft.model.records import RecentEdit, RelatedFile, Task
+from redraft.model.records import Diagnostic, RecentEdit, RelatedFile, Task
 
-from ..context.excerpts import Diagnostic, PieceKind
+from ..context.excerpts import PieceKind
 from ..context.gather import BUDGET, KINDS, Context, Gathered, OpenFile, View
 from ..context.indexer import Indexer
 from ..context.secret_texts import secret_in
@@ -26,6 +26,10 @@ from .mentions import OpenText
 from .questions import Query
 
 logger = logging.getLogger(__name__)
+
+
+#: Diagnostics of a document that are put to use, and characters of each.
+_REPORTS, _MESSAGE = 20, 300
 
 
 class ClientContext:
@@ -128,6 +132,15 @@ class ClientContext:
         they share the beginning of their prompts."""
         return self.gathered(query).related
 
+    def diagnostics(self, query: Query) -> tuple[Diagnostic, ...]:
+        """What the editor last reported of the query's document, errors first, as much as is of
+        use."""
+        told = sorted(self._diagnostics.get(query.uri, ()), key=lambda each: each.severity)
+        return tuple(
+            Diagnostic(each.line, clean(each.message[:_MESSAGE]), max(each.severity, 0))
+            for each in told[:_REPORTS]
+        )
+
     def documents(self) -> Sequence[OpenText]:
         """All open documents of the workspace that may be read: where an edit may be offered. Cells
         of a notebook are no files one can go to; what lies elsewhere, or is other people's code,
@@ -206,6 +219,11 @@ class ClientContext:
 
     def _refuse(self, path: str) -> str:
         return exclusions.refuse_file(path, self._settings())
+
+
+def clean(message: str) -> str:
+    """``message`` without what no text holds."""
+    return message.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def _no_project(folder: Path | None) -> str:

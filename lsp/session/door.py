@@ -175,7 +175,10 @@ class Session:
             self.history.flush()
         same = ask.query.uri == ask.asked_from.uri
         related = self._shared.context.related(ask.asked_from if same else ask.query, task)
-        request = replace(ask.request, edits=self.history.edits(), related=related)
+        told = self._shared.context.diagnostics(ask.query) if task == "next_edit" else ()
+        request = replace(
+            ask.request, edits=self.history.edits(), related=related, diagnostics=told
+        )
         return replace(ask, request=request)
 
     def settle(

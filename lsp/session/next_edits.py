@@ -22,7 +22,7 @@ from .mentions import follows
 from .other_places import Situation
 from .questions import Query
 from .suggestions import Suggestion
-from .touched_names import Touched, touched
+from .touched_names import Touched, names_of
 from .typing_rhythm import rests_at_s
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.
@@ -151,7 +151,8 @@ class NextEdits:
         decision = self._judge(ask, known, reason)
         if isinstance(decision, Abstained):
             shared.history.flush()
-            situation = Situation(query, shared.history.edits())
+            told = shared.context.diagnostics(query)
+            situation = Situation(query, shared.history.edits(), diagnostics=told)
             found = self._look_elsewhere(situation, region, decision)
             by_hand = isinstance(found, Abstained) and query.invoked and not self._has_ghost(query)
             return self._unsure(ask, known, found) if by_hand else found
@@ -225,7 +226,8 @@ class NextEdits:
                     "target_changed", f"{ask.query.path} {gone} while the model was thinking"
                 )
             reason = f"from the model ({ask.reason})"
-            decision = self._judge(ask, prediction, reason, touched(ask.request.edits))
+            told = self._shared.context.diagnostics(ask.origin)
+            decision = self._judge(ask, prediction, reason, names_of(ask.request.edits, told))
             return self._show(decision, ask.origin)
         decision = self._judge(ask, prediction, "from the model")
         if revision != ask.query.revision:

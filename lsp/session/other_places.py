@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from redraft.model.edits.gate import Eagerness
 from redraft.model.edits.spans import Span
-from redraft.model.records import RecentEdit
+from redraft.model.records import Diagnostic, RecentEdit
 
 from ..editor.history import SHOWN_EDITS
 from ..editor.history_hunks import if_accepted
@@ -20,7 +20,7 @@ from .decisions import Ask, SharedState
 from .mentions import OpenText, Place, find_places
 from .questions import Query
 from .suggestions import Suggestion
-from .touched_names import Touched, touched, written
+from .touched_names import Touched, names_of, written
 
 #: Places asked about after the cursor's own, at most.
 MOST_PLACES: dict[Eagerness, int] = {"low": 1, "medium": 2, "high": 4}
@@ -37,10 +37,11 @@ class Situation:
     query: Query  # where the user is
     edits: tuple[RecentEdit, ...]  # oldest first
     accepted: Suggestion | None = None  # were it accepted
+    diagnostics: tuple[Diagnostic, ...] = ()  # of the query's document
 
     @property
     def names(self) -> tuple[Touched, ...]:
-        return touched(self.edits)
+        return names_of(self.edits, self.diagnostics)
 
 
 def after(
@@ -133,7 +134,7 @@ def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) ->
     documents = list(_documents(shared, situation)) if query.other_documents else []
     states = [(document.uri, document.revision) for document in documents]
     accepted = situation.accepted.id if situation.accepted is not None else ""
-    key = (query.uri, hash(query.text), query.line, near, situation.edits, states, accepted)
+    key = (query.uri, hash(query.text), query.line, near, names, states, accepted)
     if shared.searched is None or shared.searched[0] != key:
         here = OpenText(query.uri, query.path, query.language, query.revision, lambda: query.text)
         done, definers = written(situation.edits), shared.context.definers

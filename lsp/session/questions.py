@@ -13,7 +13,7 @@ from typing import Protocol
 
 from redraft.model.edits.ghost_rules import lines_wanted
 from redraft.model.prompt.render import window
-from redraft.model.records import EditRequest, Quality, RelatedFile, Task
+from redraft.model.records import Diagnostic, EditRequest, Quality, RelatedFile, Task
 from redraft.model.text.estimates import narrow
 
 from ..context import region
@@ -61,6 +61,9 @@ class Context(Protocol):
     def related(self, query: Query, task: Task) -> tuple[RelatedFile, ...]:
         """Excerpts of other files, least relevant first."""
 
+    def diagnostics(self, query: Query) -> tuple[Diagnostic, ...]:
+        """What the editor reports of the query's document."""
+
     def documents(self) -> Sequence[OpenText]:
         """All that are open and may be read."""
 
@@ -79,6 +82,9 @@ class PlainContext:
         return found or (at, at + 1)
 
     def related(self, query: Query, task: Task) -> tuple[RelatedFile, ...]:
+        return ()
+
+    def diagnostics(self, query: Query) -> tuple[Diagnostic, ...]:
         return ()
 
     def documents(self) -> Sequence[OpenText]:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from redraft.model.edits.hunks import lines_of, spans_of
-from redraft.model.records import RecentEdit
+from redraft.model.proposals.diagnosed import undefined_name
+from redraft.model.records import Diagnostic, RecentEdit
 from redraft.model.text.common import common_ends
 
 MOST = 6  # names of all edits together
@@ -21,6 +22,7 @@ _FEW = 3  # names that vanish at once where something was renamed; more is a rew
 _LONGEST = 4_000  # characters of a hunk that are looked at
 
 # How surely other places have to follow.
+_UNDEFINED = 0.85
 _RENAMED, _GONE, _SIGNATURE, _CALL, _VALUE = 1.0, 0.7, 0.9, 0.5, 0.3
 _OUTER = 0.5  # of the call around a call
 
@@ -82,6 +84,17 @@ def touched(edits: Sequence[RecentEdit]) -> tuple[Touched, ...]:
             brought |= _words(new) - _words(old)
         share *= _OLDER
     return tuple(sorted(found.values(), key=lambda one: -one.weight)[:MOST])
+
+
+def names_of(
+    edits: Sequence[RecentEdit], diagnostics: Iterable[Diagnostic] = ()
+) -> tuple[Touched, ...]:
+    """The names that edits bear on, and those that are reported to be undefined."""
+    found = touched(edits)
+    known = {one.name for one in found}
+    undefined = (undefined_name(each.message) for each in diagnostics if each.severity == 1)
+    names = dict.fromkeys(name for name in undefined if name and name not in known)
+    return (*found, *(Touched(name, _UNDEFINED, "it is not defined") for name in names))[: 2 * MOST]
 
 
 def written(edits: Iterable[RecentEdit]) -> frozenset[str]:

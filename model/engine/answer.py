@@ -42,9 +42,8 @@ from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
 from ..proposals.propose import propose
 from ..records import EditRequest, Prediction, Stats, StepCallback
-from ..runtime.backend import Backend, SeesBehind, Sequence
+from ..runtime.backend import CHUNK, Backend, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
-from .budget import CHUNK
 from .converse import chat_prompt, price_labels
 from .read import Reader
 
@@ -267,7 +266,7 @@ def _looks_around(request: EditRequest, plan: Plan) -> bool:
 def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
     """The region's lines, and what recent edits did that could be done to them too."""
     (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
-    proposed = propose(request.edits, lines, top, bottom, at)[: effort.drafts]
+    proposed = propose(request.edits, lines, top, bottom, at, request.diagnostics)[: effort.drafts]
     assert isinstance(prompt.constraint, ValidRange)
 
     def tokens_of(new: Iterable[str]) -> tuple[int, ...]:

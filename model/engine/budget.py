@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import RedraftError
-from ..runtime.backend import Backend
+from ..runtime.backend import CHUNK, Backend
 from ..runtime.kv_memory import SIZE_CLASSES, size_class
 from ..weights.files import make_folder, write_atomically
 
@@ -28,9 +28,6 @@ from ..weights.files import make_folder, write_atomically
 CHOICES = (1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
 #: How long a prompt of the whole budget may take to prefill into an empty cache.
 COLD_PREFILL_S = 1.5
-#: Tokens run through prefill at once; short enough that a cancel takes effect soon, and no slower
-#: than longer ones.
-CHUNK = 256
 
 _MEASURED_CHUNKS = 3  # the fewest that tell growth from noise; under a second on two cores
 #: A chunk that takes less than this share of the time noted shows that the note is pessimistic.

@@ -51,7 +51,7 @@ def onnx_loader(
 
     Args:
         variant: precision of the weights; None: the best one for the provider.
-        provider: "CPU" or "CUDA"; None: CUDA where it works, else CPU.
+        provider: one of ``device.PROVIDERS``; None: CUDA where it works, else CPU.
         threads: for the CPU; None: one per physical core.
 
     Raises (from the loader):

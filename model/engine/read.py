@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 
 from ..decoding.plan import Draft
 from ..decoding.probabilities import confidence
+from ..edits.cut_back import cut_back
 from ..edits.facts import with_facts
+from ..edits.replacement import Replacement
 from ..prompt.answers import InvalidAnswer
 from ..prompt.foreign import Read
 from ..prompt.formats import Format
@@ -46,12 +48,22 @@ class Reader:
             if change is None or request.text[change.start : change.end] == change.text:
                 reason = reason or self._nothing(draft)
                 continue
+            change = self._whole(change)
             made = request.text[: change.start] + change.text + request.text[change.end :]
             first = found.get(made)
             one = self._candidate(change, draft)
             found[made] = one if first is None else _joined(first, draft)
         candidates = with_facts(request, tuple(found.values())[: request.candidates])
         return candidates, "" if candidates else reason
+
+    def _whole(self, change: Read) -> Read:
+        """A next edit without last lines that would break the file."""
+        request = self.request
+        if request.task != "next_edit":
+            return change
+        edit = Replacement(request.text, change.start, change.end, change.text)
+        kept = cut_back(edit, request.path, request.language)
+        return change if kept is edit else replace(change, text=kept.new)
 
     def _candidate(self, change: Read, draft: Draft) -> Candidate:
         return Candidate(

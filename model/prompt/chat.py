@@ -85,11 +85,6 @@ class ChatTemplate:
     def knows_tools(self) -> bool:
         return "tools" in self.source
 
-    @property
-    def opens_calls(self) -> str:
-        """What comes before the JSON of a call: its mark and a line break, or nothing."""
-        return f"{CALL_MARKS[0]}\n" if CALL_MARKS[0] in self.source else ""
-
     @cached_property
     def end_token(self) -> int:
         """The mark that ends what an assistant says."""

@@ -19,6 +19,7 @@ from .foreign import Declined, Read
 from .in_place import InPlace
 from .render import Prompt, render
 from .sweep import FILE, Sweep
+from .sweep_v2 import SweepV2
 from .tokens import Tokenizer
 from .zeta import MIDDLE, PREFIX, SUFFIX, Zeta
 
@@ -68,6 +69,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "prefix": Fim(None),
         IN_PLACE: InPlace(),
         "sweep": Sweep(),
+        "sweep-v2": SweepV2(),
         "zeta-2": Zeta(markers=False),
         "zeta-2.1": Zeta(markers=True),
     }
@@ -79,6 +81,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "prefix": (),
         IN_PLACE: (),
         "sweep": (FILE.name,),
+        "sweep-v2": (FILE.name,),
         "zeta-2": (SUFFIX.name, PREFIX.name, MIDDLE.name),
         "zeta-2.1": (SUFFIX.name, PREFIX.name, MIDDLE.name),
     }
@@ -87,7 +90,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 #: tell, the more particular ones first.
 _BY_NAME = (
     ("zeta-2.1", "zeta-2.1"), ("zeta2.1", "zeta-2.1"), ("zeta-2", "zeta-2"), ("zeta2", "zeta-2"),
-    ("sweep-next-edit", "sweep"),
+    ("sweep-next-edit-v2", "sweep-v2"), ("sweep-next-edit", "sweep"),
 )  # fmt: skip
 
 

@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 
 from ..config import ModelConfig
 
+#: Tokens run through prefill at once: a cancel takes effect soon, and more are not faster and take
+#: memory: 512 tokens of a 0.5B model behind as many others 90 MB more.
+CHUNK = 256
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float32]
 

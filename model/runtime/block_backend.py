@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidRequest, SettingsError
-from ..weights.combine import read_json
-from .backend import CanvasOutput, CausalOutput, FloatArray, IntArray
+from ..weights.manifest import read_json
+from .backend import CHUNK, CanvasOutput, CausalOutput, FloatArray, IntArray
 from .kv_memory import SIZE_CLASSES, size_class
-from .onnx_backend import CHUNK, DEFAULT_KV_BYTES, Form, OnnxBackend, OnnxSequence, Purpose, stack
+from .onnx_backend import DEFAULT_KV_BYTES, Form, OnnxBackend, OnnxSequence, Purpose, stack
 
 #: Tokens at most where every step reads all of them: attention takes memory by their square.
 MOST_TOKENS = SIZE_CLASSES[3]

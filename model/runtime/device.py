@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any, Literal
+from functools import cache
+from types import MappingProxyType, ModuleType
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import psutil
@@ -19,8 +20,19 @@ import psutil
 from ..errors import InstallError, SettingsError
 from ..network.quantize import check_variant
 from ..silence import import_silenced
+from .provider_probe import provider_problem
 
-Provider = Literal["CPU", "CUDA"]
+Provider = Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"]
+
+#: Providers that run only where they are named: what onnxruntime calls each, and what brings it.
+OTHERS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "COREML": ("CoreMLExecutionProvider", "onnxruntime on macOS"),
+        "DIRECTML": ("DmlExecutionProvider", "onnxruntime-directml"),
+        "OPENVINO": ("OpenVINOExecutionProvider", "onnxruntime-openvino"),
+    }
+)
+PROVIDERS: tuple[Provider, ...] = get_args(Provider)
 
 #: GroupQueryAttention has been able to look in both directions since this version.
 OLDEST_ONNXRUNTIME = (1, 30)
@@ -93,19 +105,27 @@ class Device:
 
 
 def pick_device(wanted: str = "auto", variant: str = "auto") -> Device:
-    """CUDA when its provider loads, else the CPU.
+    """CUDA when its provider loads, else the CPU; another provider where it is asked for, runs, and
+    computes what the CPU does.
 
     Args:
-        wanted: "auto", "cpu" or "cuda".
+        wanted: "auto", or one of PROVIDERS in any case.
         variant: "auto" or one of ``quantize.VARIANTS``.
 
     Raises:
         InstallError: onnxruntime is unusable, or CUDA was demanded and does not load.
         SettingsError: an unknown name, or a variant that the device cannot run.
     """
-    if wanted not in ("auto", "cpu", "cuda"):
-        raise SettingsError(f"Unknown device {wanted!r}: choose auto, cpu or cuda.")
+    if wanted != "auto" and wanted.upper() not in PROVIDERS:
+        names = ", ".join(provider.lower() for provider in PROVIDERS)
+        raise SettingsError(f"Unknown device {wanted!r}: choose auto, {names}.")
     runtime = import_onnxruntime()
+    if wanted.upper() in OTHERS:
+        other = cast("Provider", wanted.upper())
+        check_other(runtime, other)
+        chosen = "q8" if variant == "auto" else variant
+        _check_runs(chosen, other)
+        return Device(other, chosen)
     why_not = "the device setting asks for the CPU" if wanted == "cpu" else cuda_problem(runtime)
     if wanted == "cuda" and why_not:
         raise InstallError(f"CUDA was asked for but {why_not}. Run 'redraft doctor' for details.")
@@ -114,6 +134,20 @@ def pick_device(wanted: str = "auto", variant: str = "auto") -> Device:
     _check_runs(chosen, provider)
     notice = f"Running on the CPU: {why_not}." if why_not and wanted == "auto" else ""
     return Device(provider, chosen, notice)
+
+
+@cache  # once a process
+def check_other(runtime: ModuleType, provider: str) -> None:
+    """
+    Raises:
+        InstallError: one of :data:`OTHERS` cannot be used; says why.
+    """
+    name, package = OTHERS[provider]
+    if problem := provider_problem(runtime, name):
+        raise InstallError(
+            f"{provider} was asked for but {problem} ({package} brings it, from version "
+            f"{'.'.join(map(str, OLDEST_ONNXRUNTIME))} on). Choose the provider cpu."
+        )
 
 
 def _default_variant(runtime: ModuleType, provider: Provider) -> str:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Sequence as Seq
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import psutil
@@ -23,9 +23,18 @@ from ..config import ModelConfig
 from ..errors import InstallError, InvalidRequest, SettingsError, WeightsError
 from ..network.quantize import float_type
 from ..network.rope import rope_tables, stretch
-from ..weights.combine import MANIFEST, problem_of, read_json
-from .backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
-from .device import Provider, check_onnxruntime, cuda_problem, import_onnxruntime, pick_device
+from ..weights.manifest import MANIFEST, problem_of, read_json
+from .backend import CHUNK, CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
+from .device import (
+    OTHERS,
+    PROVIDERS,
+    Provider,
+    check_onnxruntime,
+    check_other,
+    cuda_problem,
+    import_onnxruntime,
+    pick_device,
+)
 from .embedding import Embedding
 from .kv_memory import Buffer, Pool, memory_on, size_class
 from .mapped_files import MappedFiles
@@ -54,9 +63,6 @@ DATA_FILE = "weights.bin"
 #: Bytes of KV buffers kept for reuse after they were released.
 DEFAULT_KV_BYTES = 1 << 30
 
-#: Tokens of one forward pass of prefill; more are not faster and take memory: 512 tokens of a 0.5B
-#: model behind as many others 90 MB more.
-CHUNK = 256
 #: The same where every row is judged: the logits of 64 rows of 151,936 take 39 MB.
 VERIFY_CHUNK = 64
 
@@ -96,8 +102,13 @@ def _provider(runtime: Any, wanted: str | None, variant: str) -> Provider:
     name = (wanted or ("CUDA" if variant == "fp16" else "CPU")).upper()
     if name == "CPU":
         return "CPU"
+    if name in OTHERS:
+        if variant == "fp16":
+            raise SettingsError(f"The variant fp16 does not run on {name}: choose q8.")
+        check_other(runtime, name)
+        return cast("Provider", name)
     if name != "CUDA":
-        raise SettingsError(f"Unknown provider {wanted!r}: choose CPU or CUDA.")
+        raise SettingsError(f"Unknown provider {wanted!r}: choose one of {', '.join(PROVIDERS)}.")
     if variant != "fp16":
         raise SettingsError(f"The variant {variant} does not run on CUDA: choose fp16.")
     if problem := cuda_problem(runtime):
@@ -120,7 +131,7 @@ class OnnxBackend:
 
     Args:
         folder: as ``materialise`` wrote it; where there is a manifest, files are compared with it.
-        provider: "CPU" or "CUDA"; None: CUDA for fp16, the CPU for the other variants.
+        provider: one of PROVIDERS; None: CUDA for fp16, the CPU for the other variants.
         threads: None: all physical cores this process may use.
         kv_bytes: released KV buffers are kept for reuse while all buffers fit in this.
 
@@ -306,6 +317,8 @@ class OnnxBackend:
         providers = ["CPUExecutionProvider"]
         if self._provider == "CUDA":
             providers.insert(0, "CUDAExecutionProvider")
+        elif self._provider in OTHERS:
+            providers.insert(0, OTHERS[self._provider][0])
         try:
             session = self._runtime.InferenceSession(str(path), options, providers=providers)
         except Exception as error:  # onnxruntime raises many kinds, none of them documented
@@ -315,8 +328,9 @@ class OnnxBackend:
             ) from error
         if providers[0] not in session.get_providers():  # onnxruntime falls back in silence
             raise InstallError(
-                f"CUDA stopped working while {path.name} was loaded: its memory may be full. Close "
-                "programs that use the GPU, or choose the variant int8 to run on the CPU."
+                f"{self._provider} stopped working while {path.name} was loaded: its memory may be "
+                "full. Close programs that use the GPU, or choose the variant int8 to run on the "
+                "CPU."
             )
         return session
 

@@ -17,10 +17,10 @@ from ..config import ModelConfig
 from ..errors import WeightsError
 from ..prompt.marks import text_range
 from ..prompt.tokens import END, MASK, Tokenizer
-from .combine import read_json
 from .families import DERIVED, Family, architecture, family_of, names
 from .files import sha256_of
 from .gguf import tensor_shapes
+from .manifest import read_json
 from .safetensors_file import FloatArray, StoredTensor, tensors_in
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"

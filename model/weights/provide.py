@@ -1,6 +1,6 @@
 """The registry of models and the combine step: base weights + adapter → a folder ready to run.
 
-Two models are built in; their adapters ship with the package, their bases are fetched once.
+Three models are built in; adapters ship with the package, bases are fetched once.
 Further models are folders with a ``model.json`` like ``shipped/redraft-135m.json``, below
 ``REDRAFT_MODELS`` or ``models`` in the cache. Knows nothing of running them. It blocks: call it in
 a thread.
@@ -25,13 +25,15 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import filelock
 
-from ..errors import SettingsError, WeightsError
+from ..errors import SettingsError, UnknownModel, WeightsError
 from ..network.quantize import VARIANTS
-from .combine import CHAT_TEMPLATE, STAMPS, combine, expected_bytes, problem_of, read_json
+from .combine import CHAT_TEMPLATE, combine, expected_bytes
 from .fetch import Base, Progress, ProgressCallback, bytes_to_fetch, fetch_base, take_base
 from .files import (
     explaining,
@@ -41,11 +43,24 @@ from .files import (
     sync_files,
     write_atomically,
 )
+from .manifest import MANIFEST, STAMPS, problem_of, read_json
 from .registry import DESCRIPTION, ModelInfo, cache_dir, info, list_models
 
 __all__ = [
-    "ModelInfo", "Progress", "base_path", "bytes_to_pull", "cache_dir", "check_known", "ensure",
-    "export", "info", "list_models", "pull", "ready_variants",
+    "ModelInfo",
+    "Progress",
+    "Stored",
+    "base_path",
+    "bytes_to_pull",
+    "cache_dir",
+    "check_known",
+    "ensure",
+    "export",
+    "info",
+    "list_models",
+    "pull",
+    "ready_variants",
+    "stored",
 ]  # fmt: skip
 
 #: The modules that decide what a ready folder holds: when one changes, it is made anew. Hashing
@@ -144,6 +159,29 @@ def base_path(name: str, progress: ProgressCallback | None = None) -> Path:
     """The base weights of a model as a verified GGUF file, fetched where missing or damaged."""
     with _locked(progress):
         return _provide_base(info(name).base, None, progress, room=0, insist=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A ready folder as it lies on disk."""
+
+    size: int  # bytes of its files
+    digest: str  # SHA-256 of its manifest, which holds that of each file
+    modified: datetime
+
+
+def stored(name: str, variant: str) -> Stored | None:
+    """What of a model lies ready on this machine; None where nothing does."""
+    try:
+        model = info(name)
+        folder = _place(model, variant or model.default_variant)[0]
+        manifest = folder / MANIFEST
+        files = read_json(manifest).get("files", {})
+        changed = datetime.fromtimestamp(manifest.stat().st_mtime, UTC)
+    except (UnknownModel, WeightsError, OSError):
+        return None
+    size = sum(int(each["size"]) for each in files.values())
+    return Stored(size, sha256_of(manifest), changed)
 
 
 def export(

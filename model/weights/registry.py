@@ -31,6 +31,9 @@ CHAT_MODEL = "qwen2.5-coder-0.5b"
 #: Name of the file that makes a folder a model.
 DESCRIPTION = "model.json"
 
+#: Of the same folder, but no model.
+GATE = "gate.json"
+
 _BUILT_IN = Path(__file__).parents[1] / "shipped"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _REPO = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
@@ -156,7 +159,7 @@ def _descriptions() -> Iterator[Path]:
                 yield from sorted(root.glob(f"*/{DESCRIPTION}"))
             except OSError as error:
                 _log.warning("cannot look for models in %s: %s", root, error)
-    yield from sorted(_BUILT_IN.glob("redraft-*.json"))
+    yield from sorted(path for path in _BUILT_IN.glob("*.json") if path.name != GATE)
 
 
 def read_description(path: Path) -> ModelInfo:

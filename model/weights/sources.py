@@ -19,11 +19,12 @@ from ..prompt.marks import text_range
 from ..prompt.tokens import END, MASK, Tokenizer
 from ..records import MAX_ANSWER_TOKENS
 from .adapter import Adapter, FloatArray
-from .combine import CHAT_TEMPLATE, read_json
+from .combine import CHAT_TEMPLATE
 from .families import EXPAND, conventions, family_of
 from .files import explaining, sha256_of
 from .gguf import GGUFFile, chat_template, read_checkpoint, stores_tied, tokenizer_data
 from .huggingface import checkpoint_sha256, family_name, model_name, read_hf_checkpoint
+from .manifest import read_json
 from .safetensors_file import tensors_in
 
 #: Positions of one judged pass of weights that only write from left to right: where they repeat
@@ -100,23 +101,29 @@ def drafting_adapter(folder: Path) -> Adapter | None:
     """An adapter for canvases alone that lies beside the weights; None: there is none.
 
     Raises:
-        WeightsError: it changes other matrices than those of the attention's output.
+        WeightsError: it changes other matrices than those of the attention's output, or its
+            description is damaged.
     """
     path = folder / DRAFTING_FILE
     if not path.is_file():
         return None
     about = read_json(path.with_name("adapter_config.json"))
     rank, alpha = about.get("r"), about.get("lora_alpha")
+    if not isinstance(rank, int) or rank < 1 or not isinstance(alpha, int | float):
+        raise WeightsError(
+            f"{path.with_name('adapter_config.json')} says r = {rank!r}, lora_alpha = {alpha!r}. "
+            f"Download it again, or remove {path.parent} to draft without it."
+        )
     lora: dict[str, FloatArray] = {}
     for name, tensor in tensors_in(path).items():
         found = _DRAFTED.fullmatch(name)
-        if found is None or not isinstance(rank, int) or rank < 1:
+        if found is None:
             raise WeightsError(
-                f"{path} holds {name!r} under rank {rank!r}, which this Redraft does not know. "
+                f"{path} holds {name!r}, which this Redraft does not know. "
                 f"Remove {path.parent} to draft without it."
             )
         lora[f"blocks.{found[1]}.attn.o.lora_{found[2].lower()}"] = tensor.read()
-    return Adapter({"scale": str((alpha or rank) / rank)}, lora, None)
+    return Adapter({"scale": str(alpha / rank)}, lora, None)
 
 
 def _growing(source: Source) -> ModelConfig:

@@ -41,7 +41,7 @@ Variant = Annotated[
     str | None, typer.Option(help="int8, q8, q4, fp32 or fp16. Default: the best for the provider.")
 ]
 Provider = Annotated[
-    Literal["CPU", "CUDA"] | None,
+    Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None,
     typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
 ]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads of the model.")]

@@ -46,7 +46,7 @@ app.command()(soak)
 app.command()(chat)
 
 Provider = Annotated[
-    Literal["CPU", "CUDA"] | None,
+    Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None,
     typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
 ]
 Threads = Annotated[

@@ -78,29 +78,30 @@ def _list_known(as_json: bool) -> None:
 
     provider = pick_device().provider
     memory = memory_of(provider)
-    rows = [
-        {
-            "name": each.name,
-            "runs_here": each.runs(memory, provider),
-            "trained_for": each.trained,
-            "weights": each.weights,
-            "memory_bytes": round(each.memory),
-            "license": each.license or "see the hub",
-            "from": f"{each.repo}/{each.file}".rstrip("/"),
-        }
-        for each in KNOWN
-    ]
     if as_json:
+        rows = [
+            {
+                "name": each.name,
+                "runs_here": each.runs(memory, provider),
+                "trained_for": each.trained,
+                "weights": each.weights,
+                "memory_bytes": round(each.memory),
+                "license": each.license,
+                "from": each.place,
+            }
+            for each in KNOWN
+        ]
         out.print_json(data=rows)
         return
     table = Table(box=None, padding=(0, 3, 0, 0))
     table.add_column("model", no_wrap=True)
     for heading in ("runs here", "trained for", "weights", "memory", "license", "from"):
         table.add_column(heading, overflow="fold")
-    for row in rows:
-        size, memory_needed = f"{row['weights'] / 1e9:.1f}B", f"{row['memory_bytes'] / 1e9:.1f} GB"
-        first, middle = (row["name"], row["runs_here"], row["trained_for"]), (size, memory_needed)
-        table.add_row(*map(cell, (*first, *middle, row["license"], row["from"])))
+    for each in KNOWN:
+        sizes = f"{each.weights / 1e9:.1f}B", f"{each.memory / 1e9:.1f} GB"
+        about = each.name, each.runs(memory, provider), each.trained
+        row = (*about, *sizes, each.license or "see the hub", each.place)
+        table.add_row(*map(cell, row))
     out.print(table, soft_wrap=False)
     err.print(
         f"Reckoned for {provider} with {memory / 1e9:.0f} GB, not tried. Fetch one with: redraft "

@@ -14,7 +14,7 @@ from redraft.model.errors import RedraftError
 from redraft.model.reading import Json, parse_json
 from redraft.model.records import CanvasState, EditRequest, Prediction
 
-from .service import Service
+from .service import HELD, Service
 
 EVENT_STREAM = "text/event-stream"
 LINES = "application/x-ndjson"
@@ -43,7 +43,7 @@ async def read_body(http: web.Request, read: Callable[[Json], T]) -> T:
         if (http.content_length or 0) > settings.max_body_bytes:
             raise _too_large(settings.max_body_bytes, http.content_length or 0)
         async with asyncio.timeout(settings.body_timeout_s):
-            body = await http.read()
+            body = await _read(http, settings.max_body_bytes)
     except web.HTTPRequestEntityTooLarge as error:
         raise _too_large(settings.max_body_bytes, http.content_length or 0) from error
     except TimeoutError:
@@ -53,6 +53,21 @@ async def read_body(http: web.Request, read: Callable[[Json], T]) -> T:
     if len(body) < LARGE_BODY:
         return read(parse_json(body))
     return await asyncio.to_thread(lambda: read(parse_json(body)))
+
+
+async def _read(http: web.Request, most: int) -> bytes:
+    """The body. One that does not tell how long it is takes memory as it comes."""
+    held = HELD.get()
+    if held is None or held.size:
+        return await http.read()
+    parts, size = [], 0
+    async for part in http.content.iter_any():
+        size += len(part)
+        if size > most:
+            raise _too_large(most, size)
+        held.grow(len(part))
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _too_large(limit: int, size: int) -> web.HTTPRequestEntityTooLarge:

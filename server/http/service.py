@@ -9,6 +9,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
 from redraft.model.errors import InvalidRequest, Overloaded, RedraftError
 from redraft.model.records import (
@@ -65,6 +66,26 @@ class Shared:
         self._task.cancel()
         with suppress(asyncio.CancelledError, RedraftError):
             await self._task
+
+
+class HeldBody:
+    """What the body of one request takes of the memory for all of them, bytes."""
+
+    def __init__(self, service: Service) -> None:
+        self.size = 0
+        self._service = service
+
+    def grow(self, by: int) -> None:
+        """
+        Raises:
+            Overloaded: all bodies together would take more than the limit.
+        """
+        self._service.hold(by)
+        self.size += by
+
+
+#: Of the request being answered.
+HELD: ContextVar[HeldBody | None] = ContextVar("held", default=None)
 
 
 class Service:
@@ -164,6 +185,20 @@ class Service:
         Raises:
             Overloaded: all bodies together would take more than the limit.
         """
+        held = HeldBody(self)
+        before = HELD.set(held)
+        try:
+            held.grow(size)
+            yield
+        finally:
+            HELD.reset(before)
+            self._body_bytes -= held.size
+
+    def hold(self, size: int) -> None:
+        """
+        Raises:
+            Overloaded: as :meth:`body_held`.
+        """
         limit = self.settings.max_bodies_bytes
         if self._body_bytes and self._body_bytes + size > limit:
             self.metrics.refused.inc()
@@ -172,10 +207,6 @@ class Service:
                 f"limit of all is {limit}. Try again in a moment."
             )
         self._body_bytes += size
-        try:
-            yield
-        finally:
-            self._body_bytes -= size
 
     @contextmanager
     def _admitted(self) -> Iterator[None]:

@@ -6,14 +6,18 @@ Prompts are recognised by their markers, as on ``/v1/completions``. Errors are O
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
 from typing import Annotated
 
 from aiohttp import web
 from redraft.model.edits.gate import Eagerness
 from redraft.model.reading import MAX_INTEGER, Exactly, Flag, Json, Text, read
 from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
+from redraft.model.weights.provide import stored
 
 from ..http.bodies import LINES, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
@@ -67,13 +71,28 @@ async def generate(http: web.Request) -> web.StreamResponse:
     status = await service.status()
     check_model(body.model, status)
     name = loaded(status)
+    if asked is None:
+        return await _load(http, name, body.stream)
     if body.stream:
         return await _stream(http, service, asked, name)
     prediction = await service.predict(asked.request) if asked.request else None
     return json_response(_last(service, name, asked, prediction))
 
 
-def _ask(body: Body, settings: Settings) -> tuple[Body, Question]:
+async def _load(http: web.Request, name: str, streamed: bool) -> web.StreamResponse:
+    """Without a prompt a model is only to be loaded, which it is."""
+    body = {"model": name, "created_at": now(), "response": "", "done": True, "done_reason": "load"}
+    if not streamed:
+        return json_response(body)
+    stream = Stream(http, LINES)
+    await stream.send(body)
+    return await stream.end()
+
+
+def _ask(body: Body, settings: Settings) -> tuple[Body, Question | None]:
+    """What was sent, and what is asked, if anything is."""
+    if not body.prompt and not body.suffix:
+        return body, None
     meant = Middle(body.prompt, body.suffix) if body.suffix else recognise(body.prompt)
     wanted = body.options.num_predict
     if wanted is None:
@@ -130,21 +149,50 @@ def durations(prediction: Prediction) -> Json:
     }
 
 
+@routes.get("/api/version")
+async def version(http: web.Request) -> web.Response:
+    """Ours: clients only show it, or look whether anything answers."""
+    return json_response({"version": _installed()})
+
+
 @routes.get("/api/tags")
 async def tags(http: web.Request) -> web.Response:
+    return json_response({"models": await _listed(await http.app[SERVICE].status())})
+
+
+@routes.get("/api/ps")
+async def running(http: web.Request) -> web.Response:
+    """What is in memory: the model, once it is loaded; it stays until the server ends."""
     status = await http.app[SERVICE].status()
-    models = [
-        {
-            "name": name,
-            "model": name,
-            "modified_at": "1970-01-01T00:00:00Z",  # the weights' age is not known here
-            "size": 0,
-            "digest": "",
-            "details": _details(status),
-        }
-        for name in model_names(status)
-    ]
+    listed = await _listed(status) if status.state == "ready" else []
+    there: Json = {
+        "expires_at": "9999-12-31T23:59:59Z",
+        "context_length": status.context_tokens,
+    }
+    on_gpu = status.provider == "CUDA"
+    models = [{**each, **there, "size_vram": each["size"] if on_gpu else 0} for each in listed[:1]]
     return json_response({"models": models})
+
+
+async def _listed(status: ModelStatus) -> list[Json]:
+    """The model by each of its names, with what it takes on disk; 0 and "" where that is elsewhere:
+    the engine may run on another machine."""
+    name, _, variant = status.model.partition(" ")
+    lies = await asyncio.to_thread(stored, name, variant)
+    weights: Json = {
+        "modified_at": lies.modified.isoformat() if lies else "1970-01-01T00:00:00Z",
+        "size": lies.size if lies else 0,
+        "digest": lies.digest if lies else "",
+        "details": _details(status),
+    }
+    return [{"name": each, "model": each, **weights} for each in model_names(status)]
+
+
+def _installed() -> str:
+    try:
+        return installed_version("redraft")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "0"
 
 
 @routes.post("/api/show")

@@ -1,0 +1,112 @@
+"""What the editor reports of a line says what to do there: a name that is not defined, an import
+that nobody uses, an argument that is missing. Messages are read as the usual tools write them; one
+that is not understood proposes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from ..records import Diagnostic
+from .arguments import closing_bracket
+from .example import Example, Found, words
+
+_QUOTED = "['\"`‘“]"
+_UNDEFINED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_QUOTED}?([^\W\d]\w*)['\"`’”]? is (?:not defined|undefined|possibly unbound)",
+        rf"undefined (?:name|variable|identifier|reference)?[: ]*(?:to )?{_QUOTED}?([^\W\d]\w*)",
+        rf"cannot find (?:\w+,? ?)*? ?{_QUOTED}([^\W\d]\w*)",
+        rf"(?:undeclared|unresolved|unknown) (?:\w+ )?{_QUOTED}([^\W\d]\w*)",
+        r"undefined: ([^\W\d]\w*)",
+        r"symbol: +\w+ ([^\W\d]\w*)",
+    )
+)
+_MEANT = re.compile(rf"did you mean(?: to use)? {_QUOTED}?([^\W\d]\w*)", re.IGNORECASE)
+_UNUSED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_QUOTED}([\w.:/@-]+)['\"`’”] imported (?:but|and) (?:unused|not used)",
+        rf"unused import:? {_QUOTED}?([\w.:]+)",
+        rf"{_QUOTED}([^\W\d]\w*)['\"`’”] is (?:declared but|defined but|not accessed)",
+        rf"import {_QUOTED}?([\w.]+)['\"`’”]? is (?:not accessed|never used)",
+    )
+)
+_MISSING = re.compile(
+    r"missing (?:for parameter|\d+ required [\w -]*arguments?:?) "
+    rf"{_QUOTED}?([^\W\d]\w*)",
+    re.IGNORECASE,
+)
+_IMPORTS = re.compile(r"\s*(?:import|from|use|using|const \{|require)\b|\s*\"[\w./-]+\"\s*$")
+_CLOSE = 0.75  # how much a name must read like another
+
+
+def undefined_name(message: str) -> str | None:
+    """The name that a message calls undefined."""
+    found = (each.search(message) for each in _UNDEFINED)
+    return next((match[1] for match in found if match is not None), None)
+
+
+def find(
+    diagnostics: Sequence[Diagnostic], example: Example, lines: Sequence[str], first: int, last: int
+) -> Iterator[Found]:
+    """Edits of the lines [first, last) that should end what ``diagnostics`` say of them."""
+    for each in diagnostics:
+        if not first <= each.line < last or each.line >= len(lines):
+            continue
+        line = lines[each.line]
+        for made in _fixes(each.message, example, line, lines):
+            if made != (line,):
+                yield Found(each.line, each.line + 1, made, 0, 3 if each.severity == 1 else 1)
+
+
+def _fixes(
+    message: str, example: Example, line: str, lines: Sequence[str]
+) -> Iterator[tuple[str, ...]]:
+    name = undefined_name(message)
+    if name is not None and name in words(line):
+        for other in _meant(message, name, example, lines):
+            yield (re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", other, line),)
+        return
+    missing = _MISSING.search(message)
+    if missing is not None:
+        yield from _with_argument(line, missing[1])
+    unused = next((match for each in _UNUSED if (match := each.search(message))), None)
+    if unused is not None and _IMPORTS.match(line):
+        yield _without(line, re.split(r"[.:/]+", unused[1])[-1])
+
+
+def _meant(message: str, name: str, example: Example, lines: Sequence[str]) -> Iterator[str]:
+    """What should stand there, the surest first: as the message says, as it was renamed, or what
+    reads much like it."""
+    told = _MEANT.search(message)
+    if told is not None:
+        yield told[1]
+        return
+    for pair in example.pairs:
+        one, two = words(pair.old), words(pair.new)
+        if len(one) == len(two) and name in one and two[one.index(name)] != name:
+            yield two[one.index(name)]
+            return
+    known = {word for line in lines for word in words(line)} - {name}
+    yield from get_close_matches(name, sorted(known), n=1, cutoff=_CLOSE)
+
+
+def _without(line: str, name: str) -> tuple[str, ...]:
+    """An import line without one name; nothing where that was all."""
+    bare = re.escape(name)
+    rest, removed = re.subn(rf"(?<!\w){bare}\s*,\s*|,\s*{bare}(?!\w)", "", line, count=1)
+    return (rest,) if removed else ()
+
+
+def _with_argument(line: str, name: str) -> Iterator[tuple[str, ...]]:
+    """``line`` with an argument more in its one call."""
+    calls = list(re.finditer(r"\w\(", line))
+    end = closing_bracket(line, calls[0].end() - 1) if len(calls) == 1 else None
+    if end is None:
+        return
+    inside = line[calls[0].end() : end].rstrip().rstrip(",")
+    joined = f"{inside}, {name}" if inside.strip() else name
+    yield (line[: calls[0].end()] + joined + line[end:],)

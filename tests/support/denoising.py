@@ -1,0 +1,72 @@
+"""Denoising over scripted models, as its tests use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from redraft.model.decoding.denoise import (
+    Brief,
+    Draft,
+    Limits,
+    Plan,
+    denoise,
+)
+from redraft.model.prompt.constraints import Beginning, Constraint
+from redraft.model.records import CanvasState
+
+from support.fake_backend import (
+    VOCAB,
+    FakeBackend,
+    FakeSequence,
+    Predict,
+    ids,
+    small_config,
+)
+
+PROMPT = ids("def f(x):\n    ")
+
+
+PLAIN = Plan(threshold=0.9, repair_above=None)
+
+
+class Begins(Beginning):
+    """The answer begins with ``text``, one token a byte or a word of the vocabulary."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+
+    def allowed(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
+        rest = self.text[len(b"".join(VOCAB[token] for token in written)) :]
+        if not rest:
+            return None
+        return np.asarray([bool(b) and (b.startswith(rest) or rest.startswith(b)) for b in VOCAB])
+
+
+def sequence_over(
+    predict: Predict, width: int = 8, verifier: str = "none"
+) -> tuple[FakeSequence, Brief]:
+    config = small_config(width, verifier)
+    sequence = FakeBackend(predict, config).new_sequence(1_000)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence.log.clear()
+    return sequence, Brief(config, VOCAB, PLAIN, Limits(max_tokens=64))
+
+
+def write(
+    predict: Predict,
+    plan: Plan = PLAIN,
+    width: int = 8,
+    limits: Limits | None = None,
+    constraint: Constraint | None = None,
+    seed: int = 0,
+) -> tuple[Draft, FakeSequence, list[CanvasState]]:
+    sequence, brief = sequence_over(predict, width)
+    brief = replace(brief, plan=plan, limits=limits or brief.limits, constraint=constraint)
+    states: list[CanvasState] = []
+    result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(seed), states.append)
+    (draft,) = result.drafts
+    assert result.passes == sum(entry == "denoise" for entry in sequence.log)
+    return draft, sequence, states

@@ -1,0 +1,81 @@
+"""Engines over scripted models, as their tests use them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from redraft.model.engine.answer import Model
+from redraft.model.engine.engine import Engine
+from redraft.model.records import EditRequest, ModelStatus
+from redraft.model.runtime.prefix_cache import PrefixCache
+
+from support.fake_backend import (
+    FakeBackend,
+    Predict,
+    fake_tokenizer,
+    small_config,
+)
+
+T = TypeVar("T")
+
+
+TEXT = "def area(w, h):\n    size = \n\nprint(area(2, 3))\n"
+
+
+CURSOR = TEXT.index("= ") + 2
+
+
+REQUEST = EditRequest(task="infill", path="area.py", text=TEXT, cursor=CURSOR)
+
+
+ANSWER = " wide * high"  # the space before the cursor is held back and written again
+
+
+def make_model(predict: Predict, context_tokens: int = 512) -> Model:
+    backend = FakeBackend(predict, small_config())
+    return Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 24), context_tokens)
+
+
+class Clock:
+    """Seconds that pass only when told."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    async def bounded() -> T:
+        return await asyncio.wait_for(work, 20)
+
+    return asyncio.run(bounded())
+
+
+async def ready(engine: Engine) -> ModelStatus:
+    return await until(engine, lambda status: status.state in ("ready", "failed"))
+
+
+async def until(engine: Engine, wanted: Callable[[ModelStatus], bool]) -> ModelStatus:
+    while not wanted(status := await engine.status()):
+        await asyncio.sleep(0.001)
+    return status
+
+
+def with_engine(
+    predict: Predict, work: Callable[[Engine], Awaitable[T]], queue_length: int = 4
+) -> T:
+    """Run ``work`` with an engine that is ready, and close it."""
+
+    async def all_of_it() -> T:
+        engine = Engine(lambda report: make_model(predict), "fake", queue_length)
+        try:
+            await ready(engine)
+            return await work(engine)
+        finally:
+            await engine.close()
+
+    return run(all_of_it())

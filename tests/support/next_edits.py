@@ -1,0 +1,25 @@
+"""Next edits in a session, as their tests use them."""
+
+from __future__ import annotations
+
+from redraft.lsp.session.decisions import Show
+
+from support.desk import Desk
+
+CODE = (
+    "def area(r):\n    return 3.14 * r * r\n\n\ndef show(r):\n    print(area(r))\n"
+    "\n\ndef main():\n    show(2)\n"
+)
+
+
+def edited(**settings: object) -> Desk:
+    """A user who has just given ``area`` another parameter."""
+    desk = Desk(CODE, **settings)
+    desk.swap("area(r)", "area(r, pi)")
+    return desk
+
+
+def shown_edit(desk: Desk) -> Show:
+    show = desk.edit("print(area(r))", "print(area(r, 3))")
+    assert isinstance(show, Show), show
+    return show

@@ -1,0 +1,471 @@
+"""Drafts that a causal pass judges, and several candidates at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from redraft.model.decoding.copies import Copy, continuation
+from redraft.model.decoding.denoise import (
+    AUTOREGRESSIVE,
+    LEFTMOST_FIRST,
+    Brief,
+    Cancelled,
+    Denoised,
+    Draft,
+    Limits,
+    Plan,
+    denoise,
+    denoise_packed,
+    plan_for,
+)
+from redraft.model.decoding.probabilities import sure_part
+from redraft.model.prompt.constraints import Constraint
+from redraft.model.records import CanvasState
+from support.denoising import PLAIN, PROMPT, Begins, sequence_over, write
+from support.fake_backend import (
+    END,
+    MASK,
+    SPECIAL,
+    VOCAB,
+    FakeBackend,
+    FakeSequence,
+    Noise,
+    Predict,
+    Script,
+    always,
+    ids,
+    small_config,
+)
+
+# --- verification -----------------------------------------------------------------------------
+
+
+class Judge:
+    """A causal pass that would write ``text`` and then END, ``p`` sure of each token."""
+
+    def __init__(self, text: str, p: float = 0.9, rival: float = 0.0) -> None:
+        self.tokens, self.p, self.rival = [*ids(text), END], p, rival
+        self.calls = 0
+
+    def __call__(self, context: list[int]) -> NDArray[np.float32]:
+        self.calls += 1
+        done = len(context) - len(PROMPT)
+        wanted = self.tokens[min(done, len(self.tokens) - 1)]
+        others = (1 - self.p - self.rival) / (len(VOCAB) - SPECIAL - 1)
+        p = np.full(len(VOCAB), max(others, 1e-9), np.float32)
+        p[ids("?")[0]] = max(self.rival, others)
+        p[wanted] = self.p
+        return np.log(p)
+
+
+def judged_over(drafts: Predict, judge: Judge) -> tuple[FakeSequence, Brief]:
+    config = small_config(8, verifier="ar")
+    sequence = FakeBackend(drafts, config, judge).new_sequence(100)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence.log.clear()
+    return sequence, Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
+
+
+def judged(
+    drafts: Predict,
+    judge: Judge,
+    plan: Plan = PLAIN,
+    limits: Limits | None = None,
+    constraint: Constraint | None = None,
+    seed: int = 0,
+) -> tuple[Draft, FakeSequence, Denoised]:
+    sequence, brief = judged_over(drafts, judge)
+    brief = replace(brief, plan=plan, limits=limits or brief.limits, constraint=constraint)
+    result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(seed))
+    passes = [entry for entry in sequence.log if entry != "prefill"]
+    assert result.passes == len(passes) == result.drafts[0].steps
+    return result.drafts[0], sequence, result
+
+
+def test_a_good_draft_is_taken_whole_and_one_token_more_written() -> None:
+    draft, sequence, _ = judged(Script(ids("abcdefg"), prompt_tokens=len(PROMPT)), Judge("abcdefg"))
+    assert (draft.text, draft.finish, draft.repaired) == ("abcdefg", "end", 0)
+    assert sequence.log == ["denoise", "verify 9"]
+    assert sequence.tokens == [*PROMPT, *ids("abcdefg")]
+
+
+def test_the_last_state_of_a_judged_answer_is_its_text_and_no_more() -> None:
+    config = small_config(8, verifier="ar")
+    backend = FakeBackend(Script(ids("abc"), prompt_tokens=len(PROMPT)), config, Judge("abc"))
+    sequence = backend.new_sequence(100)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    states: list[CanvasState] = []
+    brief = Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
+    denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0), states.append)
+    assert states[-1].pieces == ("a", "b", "c")
+
+
+def test_the_first_wrong_token_of_a_draft_is_corrected_and_the_rest_drafted_again() -> None:
+    def slips(position: int, window: Sequence[int]) -> int | None:
+        return ids("?")[0] if position == 3 and window[0] == PROMPT[-1] else None
+
+    script = Script(ids("abcdefghij"), slips=slips, prompt_tokens=len(PROMPT))
+    draft, sequence, _ = judged(script, Judge("abcdefghij"))
+    assert (draft.text, draft.finish, draft.repaired) == ("abcdefghij", "end", 1)
+    assert sequence.log == ["denoise", "verify 9", "denoise", "verify 8"]
+    assert sequence.tokens == [*PROMPT, *ids("abcdefghij")]
+
+
+def test_whatever_is_drafted_the_answer_is_the_causal_one() -> None:
+    text = "return self.x"
+    alone, _, _ = judged(Noise(), Judge(text), AUTOREGRESSIVE)
+    assert (alone.text, alone.steps, alone.repaired) == (text, len(text) + 1, 0)
+    for seed in range(8):
+        plan = Plan(threshold=0.9, draft_above=0.0)
+        draft, _, _ = judged(Noise(seed), Judge(text), plan)
+        assert draft.token_ids == alone.token_ids
+        assert draft.confidence == alone.confidence
+
+
+def test_guesses_not_worth_judging_are_left_out_of_the_draft() -> None:
+    script = Script(ids("abcdefg"), lambda p, w: 0.9 if p < 2 else 0.4, prompt_tokens=len(PROMPT))
+    _, sequence, _ = judged(script, Judge("abcdefg"), replace(PLAIN, draft_above=0.5))
+    assert sequence.log[:2] == ["denoise", "verify 3"]
+
+
+def test_after_drafts_that_fail_the_causal_pass_goes_on_alone_for_a_while() -> None:
+    script = Script(ids("?" * 40), prompt_tokens=len(PROMPT))
+    _, sequence, _ = judged(script, Judge("abcdeghijklmnopqrst"))
+    assert [entry.split()[0] for entry in sequence.log[:8]] == [
+        "denoise", "verify", "verify", "denoise", "verify", "verify", "verify", "verify",
+    ]  # fmt: skip
+
+
+def copied(source: str, text: str, rounds: int = 1) -> tuple[Draft, list[str]]:
+    """An answer whose only drafts are copies out of ``source`` and the prompt."""
+    config = small_config(8, verifier="ar")
+    sequence = FakeBackend(Noise(), config, Judge(text)).new_sequence(200)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence.log.clear()
+    plan = replace(PLAIN, drafts=False)
+    tokens = np.asarray([*ids(source), END, *PROMPT], dtype=np.int64)
+    brief = Brief(config, VOCAB, plan, Limits(max_tokens=60), source=tokens)
+    (draft,) = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0)).drafts
+    return draft, sequence.log
+
+
+def test_what_followed_the_same_tokens_elsewhere_is_drafted_without_a_pass() -> None:
+    draft, log = copied("value = compute(a)\n", "value = compute(b)")
+    assert draft.text == "value = compute(b)"
+    assert "denoise" not in log
+    assert draft.steps < len("value = compute(b)") // 2
+    assert draft.repaired == 3  # the a, and what follows the bracket twice elsewhere
+
+
+def test_copies_that_fail_get_short_and_change_nothing() -> None:
+    text = "".join(f"Qabcd{i}" for i in range(6))
+    draft, log = copied("QabcdXXXXXXXXX", text)
+    assert draft.text == text
+    long = [i for i, entry in enumerate(log) if int(entry.split()[1]) > 4]
+    assert len(long) == 4  # of six places to copy from
+    assert long[-1] - long[-2] > long[1] - long[0]
+
+
+def test_what_followed_a_single_token_is_drafted_as_far_as_it_is_free() -> None:
+    draft, log = copied("a1234b5678", "?a12y")
+    assert draft.text == "?a12y"
+    assert log[1:] == ["verify 1", "verify 4", "verify 1"]
+
+
+def test_canvases_that_bring_little_rest() -> None:
+    """Few tokens right of each canvas are not worth its pass."""
+    text = "abcdeghijklmnopqrstuvw"
+
+    def two_right(position: int, window: Sequence[int]) -> int | None:
+        return ids("?")[0] if sum(token != MASK for token in window) and position % 3 == 2 else None
+
+    script = Script(ids(text), slips=two_right, prompt_tokens=len(PROMPT))
+    _, sequence, _ = judged(script, Judge(text))
+    assert 2 <= sequence.log.count("denoise") <= 4
+
+
+def test_the_first_canvas_waits_for_as_many_tokens_as_the_plan_says() -> None:
+    text = "abcdeghijklmnopqrstuvw"
+    script = Script(ids(text), prompt_tokens=len(PROMPT))
+    _, sequence, _ = judged(script, Judge(text), replace(PLAIN, draft_after=4))
+    assert sequence.log[:5] == [*["verify 1"] * 4, "denoise"]
+
+
+def test_weights_say_when_their_first_canvas_is_worth_its_pass_and_a_plan_overrules_them() -> None:
+    text = "abcdeghijklmnopqrstuvw"
+    script = Script(ids(text), prompt_tokens=len(PROMPT))
+    for plan, before in ((PLAIN, 3), (replace(PLAIN, draft_after=0), 0)):
+        sequence, brief = judged_over(script, Judge(text))
+        brief = replace(brief, plan=plan, config=replace(brief.config, draft_after=3))
+        denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0))
+        passes = [entry for entry in sequence.log if entry != "prefill"]
+        assert passes.index("denoise") == before
+
+
+def test_a_copy_ends_at_a_mark_and_prefers_the_longest_and_latest_match() -> None:
+    source = np.asarray([*ids("1abc2 9abc3"), MASK, *ids("xabc")])
+    found = continuation(np.asarray([*source]), np.asarray(ids("xabc")), SPECIAL)
+    assert found == Copy(tuple(ids("3")), 3)
+    latest = continuation(source, np.asarray(ids("1abc")), SPECIAL)
+    assert (list(latest.tokens[:2]), latest.alike) == (ids("2 "), 4)
+    assert continuation(source, np.asarray(ids("q")), SPECIAL) == Copy()
+
+
+def test_a_draft_nearly_as_likely_stays_where_the_plan_allows_it() -> None:
+    script = Script(ids("ab?defg"), prompt_tokens=len(PROMPT))
+    exact, _, _ = judged(script, Judge("abcdefg", p=0.5, rival=0.3))
+    near, _, _ = judged(
+        script, Judge("abcdefg", p=0.5, rival=0.3), replace(PLAIN, accept_above=0.5)
+    )
+    assert exact.text == "abcdefg"
+    assert near.text == "ab?defg"
+    assert near.confidence.minimum == pytest.approx(0.3, abs=0.01)
+
+
+def test_a_constraint_binds_the_causal_pass_too() -> None:
+    """The judge would write something else; the constraint leaves it no choice at first."""
+    script = Script(ids("turn x"), prompt_tokens=len(PROMPT))
+    draft, _, _ = judged(script, Judge("yyyyyxx"), constraint=Begins(b"turn "))
+    assert draft.text == "turn xx"
+
+
+def test_sampled_answers_are_drawn_from_the_causal_pass() -> None:
+    plan = Plan(threshold=0.9, temperature=1.0)
+    seen = {
+        judged(Script(ids("abc")), Judge("abc", p=0.5, rival=0.5), plan, seed=seed)[0].text[:1]
+        for seed in range(12)
+    }
+    assert seen == {"a", "?"}
+
+
+def test_judged_answers_end_at_the_token_and_line_limits() -> None:
+    script = Script(ids("ab\ncd\nef"), prompt_tokens=len(PROMPT))
+    lines, _, _ = judged(script, Judge("ab\ncd\nef"), limits=Limits(30, max_lines=2))
+    assert (lines.text, lines.finish) == ("ab\ncd", "length")
+    tokens, _, _ = judged(script, Judge("ab\ncd\nef"), limits=Limits(4))
+    assert (tokens.text, tokens.finish) == ("ab\nc", "length")
+
+
+# --- lines too unlikely to show ----------------------------------------------------------------
+
+
+def test_a_line_too_unlikely_is_left_out_and_not_finished() -> None:
+    """0.8 for the break and each letter: below 0.3 with the sixth token of the second line."""
+    limits = Limits(max_tokens=60, line_above=0.3)
+    judge = Judge("abc\n" + "d" * 40, p=0.8)
+    draft, sequence, _ = judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)
+    assert (draft.text, draft.finish) == ("abc", "unsure")
+    assert draft.token_ids == tuple(ids("abc"))
+    assert draft.confidence.mean == pytest.approx(0.8, rel=1e-2)
+    assert len(sequence.log) == 3 + 6  # the rest of the line was never written
+
+
+def test_above_a_line_the_last_line_keeps_its_break() -> None:
+    limits = Limits(max_tokens=60, line_above=0.3, whole_lines=True)
+    draft, _, _ = judged(Script(ids("?")), Judge("abc\n" + "d" * 40, p=0.8), AUTOREGRESSIVE, limits)
+    assert (draft.text, draft.token_ids) == ("abc\n", tuple(ids("abc")))
+
+
+def test_likely_lines_stay_and_the_unlikely_one_ends_the_answer_on_canvases_too() -> None:
+    limits = Limits(max_tokens=60, line_above=0.3)
+    draft, _, states = write(
+        Script(ids("ab\ncd\nef"), lambda p, w: 0.95 if p < 5 else 0.5),
+        LEFTMOST_FIRST,
+        limits=limits,
+    )
+    assert (draft.text, draft.finish) == ("ab\ncd", "unsure")
+    assert states[-1].show() == "ab\ncd"
+
+
+@pytest.mark.parametrize(
+    ("text", "sure", "cut"),
+    [
+        ("abc", [0.1, 0.1, 0.1], None),  # the first line is the gate's to judge
+        ("\nab", [0.1, 0.1, 0.1], None),  # and so it is after a blank one
+        ("ab\n", [0.9, 0.9, 0.2], 2),
+        ("ab\ncd", [0.9, 0.9, 0.9, 0.9, 0.9], None),
+        ("ab\ncd\ne", [0.9, 0.9, 0.9, 0.9, 0.9, 0.2, 0.9], 5),
+        ("ab\n\nc", [0.9, 0.9, 0.9, 0.9, 0.1], 2),  # a blank line goes with the one behind it
+    ],
+)
+def test_the_sure_part_ends_before_the_first_unlikely_line(
+    text: str, sure: list[float], cut: int | None
+) -> None:
+    tokens = [char.encode() for char in text]
+    assert sure_part(tokens, sure, 0, 0.3) == cut
+    assert sure_part(tokens, sure, 0, 0.0) is None
+
+
+def test_a_break_in_one_token_with_the_text_before_it_ends_a_line_too() -> None:
+    fused = [b"a", b");\n", b"x", b"y"]
+    assert sure_part(fused, [0.9, 0.9, 0.1, 0.1], 0, 0.3) == 3
+    assert sure_part(fused, [0.9, 0.2, 0.9, 0.9], 0, 0.3) is None  # the first line's own doubt
+
+
+def test_an_unlikely_line_stays_while_the_answer_would_be_too_short() -> None:
+    judge = Judge("abc\n" + "d" * 8, p=0.7)
+    limits = Limits(max_tokens=60, min_tokens=6, line_above=0.3)
+    draft, _, _ = judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)
+    assert (draft.text, draft.finish) == ("abc\ndddddddd", "end")
+
+
+def test_the_line_limit_keeps_the_break_above_a_line() -> None:
+    limits = Limits(max_tokens=60, max_lines=1, whole_lines=True)
+    draft, _, states = write(Script(ids("ab\ncd")), limits=limits)
+    assert (draft.text, draft.finish) == ("ab\n", "length")
+    assert draft.token_ids == tuple(ids("ab\n"))
+    assert states[-1].show() == "ab\n"
+
+
+def test_the_forced_beginning_is_no_line_of_the_models() -> None:
+    assert sure_part([b"wo\n", b"\n", b"a"], [1.0, 0.1, 0.1], 3, 0.3) is None
+
+
+@pytest.mark.parametrize("plan", [PLAIN, AUTOREGRESSIVE, LEFTMOST_FIRST])
+def test_an_answer_that_may_not_be_empty_begins_with_the_next_best_token(plan: Plan) -> None:
+    """END is likelier at first; what is written instead keeps its own small probability."""
+    judge = Judge("", p=0.6, rival=0.3)
+    first = Script(ids(""), lambda p, w: 0.6, rivals={0: ids("?")[0]}, prompt_tokens=len(PROMPT))
+    limits = Limits(max_tokens=30, min_tokens=1)
+    draft, _, _ = judged(first, judge, plan, limits)
+    assert draft.text == "?"
+    assert draft.confidence.first < 0.35
+
+
+def test_judged_candidates_differ_in_their_first_token_and_share_its_pass() -> None:
+    config = small_config(8, verifier="ar")
+    judge = Judge("abc", p=0.5, rival=0.4)
+    backend = FakeBackend(Script(ids("abc"), prompt_tokens=len(PROMPT)), config, judge)
+    sequence = backend.new_sequence(100)
+    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    brief = Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
+    result = denoise_packed(sequence, PROMPT[-1], brief, np.random.default_rng(0), 2)
+    assert [draft.text for draft in result.drafts] == ["abc", "?bc"]
+    assert sequence.tokens == PROMPT[:-1]
+
+
+# --- several candidates -----------------------------------------------------------------------
+
+
+def packed(predict: Predict, count: int, plan: Plan = PLAIN) -> tuple[Denoised, FakeSequence]:
+    sequence, brief = sequence_over(predict)
+    result = denoise_packed(
+        sequence, PROMPT[-1], replace(brief, plan=plan), np.random.default_rng(0), count
+    )
+    return result, sequence
+
+
+class Branches:
+    """Writes one of two texts, depending on the first token on the canvas."""
+
+    def __init__(self) -> None:
+        a, b = ids("apple"), ids("berry")
+        self.first = Script(a, lambda p, w: 0.6 if p == 0 and w[1] == MASK else 0.97, {0: b[0]})
+        self.second = Script(b, lambda p, w: 0.95)
+
+    def __call__(self, context: list[int], window: list[int]) -> NDArray[np.float32]:
+        chosen = self.second if window[1] == ids("b")[0] else self.first
+        return chosen(context, window)
+
+
+def test_candidates_begin_with_the_likeliest_first_tokens() -> None:
+    result, sequence = packed(Branches(), 3)
+    assert [draft.text for draft in result.drafts] == ["apple", "berry"]
+    assert sequence.log == ["denoise", "packed 2"]
+    assert sequence.tokens == PROMPT[:-1]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("quality", ["low", "medium", "high"])
+def test_the_first_row_of_a_packed_pass_is_what_a_single_one_writes(
+    seed: int, quality: str
+) -> None:
+    plan = plan_for("low" if quality == "low" else "medium" if quality == "medium" else "high")
+    noise = Noise(seed, scale=4.0)
+    single, _, _ = write(noise, plan, limits=Limits(max_tokens=20))
+    sequence, brief = sequence_over(noise)
+    brief = replace(brief, plan=plan, limits=Limits(max_tokens=20))
+    several = denoise_packed(sequence, PROMPT[-1], brief, np.random.default_rng(0), 4)
+    assert single.token_ids in {draft.token_ids for draft in several.drafts}
+    assert sequence.tokens == PROMPT[:-1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_row_writes_what_it_would_write_alone(seed: int) -> None:
+    """Its slow twin: the same rows through passes of their own."""
+
+    class OneByOne(FakeSequence):
+        def denoise_packed(self, windows, logits=False):  # type: ignore[no-untyped-def]
+            outs = [self.denoise(window, logits) for window in windows]
+            names = ("token", "confidence", *(("logits",) if logits else ()))
+            return type(outs[0])(*(np.stack([getattr(o, name) for o in outs]) for name in names))
+
+    noise = Noise(seed, scale=4.0)
+    fast, _ = packed(noise, 3, plan_for("medium"))
+    sequence, brief = sequence_over(noise)
+    slow_sequence = OneByOne(noise, lambda c, t: 0.0, 1_000, list(sequence.tokens))
+    slow = denoise_packed(
+        slow_sequence,
+        PROMPT[-1],
+        replace(brief, plan=plan_for("medium")),
+        np.random.default_rng(0),
+        3,
+    )
+    assert [d.token_ids for d in fast.drafts] == [d.token_ids for d in slow.drafts]
+    assert "denoise" in slow_sequence.log
+
+
+def test_candidates_are_ranked_by_mean_confidence_and_none_is_twice() -> None:
+    result, _ = packed(Noise(1, scale=4.0), 6, plan_for("medium"))
+    means = [draft.confidence.mean for draft in result.drafts]
+    assert means == sorted(means, reverse=True)
+    assert len({draft.token_ids for draft in result.drafts}) == len(result.drafts) > 1
+
+
+def test_sampled_candidates_are_reproducible_draws() -> None:
+    plan = Plan(threshold=0.9, temperature=1.0)
+    script = Script(ids("abcdef"), always(0.5), rivals={i: ids("Q")[0] for i in range(6)})
+    once, _ = packed(script, 4, plan)
+    again, _ = packed(script, 4, plan)
+    assert [d.token_ids for d in once.drafts] == [d.token_ids for d in again.drafts]
+    assert len(once.drafts) > 1
+
+
+def test_long_candidates_go_on_alone_and_leave_the_cache_as_it_was() -> None:
+    class Long(Branches):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first.target = [*ids("apple tree and more"), END]
+            self.second.target = [*ids("berry bush and much more"), END]
+
+        def __call__(self, context: list[int], window: list[int]) -> NDArray[np.float32]:
+            second = ids("b")[0] in (window[1], *context[len(PROMPT) : len(PROMPT) + 1])
+            return (self.second if second else self.first)(context, window)
+
+    result, sequence = packed(Long(), 2)
+    assert {draft.text for draft in result.drafts} == {
+        "apple tree and more",
+        "berry bush and much more",
+    }
+    assert sequence.tokens == PROMPT[:-1]
+
+
+# --- cancelling -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_cancel_stops_before_the_next_pass(after: int) -> None:
+    sequence, brief = sequence_over(Script(ids("x" * 30), always(0.3)))
+    asked: list[int] = []
+
+    def cancelled() -> bool:
+        asked.append(1)
+        return len(asked) > after
+
+    with pytest.raises(Cancelled):
+        denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0), cancelled=cancelled)
+    assert sequence.log == ["denoise"] * after

