@@ -135,7 +135,22 @@ def test_what_was_hidden_and_not_written_counts_a_little(work: Work) -> None:
 
 
 def test_what_another_hand_writes_says_nothing(work: Work) -> None:
-    words = "red orange yellow green blue indigo violet one two three four five six seven".split()
+    words = [
+        "red",
+        "orange",
+        "yellow",
+        "green",
+        "blue",
+        "indigo",
+        "violet",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+    ]
     lines = "\n".join(["(", *(f"        {word} +" for word in words), "        r", "    )"])
     work.suggest(lines, sure=0.1)
     work.recorder.focused("")  # an agent, while the editor is left
