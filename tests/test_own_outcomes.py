@@ -135,22 +135,7 @@ def test_what_was_hidden_and_not_written_counts_a_little(work: Work) -> None:
 
 
 def test_what_another_hand_writes_says_nothing(work: Work) -> None:
-    words = [
-        "red",
-        "orange",
-        "yellow",
-        "green",
-        "blue",
-        "indigo",
-        "violet",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-    ]
+    words = ("red", "orange", "yellow", "green", "blue", "one", "two", "three", "four") * 2
     lines = "\n".join(["(", *(f"        {word} +" for word in words), "        r", "    )"])
     work.suggest(lines, sure=0.1)
     work.recorder.focused("")  # an agent, while the editor is left
