@@ -112,6 +112,8 @@ async def _count(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         response = await handler(request)
         status = str(response.status)
+        if not request.content.is_eof() or request.content.exception() is not None:
+            response.force_close()  # the rest of the body is in the way of what would follow it
         return response
     finally:
         request.app[SERVICE].metrics.requests.labels(route, status).inc()

@@ -14,10 +14,11 @@ import pytest
 from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import ModelStatus, Predictor
 from redraft.model.runtime import device
+from redraft.server.commands.asking import ask_once
 from redraft.server.commands.complete import Place, cursor_at, read_text
 from redraft.server.commands.console import Scene, canvas_text
 from redraft.server.commands.doctor import cache_findings, examine, runtime_findings
-from redraft.server.commands.main import _ask_once, main
+from redraft.server.commands.main import main
 from redraft.server.engine_process import client
 from redraft.server.engine_process import open as engines
 from redraft.server.settings import Settings, load_settings
@@ -229,7 +230,7 @@ def test_an_engine_that_dies_over_the_request_is_done_without(
 
     monkeypatch.setattr(client, "join_running", join_running)
     monkeypatch.setattr(engines, "open_engine", lambda settings: own)
-    asyncio.run(_ask_once(Settings(), None, ask))
+    asyncio.run(ask_once(Settings(), None, ask))
     assert asked == [dying, own]
 
 

@@ -183,6 +183,21 @@ def test_a_body_that_does_not_unpack_is_the_clients_fault() -> None:
     assert (status, error["code"]) == (400, "invalid_body")
 
 
+@pytest.mark.parametrize("path", ["/nothing", "/health", "/v1/completions", "/v1/models"])
+def test_a_client_is_told_that_a_body_nobody_could_read_ends_its_connection(path: str) -> None:
+    async def run() -> None:
+        async with served(ScriptedPredictor()) as (_, client):
+            for _ in range(3):
+                packed = {"Content-Encoding": "gzip"}
+                async with client.post(path, data=b"no gzip at all", headers=packed) as answer:
+                    assert 400 <= answer.status < 500
+                    assert answer.headers["Connection"] == "close"
+                async with client.get("/health") as answer:
+                    assert answer.status == 200
+
+    asyncio.run(run())
+
+
 def test_one_line_of_five_megabytes_is_taken() -> None:
     predictor = ScriptedPredictor()
     send("/v1/completions", {"prompt": "x" * 5_000_000, "suffix": ""}, predictor=predictor)

@@ -44,6 +44,12 @@ def test_under_strain_who_waited_for_a_computation_is_sent_away() -> None:
     assert not waiting.is_strained(STRAINED_S + 0.05 + RELIEVED_S, ONE_S)
 
 
+def test_under_strain_the_newest_is_answered_however_long_it_waited() -> None:
+    waiting = crowd()
+    assert waiting.take_stale(STRAINED_S + 1.0, ONE_S) == ["job 0", "job 1"]
+    assert waiting.take(STRAINED_S + 1.0, ONE_S) == "job 2"
+
+
 def test_slow_computations_are_waited_for_longer() -> None:
     waiting = crowd()
     assert waiting.take_stale(1.0, 2.0) == []

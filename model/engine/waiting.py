@@ -72,12 +72,13 @@ class Waiting(Generic[T]):
         return (self._jobs.pop() if newest else self._jobs.popleft())[1]
 
     def take_stale(self, now_s: float, computation_s: float) -> list[T]:
-        """Those that have waited too long, oldest first."""
-        patience_s = PATIENCE_S
+        """Those that have waited too long, oldest first. Under strain never the newest: nobody
+        would be better off if nothing were computed."""
+        patience_s, kept = PATIENCE_S, 0
         if self.is_strained(now_s, computation_s):
-            patience_s = max(computation_s, LEAST_PATIENCE_S)
+            patience_s, kept = max(computation_s, LEAST_PATIENCE_S), 1
         stale = []
-        while self._jobs and now_s - self._jobs[0][0] > patience_s:
+        while len(self._jobs) > kept and now_s - self._jobs[0][0] > patience_s:
             stale.append(self._jobs.popleft()[1])
         if stale:
             self._refused_s = now_s

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -109,6 +108,8 @@ def _amounts(
 @contextmanager
 def _subject(model: str | None, source: Path | None, modes: list[Mode]) -> Iterator[Subject]:
     """What is tested, with a copy of the model where that is to be harmed."""
+    import tempfile
+
     from redraft.evals.soak.house import Commands
     from redraft.evals.soak.soak import Subject
     from redraft.model.records import ModelStatus
