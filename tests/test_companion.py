@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 from redraft.model.engine.companion import Companion
@@ -18,6 +20,9 @@ from redraft.model.records import (
     ModelStatus,
     ToolCall,
 )
+from redraft.model.weights.registry import BEST_MODEL, CHAT_MODEL
+from redraft.server.engine_process.open import open_engine
+from redraft.server.settings import Settings
 from support.predictor import CHATTY, ScriptedPredictor, chatting
 from support.served import eventually
 
@@ -93,3 +98,28 @@ def test_a_conversation_crosses_the_wire_whole() -> None:
     )
     body = json.loads(json.dumps(request_to_json(request)))
     assert request_from_json(body) == (request, False)
+
+
+def test_the_default_model_talks_through_its_companion(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def no_weights(model: str, *how: object) -> Callable[[object], NoReturn]:
+        def load(report: object) -> NoReturn:
+            loaded.append(model)
+            raise WeightsError(f"{model} is not loaded in this test")
+
+        return load
+
+    monkeypatch.setattr("redraft.model.engine.load.onnx_loader", no_weights)
+    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
+
+    async def run() -> None:
+        engine = open_engine(Settings(model=BEST_MODEL))
+        status = await engine.status()
+        assert (status.chat_model, status.longest_tokens) == (CHAT_MODEL, 32_768)
+        with pytest.raises(WeightsError, match=CHAT_MODEL):
+            await engine.predict(TALK)
+        await engine.close()
+
+    asyncio.run(run())
+    assert set(loaded) == {BEST_MODEL, CHAT_MODEL}

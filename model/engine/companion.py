@@ -7,7 +7,6 @@ The second model is given back after a while without conversations. Knows nothin
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 from collections.abc import Callable
 
@@ -73,9 +72,7 @@ class Companion:
         if self._chat is not None:
             await self._chat.close()
         await self._edits.close()
-        for task in self._closing:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*self._closing, return_exceptions=True)
 
     async def _ready(self, chat: Predictor) -> None:
         """Waits until the model answers.
