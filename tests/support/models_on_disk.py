@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
-from redraft.model.weights import combine
+from redraft.model.weights import manifest
 from redraft.model.weights.adapter import load_adapter, merge
 from redraft.model.weights.gguf import read_checkpoint
 from safetensors.numpy import save_file
@@ -93,7 +93,7 @@ class World:
         return ModelConfig.from_dict(self.description["config"] | changes)
 
     def leftovers(self) -> list[str]:
-        return [p.name for p in self.cache.rglob(".*") if p.name != combine.STAMPS]
+        return [p.name for p in self.cache.rglob(".*") if p.name != manifest.STAMPS]
 
 
 def in_use(root: Path, monkeypatch: pytest.MonkeyPatch) -> World:
