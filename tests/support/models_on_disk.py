@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
-from redraft.model.weights import manifest
+from redraft.model.weights import combine, manifest
 from redraft.model.weights.adapter import load_adapter, merge
 from redraft.model.weights.gguf import read_checkpoint
 from safetensors.numpy import save_file
