@@ -87,6 +87,7 @@ class Grammar:
 
     kind: GrammarKind
     text: Text  # a JSON schema as JSON, a regular expression, or a grammar in Lark's notation
+    field: Text = ""  # by which a request brought it; errors name it
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -85,3 +86,18 @@ def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[D
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """A model with its base, on disk."""
     return in_use(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Ready folders of every variant, by name."""
+    from support.runtimes import stored
+
+    return stored(tmp_path_factory)
+
+
+@pytest.fixture(params=["fp32", "q8", "int8", "fp32 shared", "q8 shared", "int8 shared"])
+def backend(request: pytest.FixtureRequest, folders: dict[str, Path]) -> Any:
+    from redraft.model.runtime.onnx_backend import OnnxBackend
+
+    return OnnxBackend(folders[request.param], threads=1)

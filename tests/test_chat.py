@@ -176,6 +176,7 @@ def test_no_tools_are_told_where_none_may_be_called() -> None:
 def test_what_the_answer_must_be(body: dict[str, Any], kind: str, text: str) -> None:
     grammar = asked(body).grammar
     assert grammar is not None and (grammar.kind, grammar.text) == (kind, text)
+    assert grammar.field == next(iter(body))
 
 
 def test_llama_cpps_notation_is_understood() -> None:
@@ -300,7 +301,7 @@ def test_a_call_in_a_stream() -> None:
         ({"max_tokens": 0}, "max_tokens"),
         ({"temperature": 3}, "temperature"),
         ({"n": 999}, "n"),
-        ({"stop": [""]}, "stop"),
+        ({"stop": [""]}, "stop[0]"),
         ({"reasoning_effort": "frantic"}, "reasoning_effort"),
         ({"logprobs": True}, "logprobs"),
     ],

@@ -160,6 +160,11 @@ def test_a_schema_that_cannot_be_fulfilled_is_refused(schema: object, says: str)
         WholeAnswer(Grammar("json_schema", json.dumps(schema)), TOKENIZER, END).check_room(200)
 
 
+def test_a_refusal_names_the_field_that_brought_the_grammar() -> None:
+    with pytest.raises(InvalidRequest, match=r"^'guided_regex': the regular expression cannot"):
+        WholeAnswer(Grammar("regex", "(a", "guided_regex"), TOKENIZER, END)
+
+
 @pytest.mark.parametrize(
     "grammar",
     [Grammar("regex", "(a"), Grammar("lark", "start: nothing"), Grammar("json_schema", "[1")],

@@ -376,3 +376,14 @@ def test_shutdown_ends_what_does_not_finish() -> None:
         return predictor
 
     assert len(asyncio.run(run()).cancelled) == 1
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/fim/completions"])
+def test_continues_requests_for_mercury_are_understood(path: str) -> None:
+    """It names Mercury's model, and sends a marker where nothing follows."""
+    predictor = ScriptedPredictor()
+    body = {"model": "mercury-coder", "prompt": "def f(a, b):\n    ", "suffix": "<|endoftext|>"}
+    status, answer = post(path, {**body, "max_tokens": 150, "temperature": 0}, predictor)
+    assert (status, answer["choices"][0]["text"]) == (200, "return a + b")
+    [request] = predictor.requests
+    assert request.text == "def f(a, b):\n    "

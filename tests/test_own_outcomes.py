@@ -135,7 +135,8 @@ def test_what_was_hidden_and_not_written_counts_a_little(work: Work) -> None:
 
 
 def test_what_another_hand_writes_says_nothing(work: Work) -> None:
-    lines = "\n".join(f"    line_{n} = {n}" for n in range(20))
+    words = "red orange yellow green blue indigo violet one two three four five six seven".split()
+    lines = "\n".join(["(", *(f"        {word} +" for word in words), "        r", "    )"])
     work.suggest(lines, sure=0.1)
     work.recorder.focused("")  # an agent, while the editor is left
     work.change(insertion(lines, 1, 11))
@@ -226,7 +227,7 @@ class Fit:
 
     begun = 0
 
-    def __call__(self) -> Any:
+    def __call__(self, eagerness: str) -> Any:
         self.begun += 1
         return self
 

@@ -152,6 +152,18 @@ def test_a_known_name_says_where_and_what(
     assert provide.info("sweep-next-edit-x").config.prompt_format == "sweep"
 
 
+def test_a_file_whose_sum_is_known_beforehand_is_held_to_it(
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = Known("x", "some/x", "w.gguf", "MIT", 1e6, "infill", sha256="0" * 64)
+    monkeypatch.setattr(known, "KNOWN", (entry,))
+    hub.repos["some/x"] = {"w.gguf": gguf(tmp_path)}
+    with pytest.raises(WeightsError, match=r"w\.gguf of some/x has changed.*hf:some/x/w\.gguf"):
+        pull_open.pull_open("x")
+    assert hub.got == []
+    assert pull_open.pull_open("hf:some/x/w.gguf").name == "w"  # asked for as it is
+
+
 def test_an_interrupted_pull_goes_on_where_it_ended(hub: FakeHub, tmp_path: Path) -> None:
     hub.repos["some/weights"] = {"w.gguf": gguf(tmp_path)}
     hub.cut_at = 30_000

@@ -28,7 +28,7 @@ from redraft.model.text.common import common_ends
 from ..figures.before_after import scene_of
 from ..figures.metrics import delta_chrf
 from ..figures.runs import Episode, Progress, RunFile, said_of
-from ..figures.tables import Metric, Score, Table, overall, parted
+from ..figures.tables import Metric, Row, Score, Table, overall, parted
 from .baselines import Policy
 from .commit_moments import Step
 from .likelihood import knows, nats_of, nats_of_nothing
@@ -67,7 +67,15 @@ BY_PART = ("exact", "place", "chrf", "nats", "shown", "place_shown", "quiet", "t
 PARTS: tuple[tuple[str, Callable[[Episode], str]], ...] = (
     ("by where the next edit is", lambda each: str(each["kind"])),
     ("by language", lambda each: str(each["language"])),
+    ("by lines from the cursor", lambda each: str(each.get("distance") or "nothing left")),
+    ("by whom the likeliest edit comes from", lambda each: str(each.get("source") or "nobody")),
 )
+#: Of a family of rules: the moments at which it proposes something, shown or not.
+BY_FAMILY = (
+    Metric("right at the moment", "share", "family_right", better="more"),
+    Metric("right, of those proposed", "ratio", "family_rights", by="family_proposed", digits=2),
+)
+_DISTANCES = ((3, "0-3"), (12, "4-12"), (40, "13-40"))  # lines, and what a row is called
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +165,8 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
     to_do = step.kind != "nothing left"
     return {
         **_about(step),
+        "distance": _distance(step) if to_do else None,
+        "families": _families(step, said),
         **dict.fromkeys(_WORTH),
         "expected": change_of(step.text, step.wanted),
         "found": change_of(step.text, found),
@@ -170,6 +180,25 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
         "scene": scene_of(step.path, step.text, seen.result if seen else found, step.wanted),
         **said_of(said, "next_edit"),
     }
+
+
+def _distance(step: Step) -> str:
+    """How far from the cursor the next edit is."""
+    line = step.text.count("\n", 0, step.cursor)
+    first, last = changed_lines(step.text, step.wanted)
+    away = max(first - line, line - max(last - 1, first), 0)
+    return next((name for most, name in _DISTANCES if away <= most), "41+")
+
+
+def _families(step: Step, said: Prediction) -> dict[str, list[int]]:
+    """Of each family of rules, how many of its edits are candidates, and how many are right."""
+    found: dict[str, list[int]] = {}
+    for each in said.candidates:
+        if each.family:
+            counts = found.setdefault(each.family, [0, 0])
+            counts[0] += 1
+            counts[1] += step.kind != "nothing left" and _edit(step, each).result == step.wanted
+    return found
 
 
 def _edit(step: Step, candidate: Candidate) -> Replacement:
@@ -231,9 +260,32 @@ def overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
 
 
 def tables(episodes: Sequence[Episode], seed: int) -> Iterator[Table]:
-    """Overall, by where the next edit is and by language."""
+    """Overall, by where the next edit is, by language, distance, source and family of rules."""
     yield overall("next edit", METRICS, episodes, seed)
     quality = [metric for metric in METRICS if metric.field in BY_PART]
     for title, label in PARTS:
         if len({label(each) for each in episodes}) > 1:
             yield parted(title, quality, episodes, label, seed)
+    yield from _by_family(episodes, seed)
+
+
+def _by_family(episodes: Sequence[Episode], seed: int) -> Iterator[Table]:
+    """A row for each family of rules, however seldom it speaks."""
+    spoke = [
+        {
+            "id": f"{each['id']} {family}",
+            "group": each["group"],
+            "family": family,
+            "family_right": right > 0,
+            "family_rights": right,
+            "family_proposed": proposed,
+        }
+        for each in episodes
+        for family, (proposed, right) in each.get("families", {}).items()
+    ]
+    rows: list[Row] = []
+    for family in sorted({str(each["family"]) for each in spoke}):
+        part = [each for each in spoke if each["family"] == family]
+        rows += (replace(row, label=family) for row in overall("", BY_FAMILY, part, seed).rows)
+    if rows:
+        yield Table("by family of rules", BY_FAMILY, tuple(rows))

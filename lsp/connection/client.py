@@ -99,7 +99,12 @@ class Client:
             budget=lambda: self.watch.context_tokens,
             background=background,
         )
-        self.learning = Learning(recordings, lambda: self.session.settings.learn_gate, clock)
+        self.learning = Learning(
+            recordings,
+            lambda: self.session.settings.learn_gate,
+            clock,
+            eagerness=lambda: self.session.settings.eagerness,
+        )
         self.session = Session(
             settings, clock, self._settled, self.context, gate=self.learning.gate
         )

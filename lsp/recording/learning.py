@@ -8,12 +8,11 @@ read leaves the shipped gate in use, with a line in the log. Knows nothing of ho
 from __future__ import annotations
 
 import logging
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 
-from redraft.model.edits.gate import Gate
+from redraft.model.edits.gate import Eagerness, Gate
 from redraft.model.edits.gate_file import read_gate, shipped
 from redraft.model.errors import SettingsError
 from redraft.model.records import Prediction
@@ -30,12 +29,15 @@ _LOOK_S = 2.0
 _SAYING: frozenset[Outcome] = frozenset(("accepted", "rejected", "ignored"))
 
 
-def fit_in_background() -> subprocess.Popen[bytes]:
+#: Nothing of the folder where the editor runs is imported: ``-P``.
+_FIT = "from redraft.server.commands.main import main; main()"
+
+
+def fit_in_background(eagerness: Eagerness) -> subprocess.Popen[bytes]:
     """``redraft gate fit`` in a process of its own."""
-    command = [sys.executable, "-m", "redraft.server.commands.main", "gate", "fit", "--quiet"]
+    command = [sys.executable, "-P", "-c", _FIT, "gate", "fit", "--quiet", "--eagerness", eagerness]
     none = subprocess.DEVNULL
-    gently = {} if sys.platform == "win32" else {"preexec_fn": lambda: os.nice(10)}
-    return subprocess.Popen(command, stdin=none, stdout=none, stderr=none, **gently)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen(command, stdin=none, stdout=none, stderr=none)
 
 
 class Learning:
@@ -52,12 +54,14 @@ class Learning:
         recordings: Recordings | None,
         allowed: Callable[[], bool],
         clock: Callable[[], float],
-        fit: Callable[[], subprocess.Popen[bytes]] = fit_in_background,
+        fit: Callable[[Eagerness], subprocess.Popen[bytes]] = fit_in_background,
+        eagerness: Callable[[], Eagerness] = lambda: "medium",
     ) -> None:
         self._recordings = recordings
         self._allowed = allowed
         self._clock = clock
         self._fit = fit
+        self._eagerness = eagerness
         self._own: Gate | None = None
         self._weights = ""  # that the own gate was fitted for
         self._seen: tuple[int, int] | None = None  # of the file
@@ -93,7 +97,7 @@ class Learning:
         if self._fitting is not None and self._fitting.poll() is None:
             return  # the one before takes its time
         try:
-            self._fitting = self._fit()
+            self._fitting = self._fit(self._eagerness())
         except OSError as error:
             logger.warning("the gate cannot be fitted: %s", error)
 

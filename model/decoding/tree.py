@@ -149,7 +149,7 @@ class Tree:
         self._rows += new
         sees = np.zeros((len(new), held + len(new)), np.bool_)
         for at, node in enumerate(new):
-            sees[at, [one.row for one in node.path()]] = True
+            sees[at, [one.row for one in node.path() if one.row is not None]] = True
         tokens = np.asarray([node.token for node in new], np.int64)
         depths = np.asarray([node.depth for node in new], np.int64)
         self._note(new, self._run.branch(tokens, depths, sees, self._base))

@@ -270,11 +270,10 @@ def _grammars(source: str) -> list[Json]:
 
 
 def _name(grammar: Grammar) -> str:
-    return {
-        "json_schema": "The JSON schema",
-        "regex": "The regular expression",
-        "lark": "The grammar",
-    }[grammar.kind]
+    """What errors call it: the request's field, or else what it is."""
+    kinds = {"json_schema": "JSON schema", "regex": "regular expression", "lark": "grammar"}
+    kind = kinds[grammar.kind]
+    return f"'{grammar.field}': the {kind}" if grammar.field else f"The {kind}"
 
 
 def _first_line(message: str) -> str:

@@ -22,7 +22,7 @@ _KEYWORDS = frozenset(
     )
 )
 _NEAR = 3  # lines around a neighbour in which the new name stands already
-_BALANCED = ("()", "[]", "{}")
+_BALANCED = (("(", ")"), ("[", "]"), ("{", "}"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,9 @@ _UNTOLD = {
     "acceptance": (0.25, 0.25),
 }
 _FREE = 100.0  # variance of an intercept nothing is known of
+#: Variance of the weights: how sure the model is tells most, anything else has to prove itself.
+_FREEDOM = dict.fromkeys(("mean", "minimum", "first", "text", "repeat", "not_nothing"), 1.0)
+_FREEDOM_ELSE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,10 @@ def fit_shipped(
     names = tuple(name for name in WEIGHED[task] if name not in without)
     blank = _standards(names, samples)
     seen = rows_of(blank, samples)
-    prior = Prior(np.zeros(len(names) + 1), np.array([_FREE, *(1.0 for _ in names)]))
+    prior = Prior(
+        np.zeros(len(names) + 1),
+        np.array([_FREE, *(_FREEDOM.get(name, _FREEDOM_ELSE) for name in names)]),
+    )
     found = fit_chance(seen, prior, positive_of(names))
     slope, shift = _calibration(seen, [each.group for each in samples], prior, positive_of(names))
     weights = found.weights * slope

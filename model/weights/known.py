@@ -32,6 +32,7 @@ class Known:
     weights: float  # about how many
     trained: Trained
     denoises: bool = False  # a diffusion model without a cache
+    sha256: str = ""  # of ``file``, where it was known when this list was made
 
     @property
     def place(self) -> str:
@@ -62,10 +63,12 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "sweep-next-edit-0.5b", f"{_SWEEP}0.5B", "sweep-next-edit-0.5b.q8_0.gguf", "Apache-2.0",
         0.5e9, "next edit",
+        sha256="2d2f5ca856765a086d4ee3d0dc4d30358e9d562e36480e0c754240e9cf45ed64",
     ),
     Known(
         "sweep-next-edit-1.5b", f"{_SWEEP}1.5B", "sweep-next-edit-1.5b.q8_0.v2.gguf", "Apache-2.0",
         1.5e9, "next edit",
+        sha256="1321ea5e5d7529e60f9770c6a0b3a965f89542d16cf4ae51bab267f6a88150da",
     ),
     Known("sweep-next-edit-7b", f"{_SWEEP}v2-7B", "", "", 7.6e9, "next edit"),
     Known("zeta-2", "zed-industries/zeta-2", "", "Apache-2.0", 8.3e9, "next edit"),
@@ -74,6 +77,9 @@ KNOWN: tuple[Known, ...] = (
     Known("qwen2.5-coder-7b", f"{_QWEN}7B", "", "Apache-2.0", 7.6e9, "infill"),
     Known("mellum-4b", "JetBrains/Mellum-4b-base", "", "Apache-2.0", 4.0e9, "infill"),
     Known("seed-coder-8b", "ByteDance-Seed/Seed-Coder-8B-Base", "", "MIT", 8.3e9, "infill"),
+    Known(
+        "nemotron-labs-diffusion-3b", "nvidia/Nemotron-Labs-Diffusion-3B", "", "", 3.4e9, "infill"
+    ),
     Known("open-dcoder-0.5b", "fredzzp/open-dcoder-0.5B", "", "", 0.5e9, "infill", True),
     Known("dreamon-7b", "Dream-org/DreamOn-v0-7B", "", "Apache-2.0", 7.6e9, "infill", True),
 )  # fmt: skip

@@ -31,7 +31,8 @@ _NAMED = re.compile(r"hf:([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)(?:/([A-Za-z0-9._/+-]+
 #: Files that an import reads; no code of a repository is ever fetched.
 _SMALL = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
-    "added_tokens.json", "model.safetensors.index.json", "README.md",
+    "added_tokens.json", "model.safetensors.index.json", "README.md", "chat_template.jinja",
+    "linear_spec_lora/adapter_config.json", "linear_spec_lora/adapter_model.safetensors",
 )  # fmt: skip
 #: A whole copy takes so much of what is fetched besides.
 _CONVERTED = 1.3
@@ -46,6 +47,7 @@ class Wanted:
     repo: str
     file: str = ""  # "": the folder
     license: str = ""
+    sha256: str = ""  # of the file, where it is known beforehand
 
 
 def is_open(name: str) -> bool:
@@ -61,7 +63,8 @@ def wanted(asked: str, name: str | None = None) -> Wanted:
     """
     entry: Known | None = known(asked)
     if entry is not None:
-        return Wanted(name or entry.name, entry.repo, entry.file, entry.license)
+        chosen = name or entry.name
+        return Wanted(chosen, entry.repo, entry.file, entry.license, entry.sha256)
     found = _NAMED.fullmatch(asked)
     if found is None:
         raise SettingsError(
@@ -187,16 +190,19 @@ def _check_pins(want: Wanted, files: Sequence[Listed]) -> dict[str, str]:
     Raises:
         WeightsError: the hub has others.
     """
-    pins = read_json(cache_dir() / "open" / _PINS).get(want.repo, {})
+    pins = dict(read_json(cache_dir() / "open" / _PINS).get(want.repo, {}))
+    if want.sha256:
+        pins.setdefault(want.file, want.sha256)
     for file in files:
         before = pins.get(file.name)
         if file.sha256 and before and before != file.sha256:
             raise WeightsError(
                 f"{file.name} of {want.repo} has changed: its SHA-256 was {before[:16]}… when it "
-                f"was first pulled and is {file.sha256[:16]}… today. If you trust the change, "
-                f"remove the entry of {want.repo} from {cache_dir() / 'open' / _PINS}."
+                f"was first pulled or listed and is {file.sha256[:16]}… today. If you trust the "
+                f"change, remove the entry of {want.repo} from {cache_dir() / 'open' / _PINS}, and "
+                f"name the file as hf:{want.repo}/{file.name}."
             )
-    return dict(pins)
+    return pins
 
 
 def _write_pins(want: Wanted, pins: dict[str, str]) -> None:

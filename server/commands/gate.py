@@ -5,6 +5,7 @@ Translates options into calls of ``redraft.evals`` and ``redraft.lsp``; decides 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -45,7 +46,9 @@ def fit(
     eagerness: Annotated[
         Eagerness, typer.Option(help="What a suggestion kept is worth, for each shown in vain.")
     ] = "medium",
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Say nothing, and let others go first.")
+    ] = False,
 ) -> None:
     """Fit your own gate on your recordings. It is used where it would have been worth more."""
     from redraft.evals.gate.own_outcomes import read_own
@@ -58,6 +61,8 @@ def fit(
     from .console import harmless
     from .console import out as console
 
+    if quiet and hasattr(os, "nice"):
+        os.nice(10)
     recordings = Recordings()
     own = read_own([kept.path for kept in recordings.kept()])
     made, verdict = fit_own(shipped(), own.samples, Objective(RATIOS[eagerness]), own.strange > 0)

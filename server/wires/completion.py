@@ -132,6 +132,15 @@ def ask_for(body: Completion, meant: Middle | Rewrite | Unknown, settings: Setti
     return Ask(question(meant, template, edit_threshold(body.eagerness, settings)), body)
 
 
+#: What one client sends in place of an empty suffix.
+_NO_SUFFIX = "<|endoftext|>"
+
+
+def behind_gap(suffix: str) -> str:
+    """The text that ``suffix`` means."""
+    return "" if suffix == _NO_SUFFIX else suffix
+
+
 def default_tokens(meant: Middle | Rewrite | Unknown) -> int:
     """Of clients that do not say how much they want: a few lines of infill, or a whole edit."""
     return MAX_EDIT_TOKENS if isinstance(meant, Rewrite) else INFILL_TOKENS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
 from redraft.model.errors import InvalidRequest
@@ -84,7 +84,7 @@ def grammar_of(body: Json) -> Grammar | None:
     if len(found) > 1:
         one, other, *_ = found
         raise InvalidRequest(f"'{other}' and '{one}' both say what the answer must be. Send one.")
-    return next(iter(found.values()), None)
+    return next((replace(each, field=name) for name, each in found.items()), None)
 
 
 def guided(ask: T, body: Json) -> T:

@@ -20,7 +20,18 @@ from redraft.model.records import CanvasState, Prediction
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
 from ..http.service import Service
 from .answers import Answer
-from .completion import Ask, Completion, Head, answered, ask_for, check_model, loaded, usage, why
+from .completion import (
+    Ask,
+    Completion,
+    Head,
+    answered,
+    ask_for,
+    behind_gap,
+    check_model,
+    loaded,
+    usage,
+    why,
+)
 from .feedback import LEDGER
 from .guided import guided
 from .prompts.markers import Middle, Rewrite, Unknown
@@ -59,7 +70,7 @@ async def complete(http: web.Request) -> web.StreamResponse:
 
     def ask(data: Json) -> Ask:
         body = read(Infill, data)
-        return guided(ask_for(body, Middle(body.prompt, body.suffix), settings), data)
+        return guided(ask_for(body, Middle(body.prompt, behind_gap(body.suffix)), settings), data)
 
     return await _respond(http, ask, Form("text_completion", "text_completion"))
 

@@ -26,6 +26,7 @@ from .completion import (
     Head,
     answered,
     ask_for,
+    behind_gap,
     check_model,
     loaded,
     usage,
@@ -92,7 +93,7 @@ class Body(Completion):
 def _ask(body: Body, settings: Settings) -> Ask:
     if body.suffix is None:
         return ask_for(body, recognise(body.prompt), settings)
-    return ask_for(body, Middle(body.prompt, body.suffix), settings)  # markers are the user's text
+    return ask_for(body, Middle(body.prompt, behind_gap(body.suffix)), settings)  # no markers there
 
 
 def _choices(service: Service, ask: Ask, prediction: Prediction | None) -> list[Answer]:

@@ -135,7 +135,7 @@ def grammar_of_call(tools: Tools) -> Grammar:
             }
         )
     whole = {**(calls[0] if len(calls) == 1 else {"anyOf": calls}), "$defs": schemas}
-    return Grammar("json_schema", json.dumps(whole, ensure_ascii=False))
+    return Grammar("json_schema", json.dumps(whole, ensure_ascii=False), "tools")
 
 
 def _moved(value: object, place: str) -> object:

@@ -101,18 +101,25 @@ class Screen:
 
     def svg(self) -> str:
         """The screen as it stands, in its own colours."""
+        return "\n".join([self.head(), *self.drawn(), "</g></svg>", ""])
+
+    def head(self) -> str:
+        """What a picture begins with."""
         width, height = len(self.rows[0]) * _WIDTH + 16, len(self.rows) * _HEIGHT + 16
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-            f'viewBox="0 0 {width:.0f} {height:.0f}">',
-            f'<rect width="100%" height="100%" rx="6" fill="{_hex(self._colours[1])}"/>',
-            "<g font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', "
-            'monospace" font-size="14">',
-        ]
-        for number, row in enumerate(self.rows):
-            parts += self._row(number, row)
-        parts.append(self._cursor())
-        return "\n".join([*parts, "</g></svg>", ""])
+        return "\n".join(
+            [
+                f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" '
+                f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">',
+                f'<rect width="100%" height="100%" rx="6" fill="{_hex(self._colours[1])}"/>',
+                '<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, '
+                '\'DejaVu Sans Mono\', monospace" font-size="14">',
+            ]
+        )
+
+    def drawn(self) -> list[str]:
+        """Each row as it stands, and the cursor."""
+        rows = ["\n".join(self._row(number, row)) for number, row in enumerate(list(self.rows))]
+        return [*rows, self._cursor()]
 
     def _row(self, number: int, row: list[Cell]) -> list[str]:
         top, parts, at = 8 + number * _HEIGHT, [], 0
@@ -163,6 +170,54 @@ class Screen:
             f'<rect x="{8 + column * _WIDTH:.2f}" y="{8 + row * _HEIGHT}" width="{wide}" '
             f'height="{_HEIGHT}" fill="{_hex(self._colours[0])}" fill-opacity="0.6"/>'
         )
+
+
+class Film:
+    """What a screen showed over time. A row is kept once for as long as it stays the same."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._now: list[str] = []
+        self._since: list[float] = []
+        self._shots: list[tuple[float, float, str]] = []  # from and to in seconds, and what
+        self._end_s = 0.0
+
+    def take(self, at_s: float) -> None:
+        """What is on the screen so long after the beginning."""
+        drawn, self._end_s = self._screen.drawn(), at_s
+        if len(drawn) != len(self._now):
+            self._cut(at_s)
+            self._now, self._since = drawn, [at_s] * len(drawn)
+        for number, part in enumerate(drawn):
+            if part != self._now[number]:
+                self._shots.append((self._since[number], at_s, self._now[number]))
+                self._now[number], self._since[number] = part, at_s
+
+    def _cut(self, at_s: float) -> None:
+        self._shots += [
+            (since, at_s, part) for since, part in zip(self._since, self._now, strict=True)
+        ]
+
+    def svg(self) -> str:
+        """It moves, again and again; where SVGs do not move, its end is seen."""
+        still = "\n".join(self._now)
+        self._cut(self._end_s)
+        length = self._end_s + 2.0  # the last one stays for a moment
+        parts = [
+            self._screen.head(),
+            f'<rect width="0" height="0"><animate id="film" attributeName="x" from="0" to="0" '
+            f'dur="{length:.2f}s" begin="0s;film.end"/></rect>',
+            f'<g>{still}<set attributeName="display" to="none" begin="0s"/></g>',
+        ]
+        for since, until, part in sorted(self._shots):
+            if not part:
+                continue
+            until = length if until == self._end_s else until
+            parts.append(
+                f'<g visibility="hidden">{part}<set attributeName="visibility" to="visible" '
+                f'begin="film.begin+{since:.2f}s" dur="{until - since:.2f}s"/></g>'
+            )
+        return "\n".join([*parts, "</g></svg>", ""])
 
 
 def _hex(colour: int) -> str:

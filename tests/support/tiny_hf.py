@@ -25,6 +25,8 @@ transformers = pytest.importorskip(
 
 torch_files = pytest.importorskip("safetensors.torch")
 
+TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" * 4
+
 #: As Qwen2's own tokenizer.json has it.
 QWEN2_PRE_TOKENIZER = {
     "type": "Sequence",

@@ -1,0 +1,207 @@
+"""However next edits are computed, they come out the same."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from redraft.model.config import ModelConfig
+from redraft.model.decoding.denoise import (
+    AUTOREGRESSIVE,
+    Plan,
+    Run,
+)
+from redraft.model.decoding.tree import Tree
+from redraft.model.engine.answer import answer
+from redraft.model.runtime.backend import CanvasOutput, FloatArray, IntArray
+from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence, stack
+from support.candidates import (
+    CALLS,
+    FIELD,
+    MARK,
+    PLAIN,
+    PROMPT,
+    RENAMED,
+    REQUEST,
+    asked,
+    clock,
+    history,
+    over,
+    written,
+)
+from support.fake_backend import (
+    SPECIAL,
+    FakeBackend,
+    FakeSequence,
+    Noise,
+    ids,
+    small_config,
+)
+from support.onnx_models import store
+from support.tiny import tiny_config, tiny_tokenizer
+
+# --- equal paths --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plan", [PLAIN, AUTOREGRESSIVE])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_text_is_what_the_causal_pass_alone_would_write(seed: int, plan: Plan) -> None:
+    noise = Noise(seed, scale=3.0)
+
+    def causal(context: list[int]) -> FloatArray:
+        row = noise(context, [0])[0]
+        row[1:SPECIAL] = -1e9
+        return row
+
+    backend = FakeBackend(noise, small_config(8, "ar"), causal)
+    drafts = written(backend, plan, FIELD.proposals[:1]).drafts
+    assert {draft.source for draft in drafts} == {"model", "repeat"}
+    for draft in drafts:
+        if draft.source == "model":
+            start = draft.text.index("\n") + 1
+            for place in range(start, len(draft.token_ids)):
+                likeliest = int(causal([*PROMPT, *draft.token_ids[:place]]).argmax())
+                assert draft.token_ids[place] == likeliest
+
+
+class OneByOne(FakeSequence):
+    """Packed passes, one window after the other."""
+
+    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
+        return stack([self.denoise(window, logits) for window in windows])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_packed_candidates_are_those_written_one_by_one(seed: int) -> None:
+    class AloneBackend(FakeBackend):
+        def new_sequence(self, capacity: int) -> FakeSequence:
+            return OneByOne(self._predict, self._causal, capacity)
+
+    noise, config = Noise(seed), small_config(8)
+    packed = written(FakeBackend(noise, config), proposals=FIELD.proposals)
+    alone = written(AloneBackend(noise, config), proposals=FIELD.proposals)
+    assert packed == alone
+    assert len(packed.drafts) >= 3
+
+
+def graph_config(verifier: str) -> ModelConfig:
+    return tiny_config(
+        verifier=verifier, hidden=64, heads=6, kv_heads=2, head_dim=16, intermediate=96
+    )
+
+
+def test_packed_candidates_of_real_graphs_are_those_written_one_by_one(tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    store(graph_config("none"), "fp32", tmp_path)
+
+    class Alone(OnnxBackend):
+        def new_sequence(self, capacity: int) -> OnnxSequence:
+            sequence = super().new_sequence(capacity)
+            sequence.denoise_packed = lambda windows, logits=False: stack(  # type: ignore[method-assign]
+                [sequence.denoise(window, logits) for window in windows]
+            )
+            return sequence
+
+    request = dataclasses.replace(
+        REQUEST, text=CALLS, edits=history(CALLS, RENAMED), candidates=8, max_tokens=30
+    )
+    found = []
+    for kind in (OnnxBackend, Alone):
+        backend = kind(tmp_path, "CPU", threads=1)
+        found.append(answer(over(backend, tokenizer), request, clock).candidates)
+        backend.close()
+    assert [each.text for each in found[0]] == [each.text for each in found[1]]
+    assert {each.source for each in found[0]} >= {"repeat"}
+    for packed, alone in zip(*found, strict=True):
+        assert packed.confidence.total == pytest.approx(alone.confidence.total, abs=1e-3)
+
+
+def test_judged_candidates_of_real_graphs_are_scored_the_same_from_a_warm_cache(
+    tmp_path: Path,
+) -> None:
+    store(graph_config("ar"), "fp32", tmp_path)
+    backend = OnnxBackend(tmp_path, "CPU", threads=1)
+    model = over(backend, tiny_tokenizer())
+    request = dataclasses.replace(
+        REQUEST, text=CALLS, edits=history(CALLS, RENAMED), candidates=4, max_tokens=30
+    )
+    cold = answer(model, request, clock)
+    warm = answer(model, request, clock)
+    assert warm.stats.reused_tokens > cold.stats.reused_tokens
+    assert warm.candidates == cold.candidates
+    backend.close()
+
+
+class InTurn(FakeSequence):
+    """Reads one branch after the other."""
+
+    branches = False
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_branches_read_side_by_side_are_those_read_in_turn(seed: int) -> None:
+    class Alone(FakeBackend):
+        def new_sequence(self, capacity: int) -> FakeSequence:
+            self.sequences.append(InTurn(self._predict, self._causal, capacity))
+            return self.sequences[-1]
+
+    found = []
+    for kind in (FakeBackend, Alone):
+        backend = kind(Noise(seed), small_config(8, "ar"))
+        found.append(written(backend, proposals=FIELD.proposals))
+    together, alone = found
+    assert together.passes < alone.passes
+    best = {draft.text: draft for draft in alone.drafts}
+    shared = [draft for draft in together.drafts if draft.text in best]
+    assert len(shared) >= 2
+    for draft in shared:
+        total = best[draft.text].confidence.total
+        assert draft.confidence.total == pytest.approx(total, abs=1e-3)
+
+
+def test_branches_of_real_graphs_are_judged_as_texts_alone(tmp_path: Path) -> None:
+    config = dataclasses.replace(graph_config("ar"), adapter="all")
+    store(config, "fp32", tmp_path)
+    backend = OnnxBackend(tmp_path, "CPU", threads=1)
+    sequence = backend.new_sequence(200)
+    assert sequence.branches
+    first = config.text_ids.start
+    sequence.prefill(np.arange(first, first + 20))
+    tree = Tree(Run(sequence, lambda: False, None), first + 3, config.end_token, keep=99)
+    texts = [[first + 5, first + 6, first + 7], [first + 5, first + 9], [first + 8]]
+    assert len(tree.read(texts)) == 6 and tree.read(texts[:1]) == []
+    assert len(sequence.tokens) == 20 + 6  # what begins alike is read once
+    for text in texts:
+        sequence.truncate(20)
+        alone = sequence.verify(np.asarray([first + 3, *text]), logits=True)
+        node = tree.node(text)
+        assert node is not None and node.logits is not None and alone.logits is not None
+        np.testing.assert_allclose(node.logits, alone.logits[-1], rtol=1e-3, atol=1e-3)
+        logs = [one.logs[two.token] for one, two in pairwise(node.path())]
+        np.testing.assert_allclose(logs, alone.log_probability, rtol=1e-3, atol=1e-3)
+    backend.close()
+
+
+def test_where_there_is_no_room_for_all_branches_texts_are_read_again() -> None:
+    backend = FakeBackend(Noise(1), small_config(8, "ar"))
+    wide, narrow = backend.new_sequence(400), backend.new_sequence(len(PROMPT) + 12)
+    for sequence in (wide, narrow):
+        sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    trees = [Tree(Run(each, lambda: False, None), MARK, 0) for each in (wide, narrow)]
+    for text in (ids("some text"), ids("other"), ids("some more")):
+        for tree in trees:
+            tree.read([text])
+    for text in (ids("some text"), ids("other"), ids("some more")):
+        one, two = (tree.node(text) for tree in trees)
+        assert one is not None and two is not None and one.read and two.read
+        assert (one.best, one.confidence) == (two.best, two.confidence)
+
+
+def test_proposals_are_priced_in_the_pass_that_prices_no_edit() -> None:
+    text = "def shown(x):\n    print(show(x))\n"
+    prediction = asked({"2-2\n    print(shown(x))\n": 0.9, "": 0.1}, "ar", RENAMED, text=text)
+    assert prediction.candidates[0].source == "both"
+    assert prediction.stats.denoise_steps == 1

@@ -1,0 +1,306 @@
+"""Memory of the runtime, its embedding, and folders it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from redraft.model.errors import InstallError, InvalidRequest, SettingsError, WeightsError
+from redraft.model.runtime import device
+from redraft.model.runtime import kv_memory as memory_module
+from redraft.model.runtime.device import check_onnxruntime, int8_is_exact, pick_device
+from redraft.model.runtime.kv_memory import RESERVE, DeviceMemory, Pool, size_class
+from support.onnx_models import BASE, predictable, some_window, store, weights_for
+from support.runtimes import TOKENS, WINDOW, fresh
+
+runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
+ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+
+
+# --- memory
+
+
+def test_size_classes_hold_what_is_asked_and_no_more_than_needed() -> None:
+    found = [size_class(n) for n in (1, 1_280, 1_281, 2_048, 32_768 + 600)]
+    assert found == [1_280, 1_280, 2_304, 2_304, 34_816]
+    with pytest.raises(InvalidRequest, match=r"40,000 tokens.*34,816"):
+        size_class(40_000)
+
+
+class CountingMemory:
+    """Hands out empty buffers and counts them."""
+
+    def __init__(self) -> None:
+        self.allocated = 0
+
+    def allocate(self, capacity: int) -> Any:
+        self.allocated += 1
+        return SimpleNamespace(capacity=capacity)
+
+    def touch(self, buffer: Any) -> None:
+        buffer.touched = True
+
+
+def test_the_pool_keeps_freed_buffers_only_within_its_budget() -> None:
+    memory = CountingMemory()
+    pool = Pool(memory, budget_bytes=6_000, bytes_per_token=1)  # type: ignore[arg-type]
+    small, large = pool.take(2_048), pool.take(4_096)
+    pool.give_back(small)
+    assert pool.free == []  # 4,096 in use and 2,048 free would be over
+    pool.give_back(large)
+    assert pool.take(4_096) is large
+    assert memory.allocated == 2
+
+
+def test_a_buffer_larger_than_the_budget_is_given_but_never_kept() -> None:
+    memory = CountingMemory()
+    pool = Pool(memory, budget_bytes=6_000, bytes_per_token=1)  # type: ignore[arg-type]
+    huge, small = pool.take(34_816), pool.take(2_048)
+    pool.give_back(small)
+    assert pool.free == [small], "the huge one is outside the budget"
+    pool.give_back(huge)
+    assert pool.free == [small]
+    assert pool.in_use == 0
+
+
+def test_a_smaller_budget_gives_up_the_oldest_free_buffers() -> None:
+    pool = Pool(CountingMemory(), budget_bytes=6_000, bytes_per_token=1)  # type: ignore[arg-type]
+    older, newer = pool.take(2_048), pool.take(1_024)
+    pool.give_back(older)
+    pool.give_back(newer)
+    pool.limit(2_500)
+    assert pool.free == [newer]
+
+
+def test_a_context_there_is_no_memory_for_is_refused_with_what_to_set(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = runtime.OnnxBackend(folders["fp32"], threads=1)
+    free = SimpleNamespace(available=RESERVE + 1_280 * backend.bytes_per_token)
+    monkeypatch.setattr(memory_module.psutil, "virtual_memory", lambda: free)
+    with pytest.raises(InvalidRequest, match=r"34,816 tokens.*context_tokens"):
+        backend.new_sequence(32_768)
+    small = fresh(backend, TOKENS)
+    assert small.capacity == 1_280, "what fits is served all the same"
+
+
+def test_a_prepared_buffer_is_the_first_one_taken() -> None:
+    memory = CountingMemory()
+    pool = Pool(memory, budget_bytes=3_000, bytes_per_token=1)  # type: ignore[arg-type]
+    pool.prepare(2_048)
+    assert pool.take(2_048).touched  # type: ignore[attr-defined]
+    assert memory.allocated == 1
+    pool.prepare(4_096)  # over the budget: not made
+    assert memory.allocated == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_device_buffers_copy_the_tokens_kept(dtype: Callable[[], object]) -> None:
+    """The path that CUDA takes, on a device every machine has."""
+    memory = DeviceMemory(ort, BASE, np.dtype(dtype), "cpu", "CPUExecutionProvider")
+    source, target = memory.allocate(64), memory.allocate(128)
+    rng = np.random.default_rng(0)
+    for _, value in source.values():
+        value.update_inplace(rng.normal(size=value.shape()).astype(dtype))
+    memory.copy(source, target, 40)
+    for (_, old), (_, new) in zip(source.values(), target.values(), strict=True):
+        assert np.array_equal(old.numpy()[:, :, :40], new.numpy()[:, :, :40])
+
+
+# --- the embedding
+
+
+@pytest.mark.parametrize("name", ["fp32", "q8", "int8", "fp16"])
+def test_tokens_are_read_as_the_head_holds_them(folders: dict[str, Path], name: str) -> None:
+    backend = runtime.OnnxBackend(folders[name], provider="CPU", threads=1)
+    context, canvas = weights_for(BASE)
+    tokens = np.array([BASE.mask_token, *TOKENS[:30], BASE.mask_token])
+    expected = context["embed.weight"][tokens]
+    close = {"fp32": 0.0, "fp16": 1e-3}.get(name, 0.005) * np.abs(expected).max()
+    found = backend.embedding.rows(tokens, canvas=False)
+    assert found.shape == (1, len(tokens), BASE.hidden) and found.dtype == backend.dtype
+    assert np.abs(found[0] - expected).max() <= close
+    learnt = backend.embedding.rows(tokens, canvas=True)
+    assert np.array_equal(learnt[0, 1:-1], found[0, 1:-1])
+    for place in (0, -1):
+        mask = canvas["embed.weight"][BASE.mask_token].astype(backend.dtype)
+        assert np.array_equal(learnt[0, place], mask)
+
+
+@pytest.mark.parametrize("change", ["forms", "tables", "elsewhere"])
+def test_a_folder_that_lacks_a_part_is_refused_with_what_to_do(tmp_path: Path, change: str) -> None:
+    store(BASE, "q8", tmp_path)
+    about = json.loads((tmp_path / "graphs.json").read_text())
+    if change == "elsewhere":
+        about["tables"]["embed.blocks"]["offset"] = 1 << 40
+    else:
+        del about[change]
+    (tmp_path / "graphs.json").write_text(json.dumps(about))
+    with pytest.raises(WeightsError, match="redraft model pull"):
+        runtime.OnnxBackend(tmp_path, threads=1)
+
+
+# --- folders and installations
+
+
+def test_writer_and_runner_of_folders_agree() -> None:
+    """The runner repeats two constants so that serving does not import onnx."""
+    from redraft.model.network import onnx_files, onnx_graph
+
+    assert runtime.LAYOUT == onnx_files.LAYOUT
+    assert get_args(runtime.Form) == onnx_graph.FORMS
+
+
+def test_a_changed_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    from redraft.model.weights.manifest import write_manifest
+
+    store(BASE, "fp32", tmp_path)
+    write_manifest(tmp_path, "test")
+    runtime.OnnxBackend(tmp_path, threads=1).close()
+    data = bytearray((tmp_path / "weights.bin").read_bytes())
+    data[5_000] ^= 1
+    (tmp_path / "weights.bin").write_bytes(data)
+    with pytest.raises(WeightsError, match=r"weights\.bin.*redraft model pull"):
+        runtime.OnnxBackend(tmp_path)
+
+
+def test_a_truncated_data_file_without_manifest_is_refused(tmp_path: Path) -> None:
+    store(BASE, "fp32", tmp_path)
+    data = (tmp_path / "weights.bin").read_bytes()
+    (tmp_path / "weights.bin").write_bytes(data[: len(data) // 2])
+    with pytest.raises(WeightsError, match="redraft model pull"):
+        runtime.OnnxBackend(tmp_path)
+
+
+@pytest.mark.parametrize("way", ["overwritten", "truncated"])
+def test_weights_that_are_written_to_while_they_are_in_use_are_noticed(
+    tmp_path: Path, way: str
+) -> None:
+    store(BASE, "fp32", tmp_path)
+    file = tmp_path / "weights.bin"
+    backend = runtime.OnnxBackend(tmp_path, threads=1)
+    assert backend.changed() == ""
+    with file.open("r+b") as opened:
+        opened.write(b"\1" * 64) if way == "overwritten" else opened.truncate(4_096)
+    assert "weights.bin was written to" in backend.changed()
+    backend.close()
+
+
+def test_weights_that_others_were_put_in_the_place_of_stay_as_they_were(tmp_path: Path) -> None:
+    store(BASE, "fp32", tmp_path)
+    backend = runtime.OnnxBackend(tmp_path, threads=1)
+    (tmp_path / "new").write_bytes(b"other weights")
+    (tmp_path / "new").replace(tmp_path / "weights.bin")
+    assert backend.changed() == ""
+    backend.close()
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"layout": 99, "variant": "fp32"}', "[1]"])
+def test_a_folder_of_another_layout_is_refused(tmp_path: Path, content: str) -> None:
+    store(BASE, "fp32", tmp_path)
+    (tmp_path / "graphs.json").write_text(content)
+    with pytest.raises(WeightsError, match=r"layout.*redraft model pull"):
+        runtime.OnnxBackend(tmp_path)
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match="redraft model pull"):
+        runtime.OnnxBackend(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("installed", "advice"),
+    [
+        ({}, r"not installed.*redraft\[cpu\]"),
+        ({"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.31.1"}, "overwrite.*pip uninstall -y"),
+        ({"onnxruntime": "1.29.2"}, r"1\.29\.2 is too old.*1\.30"),
+        ({"onnxruntime-gpu": "1.9.0"}, "too old"),
+    ],
+)
+def test_unusable_installations_say_what_to_do(installed: dict[str, str], advice: str) -> None:
+    with pytest.raises(InstallError, match=advice):
+        check_onnxruntime(installed.get)
+
+
+@pytest.mark.parametrize("version", ["1.30.0", "1.31.1", "2.0", "1.32.0.dev20260101"])
+def test_recent_installations_are_accepted(version: str) -> None:
+    assert check_onnxruntime({"onnxruntime": version}.get) == version
+
+
+def test_the_cpu_is_chosen_with_a_notice_where_cuda_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(device, "cuda_problem", lambda _: "there is no driver")
+    found = pick_device()
+    assert found.provider == "CPU" and "there is no driver" in found.notice
+    assert found.variant == ("int8" if int8_is_exact(ort) else "q8")
+    assert pick_device("cpu").notice == ""
+    with pytest.raises(InstallError, match="there is no driver"):
+        pick_device("cuda")
+
+
+def test_a_backend_on_the_cpu_says_why(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "cuda_problem", lambda _: "there is no driver")
+    assert "there is no driver" in runtime.OnnxBackend(folders["q8"], threads=1).notice
+    monkeypatch.setattr(runtime, "cuda_problem", lambda _: "")
+    assert "fp16" in runtime.OnnxBackend(folders["q8"], threads=1).notice
+
+
+def test_cuda_is_chosen_where_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "cuda_problem", lambda _: "")
+    assert pick_device() == device.Device("CUDA", "fp16")
+    assert pick_device("cpu").provider == "CPU"
+
+
+def test_a_cpu_that_saturates_gets_the_variant_that_does_not_care(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(device, "cuda_problem", lambda _: "there is none")
+    monkeypatch.setattr(device, "int8_is_exact", lambda _: False)
+    assert pick_device().variant == "q8"
+
+
+def test_impossible_wishes_are_refused(folders: dict[str, Path]) -> None:
+    with pytest.raises(SettingsError, match="tpu"):
+        pick_device("tpu")
+    with pytest.raises(SettingsError, match=r"fp16 does not run on CPU"):
+        pick_device("cpu", "fp16")
+    with pytest.raises(SettingsError, match="int8 does not run on CUDA"):
+        runtime.OnnxBackend(folders["int8"], provider="CUDA")
+
+
+@pytest.mark.filterwarnings("ignore:Specified provider")
+def test_a_session_that_silently_left_cuda_is_not_used(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not device.cuda_problem(ort):
+        pytest.skip("CUDA works here")
+    backend = runtime.OnnxBackend(folders["fp16"], provider="CPU", threads=1)
+    monkeypatch.setattr(backend, "_provider", "CUDA")
+    with pytest.raises(InstallError, match="CUDA stopped working"):
+        backend.session("packed")
+
+
+def test_cuda_equals_the_cpu(folders: dict[str, Path]) -> None:
+    if problem := device.cuda_problem(ort):
+        pytest.skip(f"no CUDA here: {problem}")
+    on_cpu = fresh(runtime.OnnxBackend(folders["fp32"], threads=1), TOKENS)
+    backend = runtime.OnnxBackend(folders["fp16"], provider="CUDA")
+    on_gpu = fresh(backend, TOKENS)
+    found, expected = on_gpu.denoise(WINDOW, logits=True), on_cpu.denoise(WINDOW, logits=True)
+    ids = predictable(BASE)
+    scale = np.abs(expected.logits[:, ids]).max()
+    assert np.abs(found.logits[:, ids] - expected.logits[:, ids]).max() < 1e-2 * scale
+    fork = backend.fork(on_gpu, 50, 3_000)
+    fork.prefill(TOKENS[50:])
+    assert np.allclose(fork.denoise(WINDOW).confidence, found.confidence, atol=5e-3)
+    windows = np.stack([WINDOW, some_window(BASE, 4, seed=4)])
+    packed = on_gpu.denoise_packed(windows)
+    assert np.allclose(packed.confidence[0], found.confidence, atol=5e-3)

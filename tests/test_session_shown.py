@@ -1,0 +1,286 @@
+"""What a session shows of an answer, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from redraft.lsp.session.decisions import Ask, Decision
+from redraft.lsp.settings import LspSettings, updated
+from redraft.model.edits.abstained import Abstained
+from redraft.model.records import Prediction
+from support.desk import URI, Desk, reason, shown
+from support.predictor import infill
+
+# --- what is shown -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("completion", "after", "expected"),
+    [
+        ("", "", "nothing to add"),
+        ("  \n ", "", "whitespace"),
+        ("foo()", "foo()", "already follows"),
+        (")", ")\n", "already follows"),
+        (" return x\n", "\n    return x\n", "already follows"),
+        ("x<|endoftext|>", "", "<|endoftext|>"),
+        ("<empty_output>", "", "<empty_output>"),
+        ("a <fim_middle> b", "", "<fim_middle>"),
+        ("name = '\ufffd\ufffd'", "", "half a character"),
+        ("x = 1" + "0" * 24, "", "in circles"),
+        ("x[" + "text.rfind('a', 0) + 1: " * 3 + "text", "", "in circles"),
+        ("the 'E' in " * 5, "", "in circles"),
+    ],
+)
+def test_useless_answers_are_never_shown(completion: str, after: str, expected: str) -> None:
+    desk = Desk()
+    ask = desk.session.consider(desk.query(text=desk.text + after, invoked=True))
+    assert isinstance(ask, Ask)
+    prediction = infill(ask.request, completion)
+    assert expected in reason(desk.session.settle(ask, prediction, desk.revision, 0))
+
+
+def test_a_special_token_that_the_file_itself_speaks_of_is_no_leak() -> None:
+    desk = Desk("EOT = '<|endoftext|>'\nEOT2 = '")
+    assert shown(desk.answer("<|endoftext|>'")) == "<|endoftext|>'"
+
+
+@pytest.mark.parametrize(
+    "completion",
+    ["[0, 0, 0, 0, 0, 0]", "# " + "-" * 70, "a.append(1)\n    b.append(2)\n    c.append(3)"],
+)
+def test_repetition_that_people_write_is_shown(completion: str) -> None:
+    assert shown(Desk().answer(completion)) == completion
+
+
+def test_repetition_that_the_file_has_already_is_shown() -> None:
+    desk = Desk("T = [\n" + "    (0, 0, 0, 0),\n" * 3 + "    ")
+    assert "(0, 0, 0, 0),\n" in shown(desk.answer("(0, 0, 0, 0),\n" + "    (0, 0, 0, 0),\n" * 3))
+
+
+@pytest.mark.parametrize(
+    ("completion", "after", "expected"),
+    [
+        ("return x\n", "", "return x"),
+        ("return x\n    ", "\nnext", "return x"),
+        ("x = 1\n\n    return x  \n", "   \nnext", "x = 1\n\n    return x"),
+        ("a, ", "b)\n", "a, "),
+    ],
+)
+def test_blank_space_at_the_end_of_a_line_is_not_part_of_a_suggestion(
+    completion: str, after: str, expected: str
+) -> None:
+    desk = Desk()
+    ask = desk.session.consider(desk.query(text=desk.text + after, invoked=True))
+    assert isinstance(ask, Ask)
+    prediction = infill(ask.request, completion)
+    assert shown(desk.session.settle(ask, prediction, desk.revision, 0)) == expected
+
+
+def test_below_the_threshold_says_both_numbers() -> None:
+    def answered(confidence: float, **settings: object) -> Decision:
+        desk = Desk(**settings)
+        ask = desk.ask()
+        prediction = infill(ask.request, "x", confidence=confidence)
+        return desk.session.settle(ask, prediction, desk.revision, 0.0)
+
+    assert reason(answered(0.12)) == "below threshold 0.12 < 0.25"
+    assert shown(answered(0.12, eagerness="high")) == "x"
+    assert "0.40 < 0.50" in reason(answered(0.40, eagerness="low"))
+
+
+def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:
+    desk = Desk()
+    desk.answer("x", confidence=0.12)
+    desk.session.settings, _ = updated(desk.session.settings, {"eagerness": "high"})
+    assert shown(desk.consider()) == "x"
+
+
+def test_the_next_candidate_is_shown_where_the_best_cannot_be() -> None:
+    assert shown(Desk().answer("   ", "return x")) == "return x"
+
+
+def test_the_models_own_reason_is_passed_on() -> None:
+    desk = Desk()
+    prediction = Prediction("1", "fake", (), "the cursor is inside a token")
+    decision = desk.session.settle(desk.ask(), prediction, 0, 0)
+    assert reason(decision) == "the cursor is inside a token"
+
+
+def test_an_answer_for_an_older_text_is_never_shown() -> None:
+    desk = Desk()
+    ask = desk.ask()
+    desk.type("x")
+    decision = desk.session.settle(ask, infill(ask.request, "return"), desk.revision, 0)
+    assert isinstance(decision, Abstained)
+    assert decision.stale
+
+
+def test_an_answer_for_a_closed_document_is_dropped() -> None:
+    desk = Desk()
+    ask = desk.ask()
+    desk.session.closed(URI)
+    decision = desk.session.settle(ask, infill(ask.request, "return"), None, 0)
+    assert "closed" in reason(decision)
+
+
+# --- outcomes ----------------------------------------------------------------------------------
+
+
+def taken(desk: Desk) -> None:
+    desk.type("return x")
+
+
+def typed_after_reading(desk: Desk) -> None:
+    desk.clock.now += 1
+    desk.type("p")
+
+
+def went_to_the_next_line_after_reading(desk: Desk) -> None:
+    desk.clock.now += 1
+    desk.type("\n    ")
+
+
+def typed_some_of_it_and_a_blank(desk: Desk) -> None:
+    desk.type("ret")
+    desk.clock.now += 1
+    desk.type(" ")
+
+
+def typed_at_once(desk: Desk) -> None:
+    desk.type("p")
+
+
+def edited_elsewhere(desk: Desk) -> None:
+    desk.becomes("# a comment\n" + desk.text)
+
+
+def closed(desk: Desk) -> None:
+    desk.session.closed(URI)
+
+
+def reported(desk: Desk) -> None:
+    desk.session.accepted("redraft-1")
+
+
+def taken_in_part_then_left(desk: Desk) -> None:
+    desk.session.accepted_part("redraft-1")
+    desk.type("return")
+    desk.clock.now += 1
+    desk.type("!")
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (taken, "accepted"),
+        (typed_after_reading, "rejected"),
+        (typed_at_once, "ignored"),
+        (went_to_the_next_line_after_reading, "ignored"),
+        (typed_some_of_it_and_a_blank, "ignored"),
+        (edited_elsewhere, "ignored"),
+        (closed, "ignored"),
+        (reported, "accepted"),
+        (taken_in_part_then_left, "accepted"),
+    ],
+)
+def test_what_became_of_a_suggestion_is_told_once(
+    event: Callable[[Desk], None], expected: str
+) -> None:
+    desk = Desk()
+    desk.answer("return x")
+    event(desk)
+    desk.session.closed(URI)
+    assert desk.outcomes == [expected]
+
+
+def test_a_suggestion_is_replaced_by_the_next_one() -> None:
+    desk = Desk("a\nb\n")
+    desk.answer("return x")
+    desk.cursor = 0
+    desk.answer("import os\n")
+    assert desk.outcomes == ["replaced"]
+
+
+def test_an_answer_that_came_too_late_was_cancelled() -> None:
+    desk = Desk()
+    ask = desk.ask()
+    desk.type("x")
+    desk.session.settle(ask, infill(ask.request, "return"), desk.revision, 0)
+    assert desk.outcomes == ["cancelled"]
+
+
+def test_a_report_corrects_what_the_document_made_us_think() -> None:
+    desk = Desk()
+    desk.answer("f(x)")
+    desk.clock.now += 1
+    desk.type("f( x )")  # a formatter had its way with it
+    desk.session.accepted("redraft-1")
+    desk.session.accepted("redraft-1")
+    assert desk.outcomes == ["rejected", "accepted"]
+
+
+def test_time_to_read_counts_from_when_the_client_drew_it() -> None:
+    desk = Desk()
+    desk.answer("return x")
+    desk.clock.now += 1
+    desk.session.shown("redraft-1")
+    desk.type("p")
+    assert desk.outcomes == ["ignored"]
+
+
+def test_accepted_suggestions_are_marked_in_the_history() -> None:
+    desk = Desk()
+    desk.answer("return x")
+    desk.type("return x")
+    desk.clock.now += 2
+    assert [edit.accepted for edit in desk.session.history.edits()] == [True]
+
+
+def test_a_late_report_marks_what_was_accepted() -> None:
+    desk = Desk()
+    desk.answer("f(x)")
+    desk.type("f( x )")  # a formatter had its way with it
+    desk.session.accepted("redraft-1")
+    desk.clock.now += 2
+    assert [edit.accepted for edit in desk.session.history.edits()] == [True]
+
+
+def test_a_report_on_an_unknown_suggestion_does_nothing() -> None:
+    desk = Desk()
+    desk.session.accepted("no such")
+    desk.session.accepted_part("no such")
+    desk.session.shown("no such")
+    assert desk.outcomes == []
+
+
+def test_rejections_slow_the_asking_down() -> None:
+    desk = Desk()
+    desk.answer("return x")
+    desk.clock.now += 1
+    desk.type("p")
+    assert desk.ask().delay_ms == pytest.approx(150)
+
+
+# --- settings ----------------------------------------------------------------------------------
+
+
+def test_settings_are_read_in_either_spelling_and_under_their_key() -> None:
+    base = LspSettings()
+    assert updated(base, {"delayMs": 250})[0].delay_ms == 250
+    assert updated(base, {"redraft": {"delay_ms": 250}})[0].delay_ms == 250
+    assert updated(base, None) == (base, ())
+
+
+def test_a_bad_value_is_named_and_leaves_its_setting_alone() -> None:
+    settings, problems = updated(LspSettings(), {"maxLines": "many", "delayMs": 5, "colour": 1})
+    assert (settings.max_lines, settings.delay_ms) == (6, 5)
+    assert any("max_lines" in p and "'many'" in p for p in problems)
+    assert any("'colour'" in p for p in problems)
+
+
+@pytest.mark.parametrize("sent", [5, "text", [1], True])
+def test_settings_of_the_wrong_shape_change_nothing(sent: object) -> None:
+    settings, problems = updated(LspSettings(), sent)
+    assert settings == LspSettings()
+    assert problems
