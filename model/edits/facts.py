@@ -17,8 +17,8 @@ from ..text.syntax import Syntax, count_errors, language_of, parse
 from .ghost_rules import line_after
 from .replacement import Replacement
 
-#: Characters on either side of the cursor that are parsed: 16,000 take about 2 ms.
-_AROUND = 8_000
+#: Characters on either side of the cursor that are parsed.
+_AROUND = 5_000
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 #: What is quoted or remarked, roughly: there, words are not names.
 _PROSE = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|//.*|#.*|/\*.*?\*/")
