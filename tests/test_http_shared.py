@@ -17,7 +17,7 @@ from redraft.server.settings import Settings
 from support.predictor import WRITTEN, Answer, ScriptedPredictor
 from support.served import eventually, served
 
-BODY = {"prompt": "a", "suffix": "b"}
+BODY = {"prompt": "a", "suffix": "\n"}
 REQUEST = EditRequest(task="infill", path="a.py", text="ab", cursor=1)
 
 
