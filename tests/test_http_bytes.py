@@ -19,6 +19,8 @@ from support.served import served
 
 INFILL = {"prompt": "a", "suffix": "b"}
 EDIT = mercury_body(mercury_as_zed("", "x = 1<|cursor|>", ""))
+CHAT = {"messages": [{"role": "user", "content": "a"}]}
+DECISION = {"state": "a", "questions": {"b": {"type": "noul", "instructions": "c"}}}
 RECORD = request_to_json(EditRequest(task="infill", path="a.py", text="ab", cursor=1), steps=True)
 
 #: What each route is sent; one without a body is asked by GET.
@@ -34,6 +36,16 @@ ASKED: dict[str, list[dict[str, Any] | None]] = {
     "/api/generate": [INFILL, {**INFILL, "stream": False}, {"prompt": 7}],
     "/api/tags": [None],
     "/api/show": [{"model": "fake-1m"}],
+    "/api/ps": [None],
+    "/api/version": [None],
+    "/api/chat": [{**CHAT, "stream": False}, CHAT, {"messages": 7}],
+    "/openapi.json": [None],
+    "/v1/chat/completions": [CHAT, {**CHAT, "stream": True, "diffusing": True}, {}],
+    "/v1/decisions": [DECISION, {}],
+    "/v1/chat/completions/models": [None],
+    "/v1/decisions/models": [None],
+    "/v1/edit/completions/models": [None],
+    "/v1/fim/completions/models": [None],
     "/redraft/v1/predict": [RECORD, {**RECORD, "steps": False}, {}],
     "/redraft/v1/status": [None],
 }

@@ -406,10 +406,10 @@ def test_a_client_that_refuses_to_give_settings_is_served_all_the_same(tmp_path:
 
 
 def test_the_threshold_is_told_with_both_numbers(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, {**EDIT, "confidence": 0.31}) as client:
+    with lsp_process(tmp_path, {**EDIT, "confidence": 0.13}) as client:
         edited(client)
         assert client.edits(0, 14, 1) == []
-        client.status("below threshold 0.31 < 0.88")
+        client.status("below threshold 0.13 < 0.25")
 
 
 # --- questions that make no sense --------------------------------------------------------------

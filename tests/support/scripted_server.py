@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from redraft.lsp.connection.server import run_stdio
 from redraft.lsp.settings import LspSettings
 from redraft.model import errors
+from redraft.model.edits import gate_file
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
 
+from support.gates import write_plain
 from support.predictor import Answer, ScriptedPredictor, infill, rewrite
 
 
@@ -95,7 +98,9 @@ def main() -> int:
         logging.basicConfig(filename=script["outcomes"], format="%(message)s")
         logging.getLogger("redraft.lsp.connection.client").setLevel(logging.DEBUG)
     predictor = LoggedPredictor(script)
-    code = run_stdio(predictor, LspSettings(**script.get("settings", {})))
+    with tempfile.TemporaryDirectory() as folder:
+        gate_file.SHIPPED = write_plain(Path(folder))
+        code = run_stdio(predictor, LspSettings(**script.get("settings", {})))
     predictor.note("closed" if predictor.closed else "left open", 0)
     return code
 
