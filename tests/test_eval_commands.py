@@ -217,7 +217,10 @@ def test_an_answer_that_breaks_the_syntax_is_told_from_one_that_does_not() -> No
         text: episode(GAP, offering(request, text), 5, run_program)["parse_ok"]
         for text in ("    y = x\n", "    y = 3 * x\n", "    y = (x\n")
     }
-    assert list(parsed.values()) == [True, True, False]
+    assert list(parsed.values()) == [True, True, True], "what breaks the file is held back"
+    opened = replace(GAP, prefix="def f(x):\n    y = (x\n", middle="    )\n", test="")
+    left_open = episode(opened, offering(request, "    + 1\n"), 5, run_program)
+    assert left_open["parse_ok"] is False, "the truth closes what is open there"
     broken = replace(GAP, suffix="    return (y\n", test="")
     found = episode(broken, offering(request, "    y = x\n"), 5, run_program)
     assert found["parse_ok"] is True, "the truth has that error too"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from redraft.evals.figures.before_after import scene_of
-from redraft.evals.figures.intervals import LEAST, ratio
+from redraft.evals.figures.intervals import LEAST, draws, ratio
 from redraft.evals.figures.resampling import Cell, Resampling, figures
 from redraft.evals.figures.runs import RunFile, read_run
 from redraft.evals.figures.tables import Metric
@@ -75,8 +75,7 @@ def test_intervals_are_those_of_a_bootstrap_by_group() -> None:
 
 
 def test_resampling_in_blocks_draws_every_group_as_often_as_another() -> None:
-    draws = Resampling(list(range(3_000)), resamples=2_000)
-    weights = np.vstack(list(draws._weights()))
+    weights = np.vstack(list(draws(3_000, resamples=2_000)))
     assert weights.shape == (2_000, 3_000)
     assert (weights.sum(axis=1) == 3_000).all()
     assert abs(weights.mean(axis=0) - 1).max() < 0.15

@@ -220,14 +220,14 @@ def test_a_keystroke_during_the_delay_spares_the_model_the_question(tmp_path: Pa
 
 
 def test_of_automatic_requests_in_quick_succession_only_the_last_is_asked(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r", settings={"delay_ms": 300}) as client:
+    with lsp_process(tmp_path, " = r", settings={"delay_ms": 300}) as client:
         client.initialize()
         client.open(CODE)
         ids = []
         for version, character in ((2, 4), (3, 5), (4, 6)):
             client.insert(1, character, "x", version)
             ids.append(client.ask_completion(1, character + 1, context={"triggerKind": 2}))
-        assert insert_texts(client.answer(ids[-1])) == ["return r"]
+        assert insert_texts(client.answer(ids[-1])) == [" = r"]
         assert [client.answer(id_)["error"]["code"] for id_ in ids[:-1]] == [-32801, -32801]
         assert len(client.asked()) == 1
 

@@ -10,7 +10,7 @@ from redraft.lsp.session import exclusions
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits import rules as edit_rules
 from redraft.model.memo import Memo
-from redraft.model.prompt import render
+from redraft.model.prompt import fitting, render
 from redraft.model.prompt.tokens import Tokenizer
 
 
@@ -113,8 +113,8 @@ def test_costs_of_long_lines_are_bounded_in_bytes(tokenizer: Tokenizer) -> None:
 
 def test_encoded_sections_are_bounded_in_bytes(tokenizer: Tokenizer) -> None:
     for number in range(100):
-        render._encode(tokenizer, f"{number}".rjust(100_000, "x"))
-    assert render._ENCODED.bytes_held <= 16 << 20
+        fitting.encode(tokenizer, f"{number}".rjust(100_000, "x"))
+    assert fitting._ENCODED.bytes_held <= 16 << 20
 
 
 def test_lines_of_texts_are_bounded_in_bytes() -> None:

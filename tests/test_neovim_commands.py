@@ -67,7 +67,8 @@ def test_a_pause_silences_and_can_be_ended(desk: Desk) -> None:
 
 
 def test_eagerness_is_the_servers_to_apply(desk: Desk) -> None:
-    editor = desk.open("def f(a):\n    g(a)\n", edits(("g(a)", "g(a, b)")))
+    change = ("g(a)", "g(a, b)")
+    editor = desk.open("def f(a):\n    g(a)\n", edits(change, confidence=0.4))
     editor.command("Redraft eagerness low")
     editor.keys("ggf)i, b<Esc>")
     editor.until(lambda: editor.why().startswith("below threshold"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from redraft.evals.replay.runs import Job, jobs_of, lines_of, read_scripts, repl
 from redraft.evals.replay.tables import COSTS, METRICS, tables
 from redraft.evals.replay.timed_predictor import ThreadedPredictor
 from redraft.lsp.settings import LspSettings
+from redraft.model.edits import gate_file
 from redraft.model.errors import InstallError, SettingsError, WeightsError
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.server.commands.main import app
+from support.gates import SHIPPED
 from support.onnx_models import store
 from support.predictor import READY, ScriptedPredictor, infill
 from support.tiny import tiny_config, tiny_tokenizer
@@ -49,6 +52,15 @@ def replayed(folder: Path, out: Path | None, resume: bool = False, processes: in
         jobs = jobs_of(scripts, run, LspSettings(), latency_ms=50.0)
         replay_all(jobs, COPY, run, processes=processes)
     return run
+
+
+@pytest.fixture(autouse=True)
+def _the_shipped_gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The processes of a run know no other."""
+    monkeypatch.setattr(gate_file, "SHIPPED", SHIPPED)
+    gate_file.shipped.cache_clear()
+    yield
+    gate_file.shipped.cache_clear()
 
 
 def fixed(run: RunFile) -> dict[str, Episode]:

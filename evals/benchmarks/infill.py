@@ -165,10 +165,15 @@ def episode(
 
 
 def _fitted(problem: Problem, written: str) -> str:
-    """What clients that can only insert are given of an answer; "" where it is held back."""
+    """What clients that can only insert are given of an answer; "" where it is held back.
+
+    A gap of whole lines takes its last line end with it, which nobody deletes who edits: an answer
+    that lacks it is fitted as if it were there.
+    """
+    lacking = "\n" if problem.middle.endswith("\n") and not written.endswith("\n") else ""
     place = Place(problem.filled(""), len(problem.prefix), problem.path, problem.language)
-    made = fit(written, place)
-    return "" if isinstance(made, Abstained) else made.new
+    made = fit(written + lacking, place)
+    return "" if isinstance(made, Abstained) else made.new.removesuffix(lacking)
 
 
 def _parses(true: str, found: str, language: str) -> bool | None:

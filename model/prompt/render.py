@@ -318,12 +318,12 @@ def _related(
 
 def _cost(tokenizer: Tokenizer, line: str) -> int:
     if len(line) <= _SHORT_LINE:
-        return _cost_ofshort_path(tokenizer, line)
+        return _cost_of_short(tokenizer, line)
     return _COSTS.get((tokenizer, line), _cost_anew)
 
 
 @lru_cache(maxsize=32_768)
-def _cost_ofshort_path(tokenizer: Tokenizer, line: str) -> int:
+def _cost_of_short(tokenizer: Tokenizer, line: str) -> int:
     """A tenth of what a :class:`Memo` takes, for hundreds of lines a keystroke; 36 MB at most."""
     return _cost_anew((tokenizer, line))
 

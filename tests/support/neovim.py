@@ -54,7 +54,9 @@ def server_command(script: dict[str, Any]) -> str:
     return "vim.json.decode([==[" + json.dumps(words) + "]==])"
 
 
-def edits(*changes: tuple[str, str], ghost: str = "") -> Callable[[EditRequest], Prediction]:
+def edits(
+    *changes: tuple[str, str], ghost: str = "", confidence: float = 0.9
+) -> Callable[[EditRequest], Prediction]:
     """A model that makes the first of ``changes`` that the text still lacks, and writes ``ghost``
     at the cursor."""
 
@@ -64,7 +66,7 @@ def edits(*changes: tuple[str, str], ghost: str = "") -> Callable[[EditRequest],
         for old, new in changes:
             done = old in new and new in request.text
             if old in request.text and not done:
-                return rewrite(request, old, new)
+                return rewrite(request, old, new, confidence)
         return rewrite(request, "nothing", "left")
 
     return answer
