@@ -12,7 +12,7 @@ from pathlib import Path
 
 from redraft.model.config import ModelConfig
 from redraft.model.engine.answer import Model, warm_up
-from redraft.model.engine.load import KV_BYTES
+from redraft.model.engine.load import KV_BYTES, template_in
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.runtime.device import pick_device
@@ -147,12 +147,14 @@ def load(subject: Subject, context_tokens: int, threads: int | None) -> Model:
     backend = open_backend(subject.folder, subject.provider, threads, KV_BYTES)
     try:
         warm_up(backend)
+        tokenizer = Tokenizer.from_file(subject.folder / "tokenizer.json")
         return Model(
             name=subject.label,
             backend=backend,
-            tokenizer=Tokenizer.from_file(subject.folder / "tokenizer.json"),
+            tokenizer=tokenizer,
             cache=PrefixCache(backend, KV_BYTES),
             context_tokens=context_tokens,
+            template=template_in(subject.folder, tokenizer),
         )
     except BaseException:
         backend.close()

@@ -86,7 +86,7 @@ def onnx_loader(
                 notice=found.notice,
                 version=info(name).version,
                 prices=_prices(backend),
-                template=_template(folder, tokenizer) if not info(name).chat else None,
+                template=template_in(folder, tokenizer) if not info(name).chat else None,
                 changed=backend.changed,
             )
         except BaseException:
@@ -131,7 +131,7 @@ def _provide(
         return _Provided(fallback, folder, device, notice)
 
 
-def _template(folder: Path, tokenizer: Tokenizer) -> ChatTemplate | None:
+def template_in(folder: Path, tokenizer: Tokenizer) -> ChatTemplate | None:
     """How these weights read conversations; None where they came without a template. One that
     cannot be read is no reason not to complete code."""
     file = folder / CHAT_TEMPLATE

@@ -15,7 +15,7 @@ import typer
 from redraft.model.edits.gate import threshold as threshold_for
 from redraft.model.errors import SettingsError
 
-from . import eval_gate, eval_infill, eval_replay, eval_report
+from . import eval_chat, eval_gate, eval_infill, eval_replay, eval_report
 from .eval_options import (
     SERVED,
     Adapter,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
 app.command()(fleet)
-for each in (eval_infill, eval_gate, eval_replay, eval_report):
+for each in (eval_infill, eval_chat, eval_gate, eval_replay, eval_report):
     each.register(app)
 
 

@@ -1,0 +1,127 @@
+"""Fifty small requests put to a model that holds conversations: ``redraft eval chat``.
+
+Each is asked alone, by the weights' own template, and its answer is looked at leniently: it must
+hold certain texts, match a pattern, or be Python of which something is true. Tells whether weights
+can still converse and stop by themselves, not how good they are at it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from redraft.model.decoding.plan import Plan
+from redraft.model.engine.answer import Model, answer
+from redraft.model.records import Conversation, EditRequest, Message
+
+from ..figures.runs import Episode, Progress, RunFile
+from ..figures.tables import Metric, Table, overall
+from ..sandbox.sandbox import Verdict
+
+SYSTEM = Message("system", "You are a helpful assistant.")
+METRICS = (
+    Metric("done", "share", "done", better="more"),
+    Metric("ended by itself", "share", "ended", better="more"),
+    Metric("tokens", "mean", "tokens"),
+    Metric("tokens/step", "ratio", "tokens", by="steps", digits=2, better="more"),
+    Metric("total ms", "mean", "total_ms", digits=0, better="less"),
+)
+_FENCED = re.compile(r"```(?:python|py)?\n(.*?)(?:```|$)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A request, and what its answer must hold."""
+
+    id: str
+    question: str
+    all: tuple[str, ...] = ()  # texts, whatever their case
+    any: tuple[str, ...] = ()
+    pattern: str = ""
+    holds: str = ""  # true after the Python in the answer was run
+    language: str = "en"
+
+
+def tasks() -> list[Task]:
+    """All that come with Redraft."""
+    file = files("redraft.evals.benchmarks") / "conversations.toml"
+    read = tomllib.loads(file.read_text(encoding="utf-8"))["task"]
+    return [
+        Task(
+            id=f"chat {number}",
+            question=each["question"],
+            all=tuple(each.get("all", ())),
+            any=tuple(each.get("any", ())),
+            pattern=each.get("pattern", ""),
+            holds=each.get("holds", ""),
+        )
+        for number, each in enumerate(read, 1)
+    ]
+
+
+def converse(
+    model: Model,
+    asked: Sequence[Task],
+    plan: Plan,
+    max_tokens: int,
+    execute: Callable[[str], Verdict],
+    run: RunFile,
+    progress: Progress = lambda done, total: None,
+) -> list[Episode]:
+    """Put every task that ``run`` does not hold yet; episodes in the order of ``asked``.
+
+    Raises:
+        InvalidRequest: the weights have no template for conversations.
+    """
+    return run.fill(asked, lambda task: _episode(model, task, plan, max_tokens, execute), progress)
+
+
+def _episode(
+    model: Model, task: Task, plan: Plan, max_tokens: int, execute: Callable[[str], Verdict]
+) -> Episode:
+    conversation = Conversation((SYSTEM, Message("user", task.question)))
+    request = EditRequest(
+        task="chat", path="", text="", cursor=0, max_tokens=max_tokens, conversation=conversation
+    )
+    said = answer(model, request, time.perf_counter, plan=plan)
+    text = said.candidates[0].text if said.candidates else ""
+    return {
+        "id": task.id,
+        "group": task.id,
+        "language": task.language,
+        "question": task.question,
+        "answer": text,
+        "done": is_done(task, text, execute),
+        "ended": bool(said.candidates) and said.candidates[0].finish == "end",
+        "tokens": said.stats.canvas_tokens,
+        "steps": said.stats.denoise_steps,
+        "total_ms": said.stats.total_ms,
+    }
+
+
+def is_done(task: Task, text: str, execute: Callable[[str], Verdict]) -> bool:
+    """Whether ``text`` is an answer.
+
+    Args:
+        execute: runs a program and says how it ended.
+    """
+    low = text.lower()
+    if any(each.lower() not in low for each in task.all):
+        return False
+    if task.any and not any(each.lower() in low for each in task.any):
+        return False
+    if task.pattern and not re.search(task.pattern, text):
+        return False
+    if not task.holds:
+        return True
+    fenced = _FENCED.search(text)
+    program = fenced[1] if fenced else text
+    return execute(f"{program}\nassert {task.holds}\n").passed
+
+
+def tables(episodes: Sequence[Episode], seed: int) -> Iterator[Table]:
+    yield overall("conversations", METRICS, episodes, seed)
