@@ -9,6 +9,7 @@ from redraft.model.edits.abstained import Abstained
 from support.desk import Desk, reason, shown
 from support.lsp_process import lsp_process
 from support.neovim import Desk as NeovimDesk
+from support.neovim import ghost
 from support.neovim_script import needs_neovim
 from support.predictor import infill
 
@@ -83,7 +84,7 @@ def test_over_lsp_the_answer_says_that_it_is_unsure(tmp_path: Path) -> None:
 
 @needs_neovim
 def test_neovim_marks_what_it_shows_by_hand(desk: NeovimDesk) -> None:
-    editor = desk.open("total = 0\n", lambda asked: infill(asked, "str(total)", confidence=0.01))
+    editor = desk.open("total = 0\n", ghost("str(total)", confidence=0.01))
     editor.command("Redraft eagerness low")
     editor.keys("oname = ")
     editor.until(lambda: any(request.task == "infill" for request in desk.predictor.requests))

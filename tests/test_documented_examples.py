@@ -87,7 +87,7 @@ def is_edit(path: str, body: dict[str, Any]) -> bool:
 def test_every_example_is_answered(answers: tuple[str, list[Any]]) -> None:
     _, found = answers
     assert len(found) >= 9
-    assert [status for _, _, status, _ in found] == [200] * len(found)
+    assert [(body, answer) for _, body, status, answer in found if status != 200] == []
 
 
 def test_the_gaps_are_filled_with_what_belongs_there(answers: tuple[str, list[Any]]) -> None:

@@ -62,7 +62,7 @@ def edits(
 
     def answer(request: EditRequest) -> Prediction:
         if request.task == "infill":
-            return infill(request, ghost)
+            return infill(request, ghost, confidence=confidence)
         for old, new in changes:
             done = old in new and new in request.text
             if old in request.text and not done:
@@ -72,8 +72,8 @@ def edits(
     return answer
 
 
-def ghost(text: str) -> Callable[[EditRequest], Prediction]:
-    return edits(ghost=text)
+def ghost(text: str, confidence: float = 0.9) -> Callable[[EditRequest], Prediction]:
+    return edits(ghost=text, confidence=confidence)
 
 
 class Server:
