@@ -85,9 +85,12 @@ def is_edit(path: str, body: dict[str, Any]) -> bool:
 
 
 def test_every_example_is_answered(answers: tuple[str, list[Any]]) -> None:
-    _, found = answers
+    model, found = answers
     assert len(found) >= 9
-    assert [(body, answer) for _, body, status, answer in found if status != 200] == []
+    refused = [(body, answer) for _, body, status, answer in found if status != 200]
+    if model == TINY:  # its template knows no tools, which it says
+        refused = [(b, a) for b, a in refused if "tools" not in b or a["error"]["param"] != "tools"]
+    assert refused == []
 
 
 def test_the_gaps_are_filled_with_what_belongs_there(answers: tuple[str, list[Any]]) -> None:
