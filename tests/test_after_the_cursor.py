@@ -160,7 +160,7 @@ def test_neovim_asks_anew_where_a_plugin_closes_the_bracket(desk: NeovimDesk) ->
     editor = desk.open("x = 1\n", ghost("sum(items)"))
     editor.keys("oy = ")
     editor.sees("y = sum(items)")
-    editor.lua("vim.keymap.set('i', '(', '()<Left>')")
+    editor.lua("vim.keymap.set('i', '(', '()<Left>', { buffer = true })")
     editor.keys("sum(")
     editor.has("x = 1", "y = sum()")
     editor.until(lambda: editor.lua("return require('redraft').visible()") == "items")
