@@ -5,17 +5,21 @@ Translates options into calls of ``redraft.evals``; measures nothing itself.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 from redraft.model.errors import SettingsError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
+from redraft.model.weights.registry import TINY_MODEL
 
 from .json_file import check_writable
 
@@ -75,6 +79,59 @@ Json = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Of the sample, the draws and the bootstrap.")]
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The options that say which model is judged, and where it runs."""
+
+    model: ModelName
+    adapter: Adapter = "shipped"
+    weights: Weights = None
+    variant: Variant = None
+    provider: Provider = None
+    threads: Threads = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The options that say what is written down of a run."""
+
+    out: Out = None
+    resume: Resume = False
+    json_file: Json = None
+    seed: Seed = 0
+
+
+TINY, NOTHING_KEPT = Judged(TINY_MODEL), Kept()
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command each of whose parameters of :class:`Judged` or :class:`Kept`, whose defaults are
+    such, stands for all options of that class."""
+    signature = inspect.signature(command, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Judged | Kept] = {}
+    for each in signature.parameters.values():
+        if not isinstance(each.default, Judged | Kept):
+            parameters.append(each)
+            continue
+        groups[each.name] = each.default
+        for name, option in get_type_hints(each.annotation, include_extras=True).items():
+            default = getattr(each.default, name)
+            parameters.append(each.replace(name=name, default=default, annotation=option))
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            named = {each.name: given.pop(each.name) for each in fields(group)}
+            given[name] = replace(group, **named)
+        command(**given)
+
+    parameters = [each.replace(kind=each.KEYWORD_ONLY) for each in parameters]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {}
+    return run
+
+
 Baseline = Annotated[
     str | None,
     typer.Option(
@@ -112,22 +169,26 @@ def check_plan_of(plan: Plan, model: Model) -> None:
     check_plan(plan, model.backend.config)
 
 
-def subject_of(
-    model: str,
-    adapter: str,
-    weights: Path | None,
-    variant: str | None,
-    provider: str | None,
-    out: Path | None,
-) -> Subject:
+def folder_of(out: Path | None) -> Path | None:
+    """Where folders made of adapters are kept; None: in the cache."""
+    return out.absolute().parent / "judged" if out is not None else None
+
+
+def subject_of(judged: Judged, out: Path | None) -> Subject:
     from redraft.evals.benchmarks.judged_model import find_subject
 
     from .console import bar
 
-    keep = out.absolute().parent / "judged" if out is not None else None
+    keep = folder_of(out)
     with bar() as show:
         return find_subject(
-            adapter, weights, variant, provider, keep, lambda p: show(p.stage, p.fraction), model
+            judged.adapter,
+            judged.weights,
+            judged.variant,
+            judged.provider,
+            keep,
+            lambda p: show(p.stage, p.fraction),
+            judged.model,
         )
 
 
