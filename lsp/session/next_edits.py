@@ -16,7 +16,7 @@ from redraft.model.records import Candidate, Prediction
 
 from ..editor.history import Happening
 from . import other_places, questions
-from .answers_and_rejections import key_of
+from .answers_and_rejections import Key, key_of
 from .decisions import Ask, Decision, SharedState, Show
 from .edit_state import EditState, TextKey, which_text
 from .mentions import follows
@@ -415,7 +415,7 @@ class NextEdits:
             state.prefetched[_key_ahead(ask)] = prediction
 
 
-def _key_ahead(ask: Ask) -> TextKey:
+def _key_ahead(ask: Ask) -> TextKey | Key:
     """By what an answer is known that was computed beforehand."""
     return which_text(ask.query.text) if ask.origin is None else key_of(ask.request, ask.others)
 

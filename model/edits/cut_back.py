@@ -5,7 +5,7 @@ A model that writes on for too long mostly went wrong near the end. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import TypeVar
@@ -17,7 +17,7 @@ from .rules import refuse_syntax
 MOST_SHORTER = 12
 
 Made = TypeVar("Made")
-Opcode = tuple[str, int, int, int, int]  # of difflib
+Steps = Sequence[tuple[str, int, int, int, int]]  # opcodes of difflib
 
 
 def first_whole(lines: int, made: Callable[[int], Made | None]) -> Made | None:
@@ -49,7 +49,7 @@ def cut_back(edit: Replacement, path: str, language: str) -> Replacement:
     return first_whole(len(lines) - 1, made) or edit
 
 
-def _without(edit: Replacement, steps: list[Opcode], count: int) -> str:
+def _without(edit: Replacement, steps: Steps, count: int) -> str:
     """Only the first ``count`` of the new lines: from there on they stay as they are."""
     old, new = edit.old.split("\n"), edit.new.split("\n")
     lines: list[str] = []

@@ -103,7 +103,8 @@ def fit(written: str, at: At, *, replaces: bool = False) -> Replacement | Abstai
             return Abstained("repeats_what_follows", "what it would add already follows the cursor")
         return way.at(at)
 
-    if found := first_whole(len(lines), made):
+    found: Replacement | Abstained | None = first_whole(len(lines), made)
+    if found is not None:
         return found
     added = f"it would add {worst} syntax error{'s' * (worst > 1)}"
     behind = line_after(at.text, at.cursor).strip()
