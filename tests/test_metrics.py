@@ -99,34 +99,34 @@ def _plainly(base: str, wanted: str, found: str) -> float:
     return 100 * 5 * p * r / (4 * p + r) if p + r else 0.0
 
 
-# --- kept ----------------------------------------------------------------------------------------
+# --- kept and recalled ---------------------------------------------------------------------------
 
 
 def test_a_suggestion_that_stays_whole_is_kept_whole() -> None:
-    # Written: ", b" = 3 characters, all there in the end.
-    assert kept("f(a)\n", "f(a, b)\n", "f(a, b)\n") == Kept(right=3, suggested=3)
+    # Written: ", b" = 3 characters, all there in the end; that is all that was done.
+    assert kept("f(a)\n", "f(a, b)\n", "f(a, b)\n") == Kept(right=3, suggested=3, done=3)
 
 
 def test_a_suggestion_of_which_half_stays() -> None:
     # Written: "foo", "(", "bar", ")" = 8 characters. The user kept foo( ) = 5 and wrote "x" = 1.
     found = kept("", "foo(bar)", "foo(x)")
-    assert found == Kept(right=5, suggested=8)
+    assert found == Kept(right=5, suggested=8, done=6)
     assert found.kept_rate == pytest.approx(5 / 8)
 
 
 def test_deleting_what_the_user_deletes_counts() -> None:
     # Both delete "old" (3); the suggestion writes "new" (3), the user "other" (5).
-    assert kept("old\n", "new\n", "other\n") == Kept(right=3, suggested=6)
+    assert kept("old\n", "new\n", "other\n") == Kept(right=3, suggested=6, done=8)
 
 
 def test_what_stood_there_before_is_not_kept_by_the_suggestion() -> None:
     # "x" is written once more than before; what the user has in the end is the first one alone.
-    assert kept("x\n", "x\nx\n", "x\n") == Kept(right=0, suggested=2)
+    assert kept("x\n", "x\nx\n", "x\n") == Kept(right=0, suggested=2, done=0)
 
 
 def test_nothing_suggested_has_no_rate() -> None:
     nothing = kept("a", "a", "a")
-    assert nothing == Kept(0, 0)
+    assert nothing == Kept(0, 0, 0)
     assert nothing.kept_rate is None
 
 

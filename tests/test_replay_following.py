@@ -153,7 +153,7 @@ def test_a_suggestion_is_compared_with_all_that_the_user_did() -> None:
     # Suggested and typed: ", b" in f (3 characters); typed besides: ", b" in g.
     found = compare(text, 3, 3, ", b", steps)
     assert found is not None
-    assert (found.right, found.suggested) == (3, 3)
+    assert (found.right, found.suggested, found.done) == (3, 3, 6)
     assert 0 < found.delta_chrf < 100
 
 

@@ -82,18 +82,19 @@ def _came_and_went(was: Counter[str], text: str, n: int) -> Counter[tuple[bool, 
     return Counter(came | went)
 
 
-# --- kept ----------------------------------------------------------------------------------------
+# --- kept and recalled ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Characters of a suggestion that stayed.
+    """Characters of a suggestion that stayed, and how many there were to be had.
 
     Characters written and characters deleted count alike.
     """
 
     right: int  # written by the suggestion and still there, or rightly deleted by it
     suggested: int  # written and deleted by the suggestion
+    done: int  # written and deleted from base to final
 
     @property
     def kept_rate(self) -> float | None:
@@ -115,6 +116,7 @@ def kept(base: str, candidate: str, final: str) -> Kept | None:
     both = common_tokens(new_offered, new_became)[0]
     written = sum(len(token) for token, same in zip(new_offered, both, strict=True) if same)
     gone = [len(token) for token, stay in zip(was, stays, strict=True) if not stay]
+    went = [len(token) for token, last in zip(was, lasts, strict=True) if not last]
     deleted = sum(
         len(token)
         for token, stay, last in zip(was, stays, lasts, strict=True)
@@ -123,6 +125,7 @@ def kept(base: str, candidate: str, final: str) -> Kept | None:
     return Kept(
         right=written + deleted,
         suggested=sum(map(len, new_offered)) + sum(gone),
+        done=sum(map(len, new_became)) + sum(went),
     )
 
 

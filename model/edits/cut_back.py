@@ -20,7 +20,7 @@ Made = TypeVar("Made")
 Steps = Sequence[tuple[str, int, int, int, int]]  # opcodes of difflib
 
 
-def first_whole(lines: int, made: Callable[[int], Made | None]) -> Made | None:
+def first_whole(lines: int, made: Callable[[int], Made]) -> Made | None:
     """What is made of as many of ``lines``, from the first one on, as can be.
 
     Args:

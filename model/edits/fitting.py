@@ -31,6 +31,10 @@ _GOES_ON = (
 )
 
 
+#: How something fits, or why it does not.
+Fitted = Replacement | Abstained
+
+
 class At(Protocol):
     """Where something is written: a request, a query, a moment."""
 
@@ -76,7 +80,7 @@ class _Fault:
         return not self.seam and self.errors <= 0 and (self.trusted or self.brackets <= 0)
 
 
-def fit(written: str, at: At, *, replaces: bool = False) -> Replacement | Abstained:
+def fit(written: str, at: At, *, replaces: bool = False) -> Fitted:
     """What to do at the cursor, so that ``written`` stands there once.
 
     Of the ways to fit it, the one that breaks least: without the end that repeats what follows; as
@@ -90,7 +94,7 @@ def fit(written: str, at: At, *, replaces: bool = False) -> Replacement | Abstai
     lines = written.split("\n")
     worst = 0
 
-    def made(count: int) -> Replacement | Abstained | None:
+    def made(count: int) -> Fitted | None:
         nonlocal worst
         less = written if count == len(lines) else "\n".join(lines[:count]).rstrip()
         if count < len(lines) and not (less.strip() and lines[count].strip()):
@@ -103,8 +107,7 @@ def fit(written: str, at: At, *, replaces: bool = False) -> Replacement | Abstai
             return Abstained("repeats_what_follows", "what it would add already follows the cursor")
         return way.at(at)
 
-    found: Replacement | Abstained | None = first_whole(len(lines), made)
-    if found is not None:
+    if found := first_whole(len(lines), made):
         return found
     added = f"it would add {worst} syntax error{'s' * (worst > 1)}"
     behind = line_after(at.text, at.cursor).strip()

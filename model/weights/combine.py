@@ -17,7 +17,7 @@ from typing import Any
 from ..config import ModelConfig
 from ..errors import WeightsError
 from ..prompt.tokens import Tokenizer
-from .adapter import FloatArray, check_adapter, load_adapter, merge
+from .adapter import check_adapter, load_adapter, merge
 from .fetch import Progress, ProgressCallback
 from .files import (
     explaining,
@@ -30,6 +30,7 @@ from .files import (
 from .gguf import chat_template, read_checkpoint, tensor_shapes, tokenizer_data
 from .manifest import write_manifest
 from .registry import ModelInfo
+from .safetensors_file import FloatArray
 
 #: In a ready folder whose base knows conversations: how they are written, in Jinja.
 CHAT_TEMPLATE = "chat_template.jinja"

@@ -22,7 +22,7 @@ from .fleet import fleet
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
     from redraft.evals.benchmarks.commit_moments import Step
-    from redraft.evals.benchmarks.judged_model import Subject
+    from redraft.evals.benchmarks.judged_model import JudgedModel
     from redraft.evals.benchmarks.next_edit import Asking
     from redraft.evals.benchmarks.perplexity import Scaling
     from redraft.evals.benchmarks.server_context import Kind
@@ -95,7 +95,7 @@ def edits(
     scenarios = carry_on.scenarios() if suite is not None else []
     steps = list(steps_in(read_changes(commits))) if commits is not None else []
     chosen = opt.plan_of(plan, threshold, change)
-    subject = None if baseline else opt.subject_of(judged, kept.out)
+    subject = None if baseline else opt.judged_model(judged, kept.out)
     asking = Asking(chosen, context, max_tokens, kept.seed, least, left_out, writes=not likelihood)
     settings = {
         "benchmark": "edits", "source": source, "sample": fingerprint(scenarios or steps),
@@ -132,7 +132,7 @@ def _source(commits: Path | None, suite: str | None) -> str:
 
 @contextmanager
 def _foreseeing(
-    baseline: str | None, subject: Subject | None, threads: int | None, context: int
+    baseline: str | None, subject: JudgedModel | None, threads: int | None, context: int
 ) -> Iterator[Model | Policy]:
     from redraft.evals.benchmarks.baselines import POLICIES
 
@@ -193,7 +193,7 @@ def perplexity(
     from .eval_tables import show_perplexity
 
     sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
-    subject = opt.subject_of(judged, kept.out)
+    subject = opt.judged_model(judged, kept.out)
 
     def load(name: long.Scaling) -> Backend:
         return long.Rescaled(subject.folder, subject.provider, judged.threads, name)

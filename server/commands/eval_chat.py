@@ -36,7 +36,7 @@ def chat(
     from .eval_tables import show_tables
 
     tasks = conversations.tasks()
-    subject = opt.subject_of(judged, kept.out)
+    subject = opt.judged_model(judged, kept.out)
     settings = {
         "benchmark": "chat", "sample": fingerprint(tasks), **opt.about(subject), "plan": plan,
         "max_tokens": max_tokens, "seed": kept.seed,

@@ -19,7 +19,7 @@ from . import eval_options as opt
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.infill import Writer
     from redraft.evals.benchmarks.infill_gaps import Problem
-    from redraft.evals.benchmarks.judged_model import Subject
+    from redraft.evals.benchmarks.judged_model import JudgedModel
     from redraft.model.decoding.plan import Plan
 
 #: Holds every problem of HumanEval-Infilling whole (577 tokens at most, 261 of them suffix).
@@ -73,7 +73,7 @@ def infill(
         opt.warn(f"The sandbox is weak here: {weakness()}.")
     chosen = opt.plan_of(plan, threshold, change)
     context = context or (WHOLE if human_eval else opt.SERVED)
-    subject = opt.subject_of(judged, kept.out)
+    subject = opt.judged_model(judged, kept.out)
     with _writing(baseline, subject, judged.threads, context, chosen) as writer:
         asked = in_turn(problems, limit, kept.seed)
         _warn_of_long(asked, writer, max_tokens)
@@ -91,7 +91,7 @@ def infill(
 
 @contextmanager
 def _writing(
-    baseline: str | None, subject: Subject, threads: int | None, context: int, plan: Plan
+    baseline: str | None, subject: JudgedModel, threads: int | None, context: int, plan: Plan
 ) -> Iterator[Writer]:
     """Who fills the gaps, ready; of a model that a rule stands in for, the tokenizer alone."""
     from redraft.evals.benchmarks.baselines import NONE

@@ -25,7 +25,7 @@ from .json_file import check_writable
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
-    from redraft.evals.benchmarks.judged_model import Subject
+    from redraft.evals.benchmarks.judged_model import JudgedModel
     from redraft.evals.figures.runs import RunFile
     from redraft.model.decoding.plan import Plan
     from redraft.model.engine.answer import Model
@@ -174,14 +174,14 @@ def folder_of(out: Path | None) -> Path | None:
     return out.absolute().parent / "judged" if out is not None else None
 
 
-def subject_of(judged: Judged, out: Path | None) -> Subject:
-    from redraft.evals.benchmarks.judged_model import find_subject
+def judged_model(judged: Judged, out: Path | None) -> JudgedModel:
+    from redraft.evals.benchmarks.judged_model import find_model
 
     from .console import bar
 
     keep = folder_of(out)
     with bar() as show:
-        return find_subject(
+        return find_model(
             judged.adapter,
             judged.weights,
             judged.variant,
@@ -193,7 +193,7 @@ def subject_of(judged: Judged, out: Path | None) -> Subject:
 
 
 @contextmanager
-def loaded(subject: Subject, threads: int | None, context: int) -> Iterator[Model]:
+def loaded(subject: JudgedModel, threads: int | None, context: int) -> Iterator[Model]:
     """The model to judge in memory, which is given back afterwards."""
     from redraft.evals.benchmarks.judged_model import load
 
@@ -204,7 +204,7 @@ def loaded(subject: Subject, threads: int | None, context: int) -> Iterator[Mode
         model.backend.close()
 
 
-def about(subject: Subject | None, baseline: str | None = None) -> dict[str, str]:
+def about(subject: JudgedModel | None, baseline: str | None = None) -> dict[str, str]:
     if subject is None or baseline:
         return {"model": baseline or "", "baseline": baseline or ""}
     return {

@@ -158,7 +158,7 @@ def outcomes(
         raise SettingsError(
             "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both, or --suite carry-on."
         )
-    subject = opt.subject_of(judged, out)
+    subject = opt.judged_model(judged, out)
     moments = known_moments(commits, files, share, limit, seed) if suite is None else in_suite()
     settings = {
         "benchmark": "gate outcomes", "share": share, "seed": seed, "context": context,
