@@ -113,10 +113,10 @@ def _write_model(
     Tokenizer.from_gguf(tokenizer_data(tensors.file)).save(folder / "tokenizer.json")
     if template := chat_template(tensors.file):
         (folder / CHAT_TEMPLATE).write_text(template, "utf-8")
-    _materialise(model.config, context, canvas, variant, folder, progress)
+    write_graphs(model.config, context, canvas, variant, folder, progress)
 
 
-def _materialise(
+def write_graphs(
     config: ModelConfig,
     context: Mapping[str, FloatArray],
     canvas: Mapping[str, FloatArray],
@@ -124,6 +124,7 @@ def _materialise(
     folder: Path,
     progress: ProgressCallback | None,
 ) -> None:
+    """See :func:`~redraft.model.network.onnx_files.materialise`."""
     # Imported here: it brings onnx along, which serving does not need once a model is ready.
     from ..network.onnx_files import materialise
 
