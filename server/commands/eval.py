@@ -18,6 +18,7 @@ from redraft.model.errors import SettingsError
 from . import eval_chat, eval_gate, eval_infill, eval_replay, eval_report
 from . import eval_options as opt
 from .fleet import fleet
+from .options import with_options
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
@@ -37,7 +38,7 @@ for each in (eval_infill, eval_chat, eval_gate, eval_replay, eval_report):
 
 
 @app.command()
-@opt.with_options
+@with_options
 def edits(
     commits: opt.Commits = None,
     suite: Annotated[
@@ -175,7 +176,7 @@ def _ablate(
 
 
 @app.command()
-@opt.with_options
+@with_options
 def perplexity(
     code: Annotated[
         list[Path],

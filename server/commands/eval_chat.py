@@ -11,6 +11,7 @@ import typer
 from redraft.model.weights.registry import CHAT_MODEL
 
 from . import eval_options as opt
+from .options import with_options
 
 CONTEXT = 2_048  # tokens; the requests are short
 CONVERSES = opt.Judged(CHAT_MODEL)
@@ -18,7 +19,7 @@ CONVERSES = opt.Judged(CHAT_MODEL)
 
 def register(app: typer.Typer) -> None:
     """The command under ``redraft eval``."""
-    app.command()(opt.with_options(chat))
+    app.command()(with_options(chat))
 
 
 def chat(

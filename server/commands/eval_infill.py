@@ -15,6 +15,7 @@ from redraft.model.errors import SettingsError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
 
 from . import eval_options as opt
+from .options import with_options
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.infill import Writer
@@ -28,7 +29,7 @@ WHOLE = 2_048
 
 def register(app: typer.Typer) -> None:
     """The command under ``redraft eval``."""
-    app.command()(opt.with_options(infill))
+    app.command()(with_options(infill))
 
 
 def infill(

@@ -5,16 +5,14 @@ Translates options into calls of ``redraft.evals``; measures nothing itself.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from redraft.model.errors import SettingsError
@@ -22,6 +20,7 @@ from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
 from redraft.model.weights.registry import TINY_MODEL
 
 from .json_file import check_writable
+from .options import Group, Provider, Threads, Variant
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
@@ -41,14 +40,6 @@ Adapter = Annotated[
 Weights = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="A ready folder, instead of an adapter.")
 ]
-Variant = Annotated[
-    str | None, typer.Option(help="int8, q8, q4, fp32 or fp16. Default: the best for the provider.")
-]
-Provider = Annotated[
-    Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None,
-    typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
-]
-Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads of the model.")]
 PlanName = Annotated[
     str,
     typer.Option("--plan", help="low, medium, high, leftmost-first or autoregressive."),
@@ -80,7 +71,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Of the sample, the draws and the
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Group):
     """The options that say which model is judged, and where it runs."""
 
     model: ModelName
@@ -92,7 +83,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Group):
     """The options that say what is written down of a run."""
 
     out: Out = None
@@ -102,34 +93,6 @@ class Kept:
 
 
 TINY, NOTHING_KEPT = Judged(TINY_MODEL), Kept()
-
-
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command each of whose parameters of :class:`Judged` or :class:`Kept`, whose defaults are
-    such, stands for all options of that class."""
-    signature = inspect.signature(command, eval_str=True)
-    parameters: list[inspect.Parameter] = []
-    groups: dict[str, Judged | Kept] = {}
-    for each in signature.parameters.values():
-        if not isinstance(each.default, Judged | Kept):
-            parameters.append(each)
-            continue
-        groups[each.name] = each.default
-        for name, option in get_type_hints(each.annotation, include_extras=True).items():
-            default = getattr(each.default, name)
-            parameters.append(each.replace(name=name, default=default, annotation=option))
-
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        for name, group in groups.items():
-            named = {each.name: given.pop(each.name) for each in fields(group)}
-            given[name] = replace(group, **named)
-        command(**given)
-
-    parameters = [each.replace(kind=each.KEYWORD_ONLY) for each in parameters]
-    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {}
-    return run
 
 
 Baseline = Annotated[

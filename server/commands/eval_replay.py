@@ -15,6 +15,7 @@ from redraft.model.errors import SettingsError
 from redraft.model.records import Quality
 
 from . import eval_options as opt
+from .options import with_options
 
 if TYPE_CHECKING:
     from redraft.evals.replay.predictors import Who
@@ -56,7 +57,7 @@ Ray = Annotated[
 
 def register(app: typer.Typer) -> None:
     """The command under ``redraft eval``."""
-    app.command()(opt.with_options(replay))
+    app.command()(with_options(replay))
 
 
 def replay(

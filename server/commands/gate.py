@@ -15,6 +15,7 @@ from redraft.model.errors import SettingsError
 from redraft.model.weights.registry import BEST_MODEL
 
 from . import eval_options as opt
+from .options import with_options
 
 if TYPE_CHECKING:
     from redraft.evals.gate.own_outcomes import Own
@@ -128,7 +129,7 @@ def reset() -> None:
 
 
 @app.command()
-@opt.with_options
+@with_options
 def outcomes(
     out: Annotated[Path, typer.Option(metavar="RUN.jsonl", help="Written as they come.")],
     commits: Annotated[
