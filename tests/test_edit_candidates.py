@@ -107,6 +107,16 @@ def test_a_range_that_only_writes_its_lines_again_is_no_candidate() -> None:
     assert lines_of(prediction) == ["print(1)\n"]
 
 
+def test_a_text_that_gets_hopeless_is_not_written_to_its_end() -> None:
+    likely, hopeless = "2-2\n    return 2\n", "4-4\n" + "".join(f"print({n})\n" for n in range(9))
+    rest = {f"4-4\n{chr(97 + n)}\n": 0.005 for n in range(20)}
+    prediction = asked({likely: 0.4, hopeless: 0.005, **rest}, quality="high", candidates=2)
+    assert lines_of(prediction)[0] == "    return 2\n"
+    assert hopeless not in {each.text for each in prediction.candidates}
+    alone = asked({likely: 0.4}, quality="high", candidates=2)
+    assert prediction.stats.denoise_steps <= alone.stats.denoise_steps + 2
+
+
 @pytest.mark.parametrize("verifier", KINDS)
 def test_the_same_document_twice_is_one_candidate(verifier: str) -> None:
     answers = {

@@ -41,7 +41,7 @@ from ..prompt.grammars import WholeAnswer
 from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
 from ..proposals.propose import propose
-from ..records import EditRequest, Prediction, Stats, StepCallback
+from ..records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
 from ..runtime.backend import CHUNK, Backend, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from .converse import chat_prompt, price_labels
@@ -219,6 +219,7 @@ def _write(
     if prompt.permitted:
         config = replace(config, end_token=prompt.permitted[0])
     surest = infill and plan.temperature == 0 and request.grammar is None
+    judges = config.verifier == "ar" and plan.verify  # what a canvas guesses first is no likelihood
     brief = Brief(
         config=config,
         vocab_bytes=prompt.vocab_bytes or model.tokenizer.vocab_bytes,
@@ -229,6 +230,7 @@ def _write(
             max_lines=request.max_lines if infill else None,
             # Of what is drawn at random every line is unlikely.
             line_above=plan.line_above if surest else 0.0,
+            total_above=request.least_total if surest and judges else LEAST_LOG,
             whole_lines=prompt.above_a_line,
             stop=prompt.stop if prompt.room or request.task == "next_edit" else request.stop,
             forced=prompt.forced,

@@ -24,7 +24,15 @@ from ..errors import InstallError, InvalidRequest, SettingsError, WeightsError
 from ..network.quantize import float_type
 from ..network.rope import rope_tables, stretch
 from ..weights.manifest import MANIFEST, problem_of, read_json
-from .backend import CHUNK, CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
+from .backend import (
+    CHUNK,
+    Cancelled,
+    CanvasOutput,
+    CausalOutput,
+    IntArray,
+    JudgedOutput,
+    Sequence,
+)
 from .device import (
     OTHERS,
     PROVIDERS,
@@ -157,6 +165,8 @@ class OnnxBackend:
         self._threads = threads or default_threads()
         self._dtype = float_type(self._variant)
         self._sessions: dict[Form, Any] = {}
+        self._run_options = self._runtime.RunOptions()
+        self._run_options.log_severity_level = 4  # an interrupted pass is no error
         self._tables: dict[int, tuple[Any, Any]] = {}
         self._suppressed: dict[tuple[int, ...], Any] = {}
         self._memory = memory_on(self._runtime, self._provider, self._config, self._dtype)
@@ -230,6 +240,13 @@ class OnnxBackend:
         file = self._mapped.changed()
         return "" if file is None else f"{file.name} was written to while it was in use"
 
+    def interrupt(self) -> None:
+        """See ``backend.Interruptible``: heard between two operators, after some milliseconds."""
+        self._run_options.terminate = True
+
+    def resume(self) -> None:
+        self._run_options.terminate = False
+
     def close(self) -> None:
         self._sessions.clear()
         self._tables.clear()
@@ -245,6 +262,19 @@ class OnnxBackend:
     @property
     def runtime(self) -> Any:
         return self._runtime
+
+    def run(self, session: Any, binding: Any) -> None:
+        """One pass over what is bound.
+
+        Raises:
+            Cancelled: it was interrupted.
+        """
+        try:
+            session.run_with_iobinding(binding, self._run_options)
+        except RuntimeError:
+            if self._run_options.terminate:
+                raise Cancelled from None
+            raise
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -598,7 +628,7 @@ class _Pass:
     """A graph bound to one KV buffer; only the small inputs and the outputs change per run."""
 
     def __init__(self, backend: OnnxBackend, purpose: Purpose, buffer: Buffer) -> None:
-        self._runtime = backend.runtime
+        self._backend, self._runtime = backend, backend.runtime
         self._embedding, self._canvas = backend.embedding, backend.reads_masks(purpose)
         form = backend.form_for(purpose)
         causal = purpose in ("prefill", "judge")
@@ -663,7 +693,7 @@ class _Pass:
         for name, array in outputs.items():
             self._fed[name] = self._value(array)
             self._binding.bind_ortvalue_output(name, self._fed[name])
-        self._session.run_with_iobinding(self._binding)
+        self._backend.run(self._session, self._binding)
         if self.ends is not None:
             self.ends.read(outputs)
 
