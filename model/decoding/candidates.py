@@ -45,6 +45,7 @@ class Effort:
     deadline_ms: float  # after which nothing new is begun, and nothing written that is not needed
     wanted: int = 1  # candidates: what cannot come among the best of them is not written; of 74
     # right edits that were shown at training moments none was a second text of the model's own
+    hopeless: float = HOPELESS  # log-probability below which a text of the model's own is given up
 
 
 EFFORTS: dict[Quality, Effort] = {

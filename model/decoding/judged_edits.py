@@ -30,7 +30,6 @@ from .answer import Answer
 from .candidates import (
     DRAFT_TOKENS,
     FAR_FETCHED,
-    HOPELESS,
     Effort,
     Field,
     Proposal,
@@ -242,7 +241,8 @@ class _Editor:
         fitting = [
             each
             for each in left
-            if each.total >= HOPELESS and self._worth(each) >= max(best - FAR_FETCHED, needed)
+            if each.total >= self._effort.hopeless
+            and self._worth(each) >= max(best - FAR_FETCHED, needed)
         ]
         return [*going, *sorted(fitting, key=self._worth, reverse=True)[:room]]
 
@@ -254,7 +254,7 @@ class _Editor:
         return one.answer.total >= good_enough(self._drafts, self._effort.wanted)
 
     def _is_open(self, one: _Writing) -> bool:
-        return one.answer.finish is None and one.answer.total >= HOPELESS
+        return one.answer.finish is None and one.answer.total >= self._effort.hopeless
 
     def _worth(self, opening: Opening) -> float:
         """How promising a range is: as likely as it is, or as somebody's draft for it is."""
