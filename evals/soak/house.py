@@ -9,14 +9,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
 from .tally import Tally
 
+#: Moves a process's clock (Debian: libfaketime); "" where it is not installed.
+_FAKETIME = next(iter(sorted(map(str, Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")))), "")
+#: Starts a process to whom modes of files apply although root starts it.
+_HELD = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--")
 #: Seconds that an engine process stays without a client: a soak leaves none behind.
 IDLE_S = 20.0
 
@@ -52,12 +57,18 @@ class House:
 
     Args:
         models: as ``REDRAFT_MODELS`` has it; the chaos writes into its files.
+        cache: as ``REDRAFT_CACHE_DIR`` has it; None: the user's.
+        clock: how far the processes' wall clock is off, which may change at any time; None: never.
+        bits_hold: does the mode of a folder keep these processes out of it?
     """
 
     root: Path
     commands: Commands
     models: Path | None
     model: str
+    cache: Path | None = None
+    clock: Path | None = None
+    bits_hold: bool = False
 
     @property
     def recordings(self) -> Path:
@@ -81,6 +92,10 @@ class House:
         }
         if self.models is not None:
             own["REDRAFT_MODELS"] = str(self.models)
+        if self.cache is not None:
+            own["REDRAFT_CACHE_DIR"] = str(self.cache)
+        if self.clock is not None:
+            own |= _faked(self.clock)
         return {**os.environ, **own, **more}
 
     def engine(self) -> Engine | None:
@@ -107,6 +122,35 @@ class House:
             with contextlib.suppress(psutil.Error):
                 process.kill()
                 process.wait(5)
+
+
+def that_may_be_harmed(house: House) -> House:
+    """The same with a cache and, where the means are there, a clock of its own, and with processes
+    whom permissions hold back even where root starts them."""
+    cache, clock = house.root / "cache", None
+    cache.mkdir()
+    if _FAKETIME:
+        clock = house.root / "clock"
+        clock.write_text("+0\n")
+    commands, bits_hold = house.commands, hasattr(os, "geteuid") and os.geteuid() != 0
+    if hasattr(os, "geteuid") and not bits_hold and shutil.which("setpriv"):
+        commands, bits_hold = Commands(*((*_HELD, *one) for one in _both(commands))), True
+    return replace(house, commands=commands, cache=cache, clock=clock, bits_hold=bits_hold)
+
+
+def _both(commands: Commands) -> tuple[Sequence[str], Sequence[str]]:
+    return commands.lsp, commands.serve
+
+
+def _faked(clock: Path) -> dict[str, str]:
+    """The environment that has libfaketime move the wall clock alone."""
+    return {
+        "LD_PRELOAD": _FAKETIME,
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+        "NO_FAKE_STAT": "1",
+    }
 
 
 def check_log(log: Path, tally: Tally) -> None:

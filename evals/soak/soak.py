@@ -17,7 +17,7 @@ from redraft.model.errors import InstallError
 
 from ..recordings.format import Stream
 from . import chaos, flood, typists
-from .house import Commands, House
+from .house import Commands, House, that_may_be_harmed
 from .tally import Report, Tally
 
 Mode = Literal["typing", "fuzz", "chaos", "flood"]
@@ -92,7 +92,8 @@ def _run(
             fuzz.fuzz(house, subject.routes, how_many, seed, tally)
         case "chaos":
             blows = chaos.Amount(amounts.blows, amounts.chaos_s)
-            asyncio.run(chaos.chaos(house, blows, seed, tally))
+            harmed = that_may_be_harmed(house)
+            asyncio.run(chaos.chaos(harmed, blows, seed, tally))
         case "flood":
             crowd = flood.Amount(amounts.clients, amounts.flood_s)
             asyncio.run(flood.flood(house, crowd, seed, tally))

@@ -24,6 +24,8 @@ async def its_process(request: EditRequest) -> str:
         await asyncio.Event().wait()
     if "<crash>" in request.text:
         os.kill(os.getpid(), 9) if hasattr(os, "kill") else os._exit(9)
+    if "<freeze>" in request.text:
+        time.sleep(60)  # the loop with it: not even its status is told
     if "<refuse>" in request.text:
         raise InvalidRequest("'text' is refused by the fake engine.")
     return str(os.getpid())
