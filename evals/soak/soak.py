@@ -16,12 +16,14 @@ from typing import Literal, get_args
 from redraft.model.errors import InstallError
 
 from ..recordings.format import Stream
-from . import chaos, flood, typists
+from . import chaos, flood, replicas, typists
 from .house import Commands, House, that_may_be_harmed
 from .tally import Report, Tally
 
-Mode = Literal["typing", "fuzz", "chaos", "flood"]
+Mode = Literal["typing", "fuzz", "chaos", "flood", "replicas"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+#: Done where nobody says what to do: all but what needs Ray.
+USUAL: tuple[Mode, ...] = ("typing", "fuzz", "chaos", "flood")
 
 Say = Callable[[str], None]
 
@@ -38,12 +40,15 @@ class Amounts:
     chaos_s: float
     clients: tuple[int, ...]
     flood_s: float  # for each number of clients
+    replicas_s: float  # for each number of replicas
 
 
 #: A minute or two of all modes together; what CI runs is less still.
-SHORT = Amounts(5_000, 20.0, 400, 60, 10, 40.0, (1, 20, 100), 5.0)
+SHORT = Amounts(5_000, 20.0, 400, 60, 10, 40.0, (1, 20, 100), 5.0, 10.0)
 #: A night: the amounts that we set ourselves.
-NIGHT = Amounts(100_000, 4 * 3600.0, 15_000, 1_500, 500, 4 * 3600.0, (1, 10, 50, 100, 200), 60.0)
+NIGHT = Amounts(
+    100_000, 4 * 3600.0, 15_000, 1_500, 500, 4 * 3600.0, (1, 10, 50, 100, 200), 60.0, 60.0
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +102,6 @@ def _run(
         case "flood":
             crowd = flood.Amount(amounts.clients, amounts.flood_s)
             asyncio.run(flood.flood(house, crowd, seed, tally))
+        case "replicas":
+            fleet = replicas.Amount(seconds=amounts.replicas_s)
+            asyncio.run(replicas.replicas(house, fleet, seed, tally))

@@ -9,6 +9,7 @@ fast, and whether memory grows.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from itertools import count
 from typing import Any
 
 import aiohttp
+import psutil
 from redraft.model.errors import InvalidRequest
 
 from ..recordings.documents import Documents, content_changes
@@ -75,8 +77,21 @@ async def type_(
         finally:
             other.cancel()
             await asyncio.gather(other, return_exceptions=True)
+    engine = house.engine()
+    tally.figures |= {
+        "language server, CPU ms per event": _cpu_ms(editor.pid) / max(tally.events, 1),
+        "engine, CPU ms per event": _cpu_ms(engine.pid if engine else 0) / max(tally.events, 1),
+    }
     await editor.stop()
     check_log(house.root / "lsp.log", tally)
+
+
+def _cpu_ms(pid: int) -> float:
+    """That a process has taken since its start, all cores together."""
+    with contextlib.suppress(psutil.Error):
+        used = psutil.Process(pid).cpu_times()
+        return 1e3 * float(used.user + used.system)
+    return 0.0
 
 
 class _Typist:

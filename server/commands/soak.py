@@ -28,7 +28,9 @@ _RUN = "import sys; sys.argv[0] = 'redraft'; from redraft.server.commands.main i
 def soak(
     modes: Annotated[
         list[str] | None,
-        typer.Argument(help="typing, fuzz, chaos, flood. Default: all, one after the other."),
+        typer.Argument(
+            help="typing, fuzz, chaos, flood; replicas (needs Ray). Default: all but the last."
+        ),
     ] = None,
     source: Annotated[
         Path | None,
@@ -48,7 +50,7 @@ def soak(
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(min=1, help="Of typing and chaos at most, and of each flood."),
+        typer.Option(min=1, help="Of typing and chaos at most, each flood, number of replicas."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed does the same.")] = 1,
     model: Annotated[str | None, typer.Option(help="See 'redraft model list'.")] = None,
@@ -61,11 +63,11 @@ def soak(
 
     Everything runs on loopback, in folders of its own. Exit code 1: something did not hold.
     """
-    from redraft.evals.soak.soak import MODES, run
+    from redraft.evals.soak.soak import MODES, USUAL, run
 
     if unknown := set(modes or ()) - {*MODES}:
         raise typer.BadParameter(f"{min(unknown)!r} is none of {', '.join(MODES)}")
-    chosen = [mode for mode in MODES if not modes or mode in modes]
+    chosen = [mode for mode in MODES if mode in (modes or USUAL)]
     amounts = _amounts(night, events, messages, blows, clients, seconds)
     reports: list[Report] = []
     with _subject(model, source, chosen) as subject:
@@ -102,6 +104,7 @@ def _amounts(
         typing_s=seconds or base.typing_s,
         chaos_s=seconds or base.chaos_s,
         flood_s=seconds or base.flood_s,
+        replicas_s=seconds or base.replicas_s,
     )
 
 

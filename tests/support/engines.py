@@ -49,6 +49,27 @@ class LoadingPredictor(ScriptedPredictor):
         return READY if time.monotonic() >= self.ready_s else ModelStatus("loading", "fake-1m")
 
 
+async def slowly(request: EditRequest) -> str:
+    """The process that answers after a while; whoever does not wait for it is noted."""
+    notes = Path(os.environ["FAKE_ENGINE_NOTES"])
+    note(notes, "asked")
+    try:
+        await asyncio.sleep(60 if "<hold>" in request.text else 0.5)
+    except asyncio.CancelledError:
+        note(notes, "given up")
+        raise
+    return str(os.getpid())
+
+
+def note(notes: Path, what: str) -> None:
+    with notes.open("a") as file:
+        file.write(f"{what}\n")
+
+
+def slow_engine(settings: Settings) -> ScriptedPredictor:
+    return ScriptedPredictor([slowly])
+
+
 def process_engine(settings: Settings) -> ScriptedPredictor:
     return ScriptedPredictor([its_process])
 
