@@ -14,7 +14,14 @@ from typing import Any
 
 import psutil
 import pytest
-from redraft.model.errors import EngineGone, InvalidRequest, ModelNotReady, SettingsError
+from redraft.model.engine.remote import RemotePredictor
+from redraft.model.errors import (
+    EngineGone,
+    InvalidRequest,
+    ModelNotReady,
+    SettingsError,
+    Unauthorized,
+)
 from redraft.model.records import EditRequest
 from redraft.server.engine_process.client import EngineClient
 from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous, began
@@ -293,6 +300,13 @@ def test_socket_and_token_are_for_this_user_alone(settings: Settings) -> None:
                 if file.suffix in (".json", ".sock"):
                     assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
             assert stat.S_IMODE(meeting.folder.stat().st_mode) == 0o700
+            endpoint = meeting.read()
+            assert endpoint is not None
+            for token in (None, "", endpoint.token[:-1] + "x"):
+                stranger = RemotePredictor(Path(endpoint.address), token)
+                with pytest.raises(Unauthorized):
+                    await stranger.status()
+                await stranger.close()
 
     asyncio.run(run())
 
