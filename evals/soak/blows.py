@@ -134,7 +134,7 @@ class Blows:
         """The wall clock of all processes; what measures durations goes on."""
         assert self._house.clock is not None
         moved = self._house.clock.with_suffix(".new")
-        moved.write_text(f"{self._chance.choice(CLOCKS):+d}\n")
+        moved.write_text(f"{self._chance.choice(CLOCKS)}")
         moved.replace(self._house.clock)
         await self._desk.typing(3)
 

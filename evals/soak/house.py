@@ -18,8 +18,22 @@ import psutil
 
 from .tally import Tally
 
-#: Moves a process's clock (Debian: libfaketime); "" where it is not installed.
-_FAKETIME = next(iter(sorted(map(str, Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")))), "")
+#: Moves the wall clock of a Python process as far as a file says, at any time: what NTP, a sleep or
+#: a date set by hand do. Imported at its start from the first folder of PYTHONPATH.
+_MOVED_CLOCK = """
+import os, time
+
+def _moved_s(file=os.environ["REDRAFT_SOAK_CLOCK"]):
+    try:
+        with open(file) as told:
+            return float(told.read())
+    except (OSError, ValueError):
+        return 0.0
+
+_time, _time_ns = time.time, time.time_ns
+time.time = lambda: _time() + _moved_s()
+time.time_ns = lambda: _time_ns() + int(_moved_s() * 10**9)
+"""
 #: Starts a process to whom modes of files apply although root starts it.
 _HELD = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--")
 #: Seconds that an engine process stays without a client: a soak leaves none behind.
@@ -95,7 +109,8 @@ class House:
         if self.cache is not None:
             own["REDRAFT_CACHE_DIR"] = str(self.cache)
         if self.clock is not None:
-            own |= _faked(self.clock)
+            path = [str(self.clock.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+            own |= {"REDRAFT_SOAK_CLOCK": str(self.clock), "PYTHONPATH": os.pathsep.join(path)}
         return {**os.environ, **own, **more}
 
     def engine(self) -> Engine | None:
@@ -125,32 +140,19 @@ class House:
 
 
 def that_may_be_harmed(house: House) -> House:
-    """The same with a cache and, where the means are there, a clock of its own, and with processes
-    whom permissions hold back even where root starts them."""
-    cache, clock = house.root / "cache", None
-    cache.mkdir()
-    if _FAKETIME:
-        clock = house.root / "clock"
-        clock.write_text("+0\n")
-    commands, bits_hold = house.commands, hasattr(os, "geteuid") and os.geteuid() != 0
-    if hasattr(os, "geteuid") and not bits_hold and shutil.which("setpriv"):
-        commands, bits_hold = Commands(*((*_HELD, *one) for one in _both(commands))), True
+    """The same with a cache and a clock of its own, and with processes whom permissions hold back
+    even where root starts them."""
+    cache, clock = house.root / "cache", house.root / "clock" / "seconds"
+    for folder in (cache, clock.parent):
+        folder.mkdir()
+    clock.write_text("0")
+    (clock.parent / "sitecustomize.py").write_text(_MOVED_CLOCK)
+    commands, is_root = house.commands, hasattr(os, "geteuid") and os.geteuid() == 0
+    holds = shutil.which("setpriv") is not None
+    if is_root and holds:
+        commands = Commands((*_HELD, *commands.lsp), (*_HELD, *commands.serve))
+    bits_hold = os.name == "posix" and (holds or not is_root)
     return replace(house, commands=commands, cache=cache, clock=clock, bits_hold=bits_hold)
-
-
-def _both(commands: Commands) -> tuple[Sequence[str], Sequence[str]]:
-    return commands.lsp, commands.serve
-
-
-def _faked(clock: Path) -> dict[str, str]:
-    """The environment that has libfaketime move the wall clock alone."""
-    return {
-        "LD_PRELOAD": _FAKETIME,
-        "FAKETIME_TIMESTAMP_FILE": str(clock),
-        "FAKETIME_NO_CACHE": "1",
-        "DONT_FAKE_MONOTONIC": "1",
-        "NO_FAKE_STAT": "1",
-    }
 
 
 def check_log(log: Path, tally: Tally) -> None:
