@@ -469,6 +469,17 @@ def test_an_engine_without_a_sign_of_life_costs_no_request_more_than_a_moment(
     asyncio.run(run())
 
 
+def test_an_engine_that_has_too_much_to_do_is_left_alone(settings: Settings) -> None:
+    async def run() -> None:
+        async with client(settings) as joined:
+            first = await pid_of(joined)
+            with pytest.raises(ModelNotReady, match="no sign of life"):
+                await pid_of(joined, "<busy>")
+            assert await until_answered(joined) == first
+
+    asyncio.run(run())
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only there is the boot's time reckoned anew")
 def test_an_engine_is_known_after_the_clock_was_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCall
 
 from ..settings import Settings
 from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous
+from .signs_of_life import POLL_S, end_if_hung, end_process, reach, reach_living
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +45,9 @@ CRASH_WINDOW_S, MAX_BACKOFF_S = 120.0, 30.0
 #: again; with what follows, it is answered or told why not within 2 s. The start goes on meanwhile.
 PATIENCE_S = 1.5
 
-#: Seconds without an answer after which the engine is asked whether it lives, again and again; how
-#: long it may be silent then until the request is given up; and until it is ended. No computation
-#: holds a sign of life up. Loading weights may, on a slow disk.
-LOOK_S, SILENT_S, HUNG_S = 1.0, 0.9, 5.0
-
-POLL_S = 0.05
+#: Seconds without an answer after which the engine is asked whether it lives, again and again; and
+#: how long it may be silent then until the request is given up. It is ended later, if at all.
+LOOK_S, SILENT_S = 1.0, 0.9
 
 
 async def join_running(settings: Settings) -> RemotePredictor | None:
@@ -57,7 +55,7 @@ async def join_running(settings: Settings) -> RemotePredictor | None:
     endpoint = Rendezvous.of(settings).read()
     if endpoint is None or endpoint.wire != WIRE_VERSION:
         return None
-    return await _reach(endpoint)
+    return await reach(endpoint)
 
 
 class EngineClient:
@@ -189,7 +187,7 @@ class EngineClient:
         if self._remote is not remote or endpoint is None:
             return
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(_end_if_hung(remote, endpoint))
+            self._looking = asyncio.create_task(end_if_hung(remote, endpoint))
         await asyncio.wait(
             (asking, self._looking), timeout=SILENT_S, return_when=asyncio.FIRST_COMPLETED
         )
@@ -286,7 +284,7 @@ class _Starter:
             endpoint, lives = self._meeting.read(), self._meeting.is_taken()
             if endpoint is not None and self._is_outdated(endpoint):
                 await self._replace(endpoint)
-            elif endpoint and lives and (remote := await _reach_living(endpoint)) is not None:
+            elif endpoint and lives and (remote := await reach_living(endpoint)) is not None:
                 return remote, endpoint
             elif not self._is_starting() and not lives:
                 self._child = self._spawn()
@@ -322,7 +320,7 @@ class _Starter:
             await remote.close()
         for end in (None, psutil.Process.terminate, psutil.Process.kill):
             if end is not None:
-                _end_process(endpoint, end)
+                end_process(endpoint, end)
             give_up = time.monotonic() + self._settings.shutdown_s + 2.0
             while time.monotonic() < give_up:
                 if not self._meeting.is_taken():
@@ -372,47 +370,6 @@ class _Starter:
             output.close()
 
 
-async def _reach(endpoint: Endpoint) -> RemotePredictor | None:
-    """The engine at ``endpoint``, or ``None`` where it does not answer."""
-    address = Path(endpoint.address) if endpoint.socket else endpoint.address
-    remote = RemotePredictor(address, endpoint.token)
-    try:
-        await remote.status()
-    except (EngineGone, Unauthorized):
-        await remote.close()
-        return None  # it crashed and left its record
-    except BaseException:
-        await remote.close()
-        raise
-    return remote
-
-
-async def _reach_living(endpoint: Endpoint) -> RemotePredictor | None:
-    """The same; one that hangs is ended."""
-    hung_s = POLL_S if _is_stopped(endpoint) else HUNG_S
-    try:
-        async with asyncio.timeout(hung_s):
-            return await _reach(endpoint)
-    except TimeoutError:
-        log.warning("the engine process %d hangs; ending it", endpoint.pid)
-        _end_process(endpoint, psutil.Process.kill)
-        return None
-
-
-async def _end_if_hung(remote: RemotePredictor, endpoint: Endpoint) -> bool:
-    """Whether the process lived, showed no sign of it and was ended. One that is gone shows that by
-    itself."""
-    try:
-        async with asyncio.timeout(POLL_S if _is_stopped(endpoint) else HUNG_S):
-            await remote.status()
-    except TimeoutError:
-        _end_process(endpoint, psutil.Process.kill)
-        return True
-    except RedraftError:
-        pass
-    return False
-
-
 def _heard(starting: asyncio.Task[RemotePredictor]) -> None:
     """A failed start is told to whoever waits for it or asks next; maybe nobody does."""
     if not starting.cancelled():
@@ -427,21 +384,6 @@ async def _becomes_ready(remote: RemotePredictor, give_up: float) -> bool:
             return state == "ready"
         await asyncio.sleep(POLL_S)
     return False
-
-
-def _is_stopped(endpoint: Endpoint) -> bool:
-    """Whether a signal stopped it, so that it cannot answer however long one waits."""
-    process = endpoint.process()
-    with suppress(psutil.Error):
-        return process is not None and bool(process.status() == psutil.STATUS_STOPPED)
-    return False
-
-
-def _end_process(endpoint: Endpoint, end: Callable[[psutil.Process], None]) -> None:
-    process = endpoint.process()
-    with suppress(psutil.Error):
-        if process is not None:
-            end(process)
 
 
 def _open_or_discard(file: Path) -> IO[bytes]:

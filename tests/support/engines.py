@@ -26,6 +26,10 @@ async def its_process(request: EditRequest) -> str:
         os.kill(os.getpid(), 9) if hasattr(os, "kill") else os._exit(9)
     if "<freeze>" in request.text:
         time.sleep(60)  # the loop with it: not even its status is told
+    if "<busy>" in request.text:
+        until = time.monotonic() + 7
+        while time.monotonic() < until:
+            pass
     if "<refuse>" in request.text:
         raise InvalidRequest("'text' is refused by the fake engine.")
     return str(os.getpid())
