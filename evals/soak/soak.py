@@ -25,7 +25,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 #: Done where nobody says what to do: all but what needs Ray.
 USUAL: tuple[Mode, ...] = ("typing", "fuzz", "chaos", "flood")
 
-Say = Callable[[str], None]
+#: Hears of the tally that a mode fills, before it begins.
+Watch = Callable[[Tally], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,16 @@ class Subject:
     routes: Sequence[tuple[str, str]]  # of the server: method, path
 
 
-def run(mode: Mode, subject: Subject, amounts: Amounts, seed: int) -> Report:
+def run(
+    mode: Mode, subject: Subject, amounts: Amounts, seed: int, watch: Watch = lambda tally: None
+) -> Report:
     """One mode from its beginning to its end.
 
     Raises:
         InstallError: the mode needs a library that is not installed.
     """
     tally, began = Tally(time.monotonic), time.monotonic()
+    watch(tally)
     with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as root:
         house = House(Path(root), subject.commands, subject.models, subject.model)
         try:

@@ -44,7 +44,7 @@ class Amount:
 
     events: int
     seconds: float
-    typists: int = 4
+    typists: int = 12
 
 
 async def type_(

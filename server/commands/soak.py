@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +18,7 @@ from .json_file import check_writable, write_json
 if TYPE_CHECKING:
     from redraft.evals.recordings.format import Stream
     from redraft.evals.soak.soak import Amounts, Mode, Subject
-    from redraft.evals.soak.tally import Report
+    from redraft.evals.soak.tally import Report, Tally
     from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
     from rich.table import Table
 
@@ -72,7 +73,8 @@ def soak(
     reports: list[Report] = []
     with _subject(model, source, chosen) as subject:
         for mode in chosen:
-            report = run(mode, subject, amounts, seed)
+            with _telling(mode) as watch:
+                report = run(mode, subject, amounts, seed, watch)
             reports.append(report)
             _show(report)
             write_json(
@@ -80,6 +82,32 @@ def soak(
             )
     if any(one.broken or one.lost for one in reports):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _telling(mode: Mode) -> Iterator[Callable[[Tally], None]]:
+    """Says every minute how far it is."""
+    from .console import err
+
+    over = threading.Event()
+
+    def watch(tally: Tally) -> None:
+        def tell() -> None:
+            minutes = 0
+            while not over.wait(60):
+                minutes += 1
+                err.print(
+                    f"{mode}, {minutes} min: {tally.events:,} events, {tally.answers:,} answers, "
+                    f"{tally.counts['kills']:,} kills, {len(tally.broken)} did not hold",
+                    markup=False,
+                )
+
+        threading.Thread(target=tell, daemon=True).start()
+
+    try:
+        yield watch
+    finally:
+        over.set()
 
 
 def _amounts(
