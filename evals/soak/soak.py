@@ -17,6 +17,7 @@ from redraft.model.errors import InstallError
 
 from ..recordings.format import Stream
 from . import chaos, flood, replicas, typists
+from .editor import Ended
 from .house import Commands, House, that_may_be_harmed
 from .tally import Report, Tally
 
@@ -77,6 +78,8 @@ def run(
         house = House(Path(root), subject.commands, subject.models, subject.model)
         try:
             _run(mode, house, subject, amounts, seed, tally)
+        except (TimeoutError, Ended) as error:
+            tally.breaks(f"it ended early: {type(error).__name__} {error}")
         finally:
             house.clear()
     return tally.report(mode, seed, time.monotonic() - began)
