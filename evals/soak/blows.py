@@ -26,7 +26,7 @@ Undo = Callable[[], None]
 Blow = Callable[[], Awaitable[Undo | None]]
 
 #: Kills come so many times as often as any other blow.
-KILLS = 4
+KILLS = 8
 #: Where the clock may jump to, seconds from the true time: a look at another time server, a laptop
 #: that slept, a date set wrong.
 CLOCKS = (-86_400 * 400, -3_600, -40, 40, 3_600, 86_400 * 400)

@@ -44,7 +44,7 @@ class Amount:
 
     events: int
     seconds: float
-    typists: int = 12
+    typists: int = 4
 
 
 async def type_(
