@@ -168,7 +168,7 @@ def test_sidekick_shows_the_next_edit_and_takes_it(tmp_path: Path) -> None:
         editor.until(lambda: editor.lines()[4] == "g(a, b)")
 
 
-# --- cursortab.nvim, which has a server of its own between Neovim and ours --------------------------
+# --- cursortab.nvim, which has a server of its own between Neovim and ours ------------------------
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A film of the real thing: a minute in VS Code with the extension, the server and the default model.
+"""A film of the real thing: VS Code with the extension, the server and the default model.
 
     REDRAFT_VSCODE_DIR=DIR python editor-clients/vscode/e2e/film.py [OUT.gif]
 
