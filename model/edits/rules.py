@@ -237,9 +237,9 @@ def count_errors_of(
 
 
 def parsed(text: str, language: str) -> Syntax | None:
-    """The syntax tree of a text that is asked about again and again: all candidates of an answer are
-    edits of one text, 20 ms each in 2,600 lines, and both tasks are asked at one cursor. None where
-    there is no grammar for the language."""
+    """The syntax tree of a text that is asked about again and again: all candidates of an answer
+    are edits of one text, 20 ms each in 2,600 lines, and both tasks are asked at one cursor. None
+    where there is no grammar for the language."""
     return _TREES.get((text, language), lambda asked: parse(*asked))
 
 

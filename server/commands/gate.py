@@ -154,6 +154,9 @@ def outcomes(
     suite: Annotated[
         Literal["carry-on"] | None, typer.Option(help="Scenarios that judge gates.")
     ] = None,
+    recording: Annotated[
+        list[Path] | None, typer.Option(metavar="PATH", help="Recordings, played once more.")
+    ] = None,
     share: Annotated[
         float, typer.Option(min=0, max=1, help="Of the lines of these, how many are looked at.")
     ] = 0.05,
@@ -170,24 +173,34 @@ def outcomes(
     """Ask a model at moments whose outcome is known, for 'redraft gate fit' and 'eval gate'."""
     from redraft.evals.gate.moments import in_suite, known_moments
     from redraft.evals.gate.outcomes import make_outcomes
+    from redraft.evals.gate.replayed import replay_outcomes
+    from redraft.evals.replay.predictors import ready_with
+    from redraft.evals.replay.runs import read_scripts
 
-    if commits is None and files is None and suite is None:
+    sources = [path for path in (commits, files) if path] or recording or []
+    if bool(sources) == (suite is not None) or (recording and sources != recording):
         raise SettingsError(
-            "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both, or --suite carry-on."
+            "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both; or --suite carry-on; "
+            "or --recording PATH."
         )
     subject = subject_of(model, adapter, weights, variant, None, out)
-    moments = known_moments(commits, files, share, limit, seed) if suite is None else in_suite()
     settings = {
         "benchmark": "gate outcomes", "share": share, "seed": seed, "context": context,
-        "source": suite or " ".join(path.name for path in (commits, files) if path),
+        "source": suite or " ".join(path.name for path in sources),
         **about(subject),
     }  # fmt: skip
+    scripts = read_scripts(recording) if recording else []
     plan = plan_of("medium", None, None)
     with (
         loaded(subject, threads, context) as judged,
         open_run_for(out, settings, resume) as run,
         progress_of("asking") as progress,
     ):
+        if scripts:
+            ready = ready_with(judged, context)
+            replay_outcomes(scripts, ready, run, limit, context, seed, progress)
+            return
+        moments = in_suite() if suite else known_moments(commits, files, share, limit, seed)
         make_outcomes(judged, moments, plan, context, run, progress)
 
 
