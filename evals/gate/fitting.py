@@ -7,7 +7,7 @@ it knows by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from redraft.model.edits.gate import Gate
@@ -33,7 +33,7 @@ def shown_to_gate(run: RunFile) -> Iterator[Judged]:
 
 
 def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
-    """By task, grouped by repository."""
+    """By task, grouped by repository or session."""
     found: dict[Task, list[Sample]] = {task: [] for task in GATED}
     for each in candidates:
         found[each.task].append(sample_of(each))
@@ -41,12 +41,7 @@ def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
 
 
 def sample_of(each: Judged) -> Sample:
-    return Sample(each.candidate, each.right, group=repository_of(each.group))
-
-
-def repository_of(group: str) -> str:
-    """``owner/name`` of a commit or a file."""
-    return group.split("@")[0].split(":")[0]
+    return Sample(each.candidate, each.right, group=each.source)
 
 
 def fit_gate(
@@ -59,6 +54,24 @@ def fit_gate(
     """
     heads = {task: fit_shipped(task, each, WANT, without) for task, each in samples.items()}
     return Gate(name, heads)
+
+
+def left_out(
+    samples: Mapping[Task, Sequence[Sample]], candidates: Iterable[Judged]
+) -> Callable[[Judged], Gate]:
+    """For each candidate a gate fitted on ``samples`` and on the candidates of all other sources
+    than its own."""
+    free = [each for each in candidates if not each.barred]
+    found: dict[str, Gate] = {}
+
+    def gate_of(judged: Judged) -> Gate:
+        if judged.source not in found:
+            others = samples_of(each for each in free if each.source != judged.source)
+            both = {task: [*samples[task], *some] for task, some in others.items()}
+            found[judged.source] = fit_gate(both, f"without {judged.source}")
+        return found[judged.source]
+
+    return gate_of
 
 
 def judges_among(runs: Iterable[RunFile]) -> list[str]:

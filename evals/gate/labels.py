@@ -44,6 +44,16 @@ class Judged:
     right: bool
     barred: str  # the kind of rule that keeps it from being shown; "": none
 
+    @property
+    def source(self) -> str:
+        """``owner/name`` of a commit or a file; the session of a recording."""
+        return self.group.split("@")[0].split(":")[0]
+
+    @property
+    def block(self) -> str:
+        """What is resampled together: a source, or a stretch of a session."""
+        return self.group if self.kind == "replayed" else self.source
+
 
 def judged(episode: Episode) -> Iterator[Judged]:
     """The candidates of an episode of ``redraft gate outcomes``, best first; without those of which
