@@ -71,7 +71,7 @@ def fit(
         card = {
             "taken": verdict.taken, "told": verdict.told, "weights": own.weights,
             "outcomes": own.count, "shown": own.shown, "hidden": own.hidden,
-            "shipped": shipped().name, "eagerness": eagerness,
+            "shipped": shipped().name, "eagerness": eagerness, "left_out": _left_out(own),
         }  # fmt: skip
         write_gate(recordings.learned, made, card)
     else:
@@ -118,7 +118,9 @@ def status(
     if told["own"] is None:
         console.print("Yours: not fitted. 'redraft record on', and it comes by itself.")
     else:
-        console.print(harmless(f"{card.get('told', '')}\n{told['file']}"), markup=False)
+        lines = (card.get("told", ""), *card.get("left_out", ()), told["file"])
+        for line in lines:
+            console.print(harmless(str(line)), markup=False)
 
 
 @app.command()

@@ -1,0 +1,43 @@
+"""A threshold that moves at few moments, where the user wants it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from redraft.lsp.session.exploring import BAND, SHARE, Lot, lot_of
+
+USUAL = 0.25
+
+
+def drawn(count: int = 20_000) -> Counter[float]:
+    lots = (lot_of(USUAL, True, f"7 file:///a.py {revision}") for revision in range(count))
+    return Counter(round(lot.threshold, 6) for lot in lots)
+
+
+def test_nothing_moves_unless_the_user_wants_it() -> None:
+    for revision in range(1_000):
+        assert lot_of(USUAL, False, f"7 {revision}") == Lot(USUAL, USUAL, False)
+
+
+def test_at_one_moment_in_a_hundred_it_lies_lower_and_at_another_higher() -> None:
+    found = drawn()
+    assert set(found) == {USUAL - BAND, USUAL, USUAL + BAND}
+    for moved in (USUAL - BAND, USUAL + BAND):
+        assert found[moved] / sum(found.values()) == pytest.approx(SHARE / 2, rel=0.2)
+
+
+def test_a_moment_looked_at_again_has_the_same_lot() -> None:
+    moments = [f"7 file:///a.py {revision}" for revision in range(1_000)]
+    first = [lot_of(USUAL, True, each).threshold for each in moments]
+    assert [lot_of(USUAL, True, each).threshold for each in moments] == first
+    others = [lot_of(USUAL, True, f"8{each[1:]}").threshold for each in moments]
+    assert others != first
+
+
+@pytest.mark.parametrize("sure", [0.0, 0.14, 0.16, 0.24, 0.26, 0.34, 0.36, 1.0])
+def test_the_propensity_is_how_often_it_would_be_shown(sure: float) -> None:
+    found = drawn()
+    shown = sum(n for threshold, n in found.items() if sure >= threshold) / sum(found.values())
+    assert lot_of(USUAL, True, "").propensity(sure) == pytest.approx(shown, abs=0.004)
+    assert lot_of(USUAL, False, "").propensity(sure) == float(sure >= USUAL)
