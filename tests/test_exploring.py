@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from redraft.lsp.session.decisions import Ask, Decision, Show
+from redraft.lsp.session.door import Session
 from redraft.lsp.session.exploring import BAND, SHARE, Lot, lot_of
+from redraft.lsp.settings import LspSettings
+from support.desk import URI, Desk, reason, shown
+from support.predictor import infill
 
 USUAL = 0.25
 
@@ -41,3 +46,40 @@ def test_the_propensity_is_how_often_it_would_be_shown(sure: float) -> None:
     shown = sum(n for threshold, n in found.items() if sure >= threshold) / sum(found.values())
     assert lot_of(USUAL, True, "").propensity(sure) == pytest.approx(shown, abs=0.004)
     assert lot_of(USUAL, False, "").propensity(sure) == float(sure >= USUAL)
+
+
+# --- in a session ---------------------------------------------------------------------------------
+
+
+def answered_at(move: float, confidence: float, **fields: object) -> tuple[Desk, Decision]:
+    """A desk whose lot moves the threshold so, and what it says to an answer."""
+    for seed in range(2_000):
+        desk = Desk()
+        desk.session = Session(
+            LspSettings(), desk.clock, context=desk.shelf, explores=lambda: True, seed=seed
+        )
+        desk.session.opened(URI, "a.py", desk.document.lines)
+        if desk.session.lot(desk.query()).threshold == pytest.approx(USUAL + move):
+            ask = desk.session.consider(desk.query(**fields))
+            assert isinstance(ask, Ask)
+            made = infill(ask.request, "x", confidence=confidence)
+            return desk, desk.session.settle(ask, made, desk.revision, 0.0)
+    raise AssertionError("no seed draws this lot")
+
+
+def test_a_little_too_unsure_is_shown_says_so_and_stays() -> None:
+    desk, decision = answered_at(-BAND, 0.2)
+    assert shown(decision) == "x"
+    assert isinstance(decision, Show)
+    assert decision.suggestion.unsure == "below threshold 0.20 < 0.25"
+    assert shown(desk.consider()) == "x"
+    assert reason(answered_at(-BAND, 0.1)[1]) == "below threshold 0.10 < 0.15"
+
+
+def test_just_sure_enough_is_hidden_and_what_is_surer_is_not() -> None:
+    assert reason(answered_at(BAND, 0.3)[1]) == "below threshold 0.30 < 0.35"
+    assert shown(answered_at(BAND, 0.4)[1]) == "x"
+
+
+def test_who_asks_by_a_gesture_gets_no_lot() -> None:
+    assert shown(answered_at(BAND, 0.3, invoked=True)[1]) == "x"
