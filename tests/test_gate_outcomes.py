@@ -15,6 +15,7 @@ from redraft.evals.gate.fitting import (
     fit_gate,
     judges_among,
     left_out,
+    newest,
     samples_of,
     shown_to_gate,
 )
@@ -230,6 +231,14 @@ def test_what_a_feature_is_worth_is_what_the_ranking_loses_without(commits: Path
     assert found["plain, policy"].auc == (1.0, 1.0, 1.0)
 
 
+def test_of_a_moment_that_several_runs_hold_the_last_one_counts(commits: Path) -> None:
+    before, after = (outcomes(commits, {True: sure, False: 0.2}) for sure in (0.5, 0.9))
+    both = newest([before, after])
+    assert both.episodes == after.episodes
+    after.episodes.pop(next(iter(after.episodes)))
+    assert len(newest([before, after]).episodes) == len(before.episodes)
+
+
 def test_a_gate_fitted_on_outcomes_tells_right_from_wrong(commits: Path) -> None:
     run = outcomes(commits, {True: 0.9, False: 0.3})
     samples = samples_of(shown_to_gate(run))
@@ -337,3 +346,12 @@ def test_ship_refuses_what_judges(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["gate", "ship", str(path), "--out", str(tmp_path / "g.json")])
     assert isinstance(done.exception, SettingsError)
     assert "never fitted on" in str(done.exception)
+
+
+def test_where_nothing_is_left_counts_as_often_as_in_recorded_sessions(commits: Path) -> None:
+    run = outcomes(commits, {True: 0.9, False: 0.2})
+    [known, *_] = [each for each in shown_to_gate(run) if each.task == "next_edit"]
+    some = [replace(known, moment=f"{at}", done=at < 2) for at in range(11)]
+    weights = [each.weight for each in samples_of(some)["next_edit"]]
+    assert weights == [pytest.approx(1.5)] * 2 + [1.0] * 9
+    assert {each.weight for each in samples_of(some[2:])["next_edit"]} == {1.0}

@@ -22,6 +22,11 @@ from .labels import Judged, judged
 #: What is worth a suggestion kept, for each shown in vain, when the policy is tuned.
 WANT = Objective(ratio=3.0, most_kl=0.02)
 
+#: Share of moments after which nothing is left to do: 109 of the 426 of recorded sessions of which
+#: that can be told. Commits and chains have fewer, as somebody always went on.
+DONE = 0.25
+_MOST_WEIGHT = 4.0  # of the few there are
+
 #: Sources that judge, and must never be fitted on.
 JUDGES = ("dev-commits", "human-eval", "carry-on")
 
@@ -32,16 +37,30 @@ def shown_to_gate(run: RunFile) -> Iterator[Judged]:
         yield from (each for each in judged(episode) if not each.barred)
 
 
+def newest(runs: Iterable[RunFile]) -> RunFile:
+    """All moments of some runs; of one that several hold, what the last of them says."""
+    return RunFile({}, episodes={name: one for run in runs for name, one in run.episodes.items()})
+
+
 def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
-    """By task, grouped by repository or session."""
+    """By task, grouped by repository or session; what is proposed where nothing is left to do
+    counts as if that were :data:`DONE` of the moments."""
     found: dict[Task, list[Sample]] = {task: [] for task in GATED}
-    for each in candidates:
-        found[each.task].append(sample_of(each))
+    known = list(candidates)
+    for task, some in found.items():
+        mine = [each for each in known if each.task == task]
+        weight = _weight_of_done(mine)
+        some += [
+            Sample(each.candidate, each.right, weight if each.done else 1.0, each.source)
+            for each in mine
+        ]
     return found
 
 
-def sample_of(each: Judged) -> Sample:
-    return Sample(each.candidate, each.right, group=each.source)
+def _weight_of_done(mine: Sequence[Judged]) -> float:
+    done = len({each.moment for each in mine if each.done})
+    others = len({each.moment for each in mine}) - done
+    return min(max(DONE / (1 - DONE) * others / done, 1.0), _MOST_WEIGHT) if done else 1.0
 
 
 def fit_gate(
@@ -80,17 +99,26 @@ def judges_among(runs: Iterable[RunFile]) -> list[str]:
     return [name for name in named if any(judge in name for judge in JUDGES)]
 
 
-def card_of(samples: Mapping[Task, Sequence[Sample]], runs: Sequence[RunFile]) -> dict[str, Any]:
-    """What a gate was fitted on."""
+def card_of(
+    samples: Mapping[Task, Sequence[Sample]], runs: Sequence[RunFile], judged: str
+) -> dict[str, Any]:
+    """What a gate was fitted on.
+
+    Args:
+        judged: what outcomes that it was not fitted on say of it, for people.
+    """
     return {
         "made_by": "redraft gate ship",
         "model": sorted({str(run.settings.get("model")) for run in runs}),
         "weights_sha256": sorted({str(run.settings.get("model_sha256")) for run in runs}),
         "sources": sorted({str(run.settings.get("source")) for run in runs}),
+        "commits": sorted({str(run.machine.get("commit")) for run in runs}),  # that asked
+        "moments": len(newest(runs).episodes),
         "ratio": WANT.ratio,
         "beta": WANT.beta,
         "most_kl": WANT.most_kl,
         "candidates": {task: len(each) for task, each in samples.items()},
         "right": {task: sum(one.kept for one in each) for task, each in samples.items()},
         "repositories": len({one.group for each in samples.values() for one in each}),
+        "judged": judged,
     }

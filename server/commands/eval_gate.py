@@ -90,7 +90,7 @@ def _fitted(paths: Sequence[Path], judged: Sequence[RunFile], sessions: bool) ->
     sources judged here but a candidate's own."""
     from redraft.evals.figures.runs import read_run
     from redraft.evals.gate.comparing import says
-    from redraft.evals.gate.fitting import fit_gate, left_out, samples_of, shown_to_gate
+    from redraft.evals.gate.fitting import fit_gate, left_out, newest, samples_of, shown_to_gate
     from redraft.evals.gate.ranking import STATIC
 
     if not paths:
@@ -99,7 +99,7 @@ def _fitted(paths: Sequence[Path], judged: Sequence[RunFile], sessions: bool) ->
     known = {name for run in judged for name in run.episodes}
     if any(name in known for run in read for name in run.episodes):
         raise SettingsError("--fitted-on names moments that are judged here. Name other runs.")
-    samples = samples_of(each for run in read for each in shown_to_gate(run))
+    samples = samples_of(shown_to_gate(newest(read)))
     static = fit_gate(samples, "with static")
     without = fit_gate(samples, "without static", STATIC)
     found = [says(each.name, lambda one, each=each: each) for each in (static, without)]  # type: ignore[misc]

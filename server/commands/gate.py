@@ -215,6 +215,9 @@ def ship(
         Path | None, typer.Option(metavar="GATE.json", help="Default: the one that is shipped.")
     ] = None,
     version: Annotated[str, typer.Option(help="Of the gate, for people.")] = "1",
+    judged: Annotated[
+        str, typer.Option(help="What 'eval gate' said of it on others, for its card.")
+    ] = "",
 ) -> None:
     """Fit the gate that comes with Redraft on outcomes of training commits. Takes seconds."""
     from redraft.evals.figures.runs import read_run
@@ -222,6 +225,7 @@ def ship(
         card_of,
         fit_gate,
         judges_among,
+        newest,
         samples_of,
         shown_to_gate,
     )
@@ -235,9 +239,9 @@ def ship(
             f"{', '.join(judges_among(read))} judges gates and is never fitted on. Name runs over "
             "training commits."
         )
-    samples = samples_of(each for run in read for each in shown_to_gate(run))
+    samples = samples_of(shown_to_gate(newest(read)))
     gate = fit_gate(samples, f"shipped {version}")
-    write_gate(out or SHIPPED, gate, card_of(samples, read))
+    write_gate(out or SHIPPED, gate, card_of(samples, read, judged))
     for task, each in samples.items():
         right = sum(one.kept for one in each)
         console.print(f"{task}: {len(each)} candidates, {right} right", markup=False)
