@@ -77,6 +77,9 @@ class LspSettings(BaseModel):
     #: Learn from recorded outcomes which suggestions to show, on this machine and for it alone;
     #: nothing is learned while nothing is recorded.
     learn_gate: bool = True
+    #: While recording, show at one moment in a hundred what is a little too unsure, and hide at
+    #: another what is just sure enough, so that the gate learns of that too.
+    explore_gate: bool = False
     #: Predict the next edit, for clients that ask for it. Ghost text does not depend on it.
     next_edits: bool = True
     #: While a next edit is shown, compute the one that would follow it: Tab, Tab, Tab.

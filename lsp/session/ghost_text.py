@@ -107,7 +107,6 @@ class GhostText:
     def _judge(self, query: Query, prediction: Prediction, reason: str) -> Show | Abstained:
         """The first candidate worth showing, or what speaks against the best one."""
         moment = self._shared.moment("infill", query)
-        least = moment.threshold
         if query.invoked:  # whoever asks for it may have it back, and what is less sure
             moment = replace(moment, just_done=(), threshold=0.0)
         judged = (
@@ -121,7 +120,7 @@ class GhostText:
         candidate, verdict = found
         assert isinstance(verdict, Shown), "the first that is shown"
         suggestion = self._suggestion(query, candidate, verdict.edit, prediction)
-        doubt = too_unsure(suggestion.confidence, least)
+        doubt = too_unsure(suggestion.confidence, self._shared.settings.threshold)
         suggestion = replace(suggestion, unsure=doubt.reason if doubt else "")
         return Show(suggestion, suggestion.replacement, reason)
 
