@@ -69,6 +69,9 @@ _MAKERS = (
     "weights/adapter.py",
     "weights/gguf.py",
     "network/onnx_graph.py",
+    "network/onnx_interface.py",
+    "network/onnx_linear.py",
+    "network/onnx_nodes.py",
     "network/onnx_files.py",
     "network/quantize.py",
 )
