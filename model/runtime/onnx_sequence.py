@@ -20,7 +20,7 @@ VERIFY_CHUNK = 64
 
 #: Tokens of a prompt at most that wait to be read in the pass behind them, which they make hardly
 #: dearer, instead of in one of their own: a key typed costs so many.
-FEW = 32
+FEW = 24
 
 
 class OnnxSequence:
