@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .onnx_backend import OnnxBackend, OnnxSequence
+from .onnx_backend import OnnxBackend
+from .onnx_sequence import OnnxSequence
 
 Pass = Callable[[OnnxSequence], Any]
 
