@@ -118,6 +118,13 @@ class OnnxBackend:
         file = self._mapped.changed()
         return "" if file is None else f"{file.name} was written to while it was in use"
 
+    def interrupt(self) -> None:
+        """See ``backend.Interruptible``: heard between two operators, after some milliseconds."""
+        self.graphs.interrupt(True)
+
+    def resume(self) -> None:
+        self.graphs.interrupt(False)
+
     def close(self) -> None:
         self.graphs.close()
         self._pool.clear()

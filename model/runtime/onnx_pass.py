@@ -36,14 +36,13 @@ class Pass:
     """A graph bound to one KV buffer; only the small inputs and the outputs change per run."""
 
     def __init__(self, graphs: Graphs, purpose: Purpose, buffer: Buffer) -> None:
-        self._runtime = graphs.runtime
+        self._graphs, self._runtime = graphs, graphs.runtime
         self._embedding, self._canvas = graphs.embedding, graphs.reads_masks(purpose)
-        form = graphs.form_for(purpose)
+        self._form = form = graphs.form_for(purpose)
         causal = purpose in ("prefill", "judge")
         self.placed = form == "packed" or (form == "shared" and not causal)
-        self._session = graphs.session(form)
         self.ends: SpecialEnds | None = None  # where any special token is read as END
-        self._binding = self._session.io_binding()
+        self._binding = graphs.session(form).io_binding()
         self._fed: dict[str, Any] = {}  # the binding does not keep the arrays alive
         for name, value in buffer.values():
             self._binding.bind_ortvalue_input(f"past_{name}", value)
@@ -101,7 +100,7 @@ class Pass:
         for name, array in outputs.items():
             self._fed[name] = self._value(array)
             self._binding.bind_ortvalue_output(name, self._fed[name])
-        self._session.run_with_iobinding(self._binding)
+        self._graphs.run(self._form, self._binding)
         if self.ends is not None:
             self.ends.read(outputs)
 
