@@ -2,7 +2,7 @@
 
 Their sources are not ours to carry: the environment variable ``REDRAFT_CLIENTS_DIR`` names a folder
 that holds a checkout of each under its own name (``llama.vim``, ``minuet-ai.nvim``,
-``copilot-lsp``, ``sidekick.nvim``). What is not there is skipped, and says so.
+``copilot-lsp``, ``sidekick.nvim``, ``cursortab.nvim``). What is not there is skipped, and says so.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import contextlib
 import os
 import queue
 import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.neovim import Neovim, server_command
+from support.neovim import Neovim, edits, ghost, server_command
 from support.neovim_script import needs_neovim
 from support.predictor import ScriptedPredictor
 from support.served import served
@@ -165,3 +166,55 @@ def test_sidekick_shows_the_next_edit_and_takes_it(tmp_path: Path) -> None:
         editor.until(lambda: editor.cursor()[0] == 5)  # the first goes there
         editor.keys("<Tab>")
         editor.until(lambda: editor.lines()[4] == "g(a, b)")
+
+
+# --- cursortab.nvim, which has a server of its own between Neovim and ours ------------------------
+
+
+@contextlib.contextmanager
+def cursortab(folder: Path, url: str, provider: str, text: str) -> Iterator[Neovim]:
+    """A Neovim with cursortab.nvim, set up as our page says."""
+    sources = plugin("cursortab.nvim")
+    if not (sources / "server" / "cursortab").exists():
+        pytest.skip("cursortab.nvim without its server: 'go build' in its folder server makes it")
+    asks = f"type = '{provider}', url = '{url}'"
+    with tempfile.TemporaryDirectory() as state:  # a socket's path may have 107 characters
+        init = f"""
+        vim.o.shiftwidth, vim.o.expandtab = 4, true
+        require("cursortab").setup({{
+          state_dir = "{state}", provider = {{ {asks} }}, debug = {{ immediate_shutdown = true }},
+        }})
+        """
+        with editor_with(folder, sources, text, init) as editor:
+            yield editor
+
+
+@pytest.mark.parametrize("provider", ["inline", "fim"])
+def test_cursortab_shows_ghost_text_and_takes_it(tmp_path: Path, provider: str) -> None:
+    answer = " a + b" if provider == "inline" else "a + b"  # the one asks before the blank
+    with (
+        http_server(ScriptedPredictor([ghost(answer)])) as url,
+        cursortab(tmp_path, url, provider, "def add(a, b):\n") as editor,
+    ):
+        editor.keys("Go<C-u>    return ")
+        editor.sees("    return a + b")
+        assert editor.lines()[1].rstrip() == "    return"  # it is shown, not written
+        editor.keys("<Tab>")
+        editor.until(lambda: editor.lines() == ["def add(a, b):", "    return a + b"])
+
+
+@pytest.mark.parametrize("provider", ["mercuryapi", "zeta-2", "zeta", "sweep"])
+def test_cursortab_shows_the_next_edit_and_takes_it(tmp_path: Path, provider: str) -> None:
+    route = "/v1/edit/completions" if provider == "mercuryapi" else ""
+    with (
+        http_server(ScriptedPredictor([edits(("g(a)", "g(a, b)"))])) as url,
+        cursortab(tmp_path, url + route, provider, "def f(a):\n    pass\n\n\ng(a)\n") as editor,
+    ):
+        editor.keys("ggf)i, b")
+        editor.until(lambda: editor.lua("return require('cursortab.ui').has_cursor_prediction()"))
+        editor.keys("<Tab>")
+        editor.until(lambda: editor.cursor()[0] == 5)  # the first goes there
+        editor.sees("g(a, b)")
+        editor.keys("<Tab>")
+        editor.until(lambda: editor.lines()[4] == "g(a, b)")
+        assert editor.lines()[0] == "def f(a, b):"

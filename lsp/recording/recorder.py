@@ -337,7 +337,7 @@ class Recorder:
             raise
         finally:
             if not question.is_answered:
-                took_ms = self._clock_ms() - began_ms
+                took_ms = max(0, self._clock_ms() - began_ms)  # the clock may be set back
                 self._note(uri, None, answers.fetch_end(number, took_ms, error))
 
     def prefetched(self, ask: Ask, prediction: Prediction, after: str) -> None:

@@ -47,9 +47,8 @@ _CIRCLE = re.compile(
 _CIRCLE_CHARS, _CIRCLE_TURNS = 40, 16  # what is below both, such as "0, 0, 0, 0", may be meant
 
 # A file longer than this is parsed around the edit alone, from a line to a line that begin at the
-# margin: 100,000 characters take a few milliseconds.
-_WHOLE_CHARS = 100_000
-_NEAR_CHARS = 30_000  # ghost text waits for several parses
+# margin: every suggestion waits for several parses, and 100,000 characters take 20 ms each.
+_WHOLE_CHARS = 30_000
 _AROUND_LINES = 300
 _NEARBY_LINES = 5  # where errors in the file as it is excuse errors in the edit
 
@@ -225,7 +224,7 @@ def count_errors_of(
     Args:
         behind: what is to be written behind the new text as well.
     """
-    low, high = _around(edit.text, edit.start, edit.end, _NEAR_CHARS)
+    low, high = _around(edit.text, edit.start, edit.end)
     before = edit.text[low:high]
     tree = parsed(before, language) or parsed(before, language_of(path) or "")
     if tree is None:
@@ -248,10 +247,9 @@ _TREES: Memo[tuple[str, str], Syntax | None] = Memo(
 )
 
 
-def _around(text: str, start: int, end: int, whole: int = _WHOLE_CHARS) -> tuple[int, int]:
-    """The part of a text to parse: all of it, or, where it is longer than ``whole`` characters,
-    from margin to margin."""
-    if len(text) <= whole:
+def _around(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part of a text to parse: all of it, or, where it is long, from margin to margin."""
+    if len(text) <= _WHOLE_CHARS:
         return 0, len(text)
     low, high = start, end
     for _ in range(_AROUND_LINES):
