@@ -76,7 +76,7 @@ def on_others(task: Task, samples: Sequence[Sample]) -> OnOthers:
     for fold in set(folds.tolist()):
         rest = [each for each, one in zip(samples, folds, strict=True) if one != fold]
         head = fit_shipped(task, rest, WANT)
-        for at in np.flatnonzero(folds == fold):
+        for at in map(int, np.flatnonzero(folds == fold)):
             said[at] = head.weigh(head.row(samples[at].candidate)).chance
     right = [each.kept for each in samples]
     return OnOthers(area(said, right), calibration_error(said, right), error_by_chance(said))
