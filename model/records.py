@@ -141,6 +141,7 @@ class EditRequest:
     max_tokens: AtLeastOne = 64  # of the answer
     min_tokens: Whole = 0  # written before END may come; 1: an answer in any case, however unsure
     max_lines: AtLeastOne | None = None  # cut an infill after so many lines; None: no limit
+    least_total: Log = LEAST_LOG  # log: an infill that gets less likely than this is given up
     quality: Quality = "medium"
     temperature: Temperature = 0.0  # 0: always the most likely token
     top_p: TopP = 1.0

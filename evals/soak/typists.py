@@ -9,6 +9,7 @@ fast, and whether memory grows.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from itertools import count
 from typing import Any
 
 import aiohttp
+import psutil
 from redraft.model.errors import InvalidRequest
 
 from ..recordings.documents import Documents, content_changes
@@ -62,21 +64,33 @@ async def type_(
             tally.sample(resident(editor.pid, engine.pid if engine else None))
         return tally.events < amount.events and tally.clock() < until
 
-    async with aiohttp.ClientSession() as http:
-        typists = [
-            _Typist(editor, streams[number % len(streams)], number, seed, tally, goes_on)
-            for number in range(amount.typists)
-        ]
-        other = asyncio.create_task(_ask_over_http(house, http, tally, goes_on, seed))
-        try:
-            await asyncio.gather(*(each.run() for each in typists))
-        except Ended as error:
-            tally.breaks(f"the language server ended: {error}")
-        finally:
-            other.cancel()
-            await asyncio.gather(other, return_exceptions=True)
+    typists = [
+        _Typist(editor, streams[number % len(streams)], number, seed, tally, goes_on)
+        for number in range(amount.typists)
+    ]
+    other = asyncio.create_task(_ask_over_http(house, tally, goes_on, seed))
+    try:
+        await asyncio.gather(*(each.run() for each in typists))
+    except Ended as error:
+        tally.breaks(f"the language server ended: {error}")
+    finally:
+        other.cancel()
+        await asyncio.gather(other, return_exceptions=True)
+    engine = house.engine()
+    tally.figures |= {
+        "language server, CPU ms per event": _cpu_ms(editor.pid) / max(tally.events, 1),
+        "engine, CPU ms per event": _cpu_ms(engine.pid if engine else 0) / max(tally.events, 1),
+    }
     await editor.stop()
     check_log(house.root / "lsp.log", tally)
+
+
+def _cpu_ms(pid: int) -> float:
+    """That a process has taken since its start, all cores together."""
+    with contextlib.suppress(psutil.Error):
+        used = psutil.Process(pid).cpu_times()
+        return 1e3 * float(used.user + used.system)
+    return 0.0
 
 
 class _Typist:
@@ -180,35 +194,21 @@ class _Typist:
 
 
 async def _ask_over_http(
-    house: House,
-    http: aiohttp.ClientSession,
-    tally: Tally,
-    goes_on: Callable[[], bool],
-    seed: int,
+    house: House, tally: Tally, goes_on: Callable[[], bool], seed: int
 ) -> None:
-    """Another program at the same engine."""
-    chance, session, known = random.Random(seed), http, ""
+    """Another program at the same engine, which connects anew each time."""
+    chance = random.Random(seed)
     while goes_on():
         await asyncio.sleep(0.05)
         engine = house.engine()
         if engine is None or tally.counts["HTTP requests"] > tally.events * HTTP:
             continue
-        if engine.address != known:
-            session, known = _client_of(engine, session, http), engine.address
-        body = {"prompt": f"def f{chance.randrange(1000)}(a, b):\n    return ", "suffix": "\n"}
+        prompt = f"def f{chance.randrange(1000)}(a, b):\n    return "
         tally.counts["HTTP requests"] += 1
         tally.events += 1
         began = tally.clock()
         try:
-            url = "http://localhost" if engine.is_socket else engine.address
-            async with session.post(
-                f"{url}/v1/completions",
-                json={**body, "max_tokens": 16},
-                headers={"Authorization": f"Bearer {engine.token}"},
-                timeout=aiohttp.ClientTimeout(total=15),
-            ) as answer:
-                await answer.read()
-                status = answer.status
+            status = await _complete(engine, prompt)
         except TimeoutError:
             tally.lost += 1
             tally.breaks("an HTTP request was not answered within 15 s")
@@ -220,16 +220,20 @@ async def _ask_over_http(
         tally.counts[f"HTTP {status}"] += 1
         if status not in (200, 429, 503):
             tally.errors += 1
-    if session is not http:
-        await session.close()
 
 
-def _client_of(
-    engine: Engine, session: aiohttp.ClientSession, http: aiohttp.ClientSession
-) -> aiohttp.ClientSession:
-    """A client that reaches it; the one before is given up."""
-    if session is not http:
-        asyncio.get_running_loop().create_task(session.close())
-    if not engine.is_socket:
-        return http
-    return aiohttp.ClientSession(connector=aiohttp.UnixConnector(engine.address))
+async def _complete(engine: Engine, prompt: str) -> int:
+    """The status of a completion."""
+    connector = aiohttp.UnixConnector(engine.address) if engine.is_socket else None
+    url = "http://localhost" if engine.is_socket else engine.address
+    async with (
+        aiohttp.ClientSession(connector=connector) as http,
+        http.post(
+            f"{url}/v1/completions",
+            json={"prompt": prompt, "suffix": "\n", "max_tokens": 16},
+            headers={"Authorization": f"Bearer {engine.token}"},
+            timeout=aiohttp.ClientTimeout(total=15),
+        ) as answer,
+    ):
+        await answer.read()
+        return answer.status

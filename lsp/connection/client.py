@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
@@ -106,7 +107,13 @@ class Client:
             eagerness=lambda: self.session.settings.eagerness,
         )
         self.session = Session(
-            settings, clock, self._settled, self.context, gate=self.learning.gate
+            settings,
+            clock,
+            self._settled,
+            self.context,
+            gate=self.learning.gate,
+            explores=lambda: self._explores(recordings),
+            seed=secrets.randbits(32),
         )
         self.recorder = Recorder(
             recordings,
@@ -115,6 +122,7 @@ class Client:
                 lambda document: shown_path(document.uri, self.folders, document.language),
                 lambda: next(iter(self.folders), ""),
                 lambda: self.session.settings,
+                lambda query: self.session.lot(query),
                 self.learning.gate,
                 lambda: self.session.situation(),
             ),
@@ -137,6 +145,11 @@ class Client:
         logger.debug("suggestion %s was %s", settled.suggestion.id, settled.outcome)
         self.recorder.settled(settled)
         self.learning.settled(settled.outcome)
+
+    def _explores(self, recordings: Recordings | None) -> bool:
+        """What is not recorded teaches nothing."""
+        wanted = self.session.settings.explore_gate
+        return wanted and recordings is not None and recordings.is_on()
 
     def saved_text(self, uri: str) -> str | None:
         """What the file of a document holds; None where it does not matter: once the client has

@@ -20,7 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records import DraftCount, Quality, StepCallback
-from ..runtime.backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
+from ..runtime.backend import (
+    Cancelled,
+    CanvasOutput,
+    CausalOutput,
+    IntArray,
+    JudgedOutput,
+    Sequence,
+)
 from ..runtime.prefix_cache import common_prefix
 from .answer import Answer
 from .copies import FREE, Drafts, Tally, surest
@@ -55,10 +62,6 @@ _PLANS: dict[Quality, Plan] = {
     "medium": Plan(threshold=0.9),
     "low": Plan(threshold=0.6, repair_above=None, max_steps=4, accept_above=0.3),
 }
-
-
-class Cancelled(Exception):
-    """Nobody waits for the answer any more."""
 
 
 @dataclass(frozen=True, slots=True)

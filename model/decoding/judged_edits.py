@@ -143,6 +143,19 @@ class _Editor:
         self._drafts: list[Draft] = []
 
     def write(self) -> Denoised:
+        try:
+            self._search()
+        finally:  # branches are no text that a later prompt could go on from
+            self._run.sequence.truncate(self._base)
+        drafts = merged(self._drafts)
+        if drafts and self._run.on_step is not None:
+            steps = max(self._run.passes, drafts[0].steps)
+            self._run.on_step(CanvasState(steps, (drafts[0].text,)))
+        counts = self._run.tally.counts()
+        found = tuple(drafts or [no_edit(self._ranges, self._brief)])
+        return Denoised(found, self._run.passes, self._run.prefilled, counts)
+
+    def _search(self) -> None:
         packed = self._run.sequence.branches
         proposed = usable(self._brief, self._field, self._effort, quiet=False) if packed else []
         self._read([[], *map(self._whole, proposed)])
@@ -153,14 +166,6 @@ class _Editor:
             self._judge(proposal)
         if not quiet:
             self._write_ranges()
-        self._run.sequence.truncate(self._base)
-        drafts = merged(self._drafts)
-        if drafts and self._run.on_step is not None:
-            steps = max(self._run.passes, drafts[0].steps)
-            self._run.on_step(CanvasState(steps, (drafts[0].text,)))
-        counts = self._run.tally.counts()
-        found = tuple(drafts or [no_edit(self._ranges, self._brief)])
-        return Denoised(found, self._run.passes, self._run.prefilled, counts)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -236,18 +241,20 @@ class _Editor:
         fitting = [
             each
             for each in left
-            if self._worth(each) >= best - FAR_FETCHED
-            and max(each.total, self._promise.get(each.text, LEAST_LOG)) >= needed
+            if each.total >= self._effort.hopeless
+            and self._worth(each) >= max(best - FAR_FETCHED, needed)
         ]
         return [*going, *sorted(fitting, key=self._worth, reverse=True)[:room]]
 
     def _goes_on(self, one: _Writing) -> bool:
-        if one.answer.finish is not None:
+        if not self._is_open(one):
             return False
         if self._late():
-            first = next(each for each in self._writing.values() if each.answer.finish is None)
-            return not self._drafts and one is first
+            return not self._drafts and one is next(filter(self._is_open, self._writing.values()))
         return one.answer.total >= good_enough(self._drafts, self._effort.wanted)
+
+    def _is_open(self, one: _Writing) -> bool:
+        return one.answer.finish is None and one.answer.total >= self._effort.hopeless
 
     def _worth(self, opening: Opening) -> float:
         """How promising a range is: as likely as it is, or as somebody's draft for it is."""

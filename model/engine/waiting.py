@@ -17,7 +17,9 @@ T = TypeVar("T")
 #: Seconds without a moment in which nobody waits, after which more arrive than can be served; at
 #: least so many computations.
 STRAINED_S, STRAINED_COMPUTATIONS = 0.5, 3.0
-#: Seconds after somebody was last sent away in which that still counts as being the case.
+#: So many that wait at once are such a sign too: the windows of one person never are.
+CROWD = 6
+#: Seconds after the last such sign in which that still counts as being the case.
 RELIEVED_S = 10.0
 #: Seconds that anybody waits at most: the language server gives up by then.
 PATIENCE_S = 10.0
@@ -36,7 +38,7 @@ class Waiting(Generic[T]):
         self.length = length
         self._jobs: deque[tuple[float, T]] = deque()  # since when, oldest first
         self._crowded_s = 0.0  # since when somebody has been waiting all the time
-        self._refused_s = float("-inf")  # when somebody was last sent away
+        self._overrun_s = float("-inf")  # when somebody was last sent away, or a crowd stood here
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -44,11 +46,13 @@ class Waiting(Generic[T]):
     def add(self, job: T, now_s: float) -> bool:
         """Whether there was room."""
         if len(self._jobs) >= self.length:
-            self._refused_s = now_s
+            self._overrun_s = now_s
             return False
         if not self._jobs:
             self._crowded_s = now_s
         self._jobs.append((now_s, job))
+        if len(self._jobs) >= CROWD:
+            self._overrun_s = now_s
         return True
 
     def remove(self, job: T) -> None:
@@ -61,7 +65,7 @@ class Waiting(Generic[T]):
         Args:
             computation_s: how long one takes, in the mean.
         """
-        if now_s - self._refused_s < RELIEVED_S:
+        if now_s - self._overrun_s < RELIEVED_S:
             return True
         long_s = max(STRAINED_S, STRAINED_COMPUTATIONS * computation_s)
         return bool(self._jobs) and now_s - self._crowded_s > long_s
@@ -81,7 +85,7 @@ class Waiting(Generic[T]):
         while len(self._jobs) > kept and now_s - self._jobs[0][0] > patience_s:
             stale.append(self._jobs.popleft()[1])
         if stale:
-            self._refused_s = now_s
+            self._overrun_s = now_s
         return stale
 
     def take_all(self) -> list[T]:

@@ -37,7 +37,7 @@ def fleet(
     developers: Annotated[
         list[int] | None, typer.Option(min=1, help="Default: 10, 1,000 and 100,000.")
     ] = None,
-    hours: Annotated[float, typer.Option(min=0.01, help="That are simulated.")] = 0.5,
+    hours: Annotated[float, typer.Option(min=0.01, help="That are simulated.")] = 8.0,
     seed: Annotated[int, typer.Option(min=0)] = 1,
     json_file: Annotated[
         Path | None,

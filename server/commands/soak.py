@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +18,7 @@ from .json_file import check_writable, write_json
 if TYPE_CHECKING:
     from redraft.evals.recordings.format import Stream
     from redraft.evals.soak.soak import Amounts, Mode, Subject
-    from redraft.evals.soak.tally import Report
+    from redraft.evals.soak.tally import Report, Tally
     from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
     from rich.table import Table
 
@@ -28,7 +29,9 @@ _RUN = "import sys; sys.argv[0] = 'redraft'; from redraft.server.commands.main i
 def soak(
     modes: Annotated[
         list[str] | None,
-        typer.Argument(help="typing, fuzz, chaos, flood. Default: all, one after the other."),
+        typer.Argument(
+            help="typing, fuzz, chaos, flood; replicas (needs Ray). Default: all but the last."
+        ),
     ] = None,
     source: Annotated[
         Path | None,
@@ -48,7 +51,7 @@ def soak(
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(min=1, help="Of typing and chaos at most, and of each flood."),
+        typer.Option(min=1, help="Of typing and chaos at most, each flood, number of replicas."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed does the same.")] = 1,
     model: Annotated[str | None, typer.Option(help="See 'redraft model list'.")] = None,
@@ -61,16 +64,17 @@ def soak(
 
     Everything runs on loopback, in folders of its own. Exit code 1: something did not hold.
     """
-    from redraft.evals.soak.soak import MODES, run
+    from redraft.evals.soak.soak import MODES, USUAL, run
 
     if unknown := set(modes or ()) - {*MODES}:
         raise typer.BadParameter(f"{min(unknown)!r} is none of {', '.join(MODES)}")
-    chosen = [mode for mode in MODES if not modes or mode in modes]
+    chosen = [mode for mode in MODES if mode in (modes or USUAL)]
     amounts = _amounts(night, events, messages, blows, clients, seconds)
     reports: list[Report] = []
     with _subject(model, source, chosen) as subject:
         for mode in chosen:
-            report = run(mode, subject, amounts, seed)
+            with _telling(mode) as watch:
+                report = run(mode, subject, amounts, seed, watch)
             reports.append(report)
             _show(report)
             write_json(
@@ -78,6 +82,32 @@ def soak(
             )
     if any(one.broken or one.lost for one in reports):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _telling(mode: Mode) -> Iterator[Callable[[Tally], None]]:
+    """Says every minute how far it is."""
+    from .console import err
+
+    over = threading.Event()
+
+    def watch(tally: Tally) -> None:
+        def tell() -> None:
+            minutes = 0
+            while not over.wait(60):
+                minutes += 1
+                err.print(
+                    f"{mode}, {minutes} min: {tally.events:,} events, {tally.answers:,} answers, "
+                    f"{tally.counts['kills']:,} kills, {len(tally.broken)} did not hold",
+                    markup=False,
+                )
+
+        threading.Thread(target=tell, daemon=True).start()
+
+    try:
+        yield watch
+    finally:
+        over.set()
 
 
 def _amounts(
@@ -102,6 +132,7 @@ def _amounts(
         typing_s=seconds or base.typing_s,
         chaos_s=seconds or base.chaos_s,
         flood_s=seconds or base.flood_s,
+        replicas_s=seconds or base.replicas_s,
     )
 
 

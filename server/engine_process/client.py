@@ -26,6 +26,7 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCall
 
 from ..settings import Settings
 from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous
+from .signs_of_life import POLL_S, end_if_hung, end_process, reach, reach_living
 
 log = logging.getLogger(__name__)
 
@@ -40,18 +41,13 @@ else:
 #: Seconds in which crashes count as one series, and the longest wait between two starts.
 CRASH_WINDOW_S, MAX_BACKOFF_S = 120.0, 30.0
 
-#: Seconds that a caller waits through a backoff; a longer one is an error that says when.
-PATIENCE_S = 2.0
-
-#: Seconds that a request waits for a model which answered before and is loaded again; less than the
-#: language server waits for an answer.
-READY_PATIENCE_S = 8.0
+#: Seconds that a request waits for an engine that is being started, or for a model that is loaded
+#: again; with what follows, it is answered or told why not within 2 s. The start goes on meanwhile.
+PATIENCE_S = 1.5
 
 #: Seconds without an answer after which the engine is asked whether it lives, again and again; and
-#: how long that may take, which no computation holds up. Loading weights may, on a slow disk.
-LOOK_S, HUNG_S = 1.0, 5.0
-
-POLL_S = 0.05
+#: how long it may be silent then until the request is given up. It is ended later, if at all.
+LOOK_S, SILENT_S = 1.0, 0.9
 
 
 async def join_running(settings: Settings) -> RemotePredictor | None:
@@ -59,7 +55,7 @@ async def join_running(settings: Settings) -> RemotePredictor | None:
     endpoint = Rendezvous.of(settings).read()
     if endpoint is None or endpoint.wire != WIRE_VERSION:
         return None
-    return await _reach(endpoint)
+    return await reach(endpoint)
 
 
 class EngineClient:
@@ -68,10 +64,15 @@ class EngineClient:
     Args:
         engine: what the process runs, as ``module:callable``; other than the default in tests.
         release: of this side; an older engine is asked to leave.
+        patience_s: that a request waits while there is no engine or no model.
     """
 
     def __init__(
-        self, settings: Settings, engine: str = DEFAULT_ENGINE, release: str = RELEASE
+        self,
+        settings: Settings,
+        engine: str = DEFAULT_ENGINE,
+        release: str = RELEASE,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._settings = settings
         self._engine = engine
@@ -79,7 +80,9 @@ class EngineClient:
         self._remote: RemotePredictor | None = None
         self._endpoint: Endpoint | None = None  # of ``_remote``
         self._answered = False  # has any engine yet?
-        self._joining = asyncio.Lock()
+        self._patience_s = patience_s
+        self._starting: asyncio.Task[RemotePredictor] | None = None
+        self._looking: asyncio.Task[bool] | None = None  # does the engine hang?
         self._crashes: deque[float] = deque(maxlen=16)  # monotonic seconds
         self._last_failure = ""
         self._pinging: asyncio.Task[None] | None = None
@@ -88,31 +91,49 @@ class EngineClient:
     async def predict(
         self, request: EditRequest, on_step: StepCallback | None = None
     ) -> Prediction:
-        prediction = await self._call(lambda remote: self._once_ready(remote, request, on_step))
+        """
+        Raises:
+            ModelNotReady: the engine is being started, or loads its model.
+            EngineGone: it cannot be started, or died over this request twice.
+        """
+        give_up = time.monotonic() + self._patience_s
+        prediction = await self._call(
+            lambda remote: self._once_ready(remote, request, on_step, give_up), give_up
+        )
         self._answered = True
         return prediction
 
     async def status(self) -> ModelStatus:
-        return await self._call(lambda remote: remote.status())
+        give_up = time.monotonic() + self._patience_s
+        try:
+            return await self._call(lambda remote: remote.status(), give_up)
+        except ModelNotReady as error:
+            return ModelStatus("loading", self._settings.model, message=str(error))
 
     async def close(self) -> None:
         """Leave the engine to the others; it goes by itself when nobody is left."""
         self._closed = True
-        if self._pinging is not None:
-            self._pinging.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._pinging
+        for task in (self._pinging, self._starting, self._looking):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError, RedraftError):
+                    await task
         if self._remote is not None:
             await self._remote.close()
 
-    async def _call(self, use: Callable[[RemotePredictor], Awaitable[T]]) -> T:
-        remote = await self._joined()
+    async def _call(self, use: Callable[[RemotePredictor], Awaitable[T]], give_up: float) -> T:
+        """
+        Args:
+            give_up: monotonic seconds; whatever has to be started or loaded is not waited for
+                after that.
+        """
+        remote = await self._joined(give_up)
         try:
             return await self._attended(remote, use)
         except (EngineGone, Unauthorized) as error:  # gone, or another one has taken its place
             log.warning("the engine process is gone, starting another: %s", error)
             await self._drop(remote, str(error))
-        remote = await self._joined()
+        remote = await self._joined(give_up)
         try:
             return await self._attended(remote, use)
         except (EngineGone, Unauthorized) as error:
@@ -123,10 +144,13 @@ class EngineClient:
             ) from error
 
     async def _once_ready(
-        self, remote: RemotePredictor, request: EditRequest, on_step: StepCallback | None
+        self,
+        remote: RemotePredictor,
+        request: EditRequest,
+        on_step: StepCallback | None,
+        give_up: float,
     ) -> Prediction:
         """The prediction; of a model that is only being loaded again, once it is."""
-        give_up = time.monotonic() + READY_PATIENCE_S
         while True:
             try:
                 return await remote.predict(request, on_step)
@@ -140,36 +164,73 @@ class EngineClient:
         """What ``use`` gets from the engine, as long as that shows signs of life.
 
         Raises:
-            EngineGone: it does not, and was ended.
+            ModelNotReady: it does not.
+            EngineGone: it has not for long, and was ended.
         """
         asking = asyncio.ensure_future(use(remote))
         try:
             while not (await asyncio.wait((asking,), timeout=LOOK_S))[0]:
-                endpoint = self._endpoint
-                if self._remote is remote and endpoint and await _hangs(remote, endpoint):
-                    _end_process(endpoint, psutil.Process.kill)
-                    raise EngineGone("The engine process hung and was ended.")
+                await self._look(remote, asking)
             return asking.result()
         finally:
             asking.cancel()
             with suppress(asyncio.CancelledError, RedraftError):
                 await asking
 
-    async def _joined(self) -> RemotePredictor:
-        async with self._joining:  # several requests start one engine
-            if self._closed:
-                raise EngineGone("This connection to the engine was closed. Open a new one.")
-            if self._remote is None:
-                await self._back_off()
-                try:
-                    starter = _Starter(self._settings, self._engine, self._release)
-                    self._remote, self._endpoint = await starter.join()
-                except EngineGone as error:
-                    self._note_crash(str(error))
-                    raise
-                if self._pinging is None:
-                    self._pinging = asyncio.create_task(self._ping())
+    async def _look(self, remote: RemotePredictor, asking: asyncio.Future[T]) -> None:
+        """Does the engine live? Goes on until that is known, for whoever asks next.
+
+        Raises:
+            ModelNotReady, EngineGone: as :meth:`_attended`.
+        """
+        endpoint = self._endpoint
+        if self._remote is not remote or endpoint is None:
+            return
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(end_if_hung(remote, endpoint))
+        await asyncio.wait(
+            (asking, self._looking), timeout=SILENT_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        if asking.done():
+            return
+        if not self._looking.done():
+            raise ModelNotReady(
+                "The engine process shows no sign of life; if it stays silent it is ended and "
+                "started again. Try again in a moment."
+            )
+        if self._looking.result():
+            raise EngineGone("The engine process hung and was ended.")
+
+    async def _joined(self, give_up: float) -> RemotePredictor:
+        """
+        Raises:
+            ModelNotReady: it is being started, and goes on to be.
+            EngineGone: it cannot be started.
+        """
+        if self._closed:
+            raise EngineGone("This connection to the engine was closed. Open a new one.")
+        if self._remote is not None:
             return self._remote
+        if self._starting is None or self._starting.done():  # several requests start one engine
+            self._starting = asyncio.create_task(self._start())
+            self._starting.add_done_callback(_heard)
+        starting, rest_s = self._starting, max(give_up - time.monotonic(), 0.0)
+        if (await asyncio.wait((starting,), timeout=rest_s))[0] and not starting.cancelled():
+            return starting.result()
+        what = "ended and is being started again" if self._crashes else "is being started"
+        raise ModelNotReady(f"The engine process {what}. Try again in a moment.")
+
+    async def _start(self) -> RemotePredictor:
+        await self._back_off()
+        try:
+            starter = _Starter(self._settings, self._engine, self._release)
+            self._remote, self._endpoint = await starter.join()
+        except EngineGone as error:
+            self._note_crash(str(error))
+            raise
+        if self._pinging is None:
+            self._pinging = asyncio.create_task(self._ping())
+        return self._remote
 
     async def _drop(self, remote: RemotePredictor, why: str) -> None:
         if self._remote is remote:  # else another request noticed first
@@ -220,12 +281,12 @@ class _Starter:
     async def join(self) -> tuple[RemotePredictor, Endpoint]:
         give_up = time.monotonic() + self._settings.start_timeout_s
         while time.monotonic() < give_up:
-            endpoint = self._meeting.read()
+            endpoint, lives = self._meeting.read(), self._meeting.is_taken()
             if endpoint is not None and self._is_outdated(endpoint):
                 await self._replace(endpoint)
-            elif endpoint is not None and (remote := await _reach_living(endpoint)) is not None:
+            elif endpoint and lives and (remote := await reach_living(endpoint)) is not None:
                 return remote, endpoint
-            elif not self._is_starting() and not self._meeting.is_taken():
+            elif not self._is_starting() and not lives:
                 self._child = self._spawn()
             await asyncio.sleep(POLL_S)
         if self._child is not None:
@@ -259,7 +320,7 @@ class _Starter:
             await remote.close()
         for end in (None, psutil.Process.terminate, psutil.Process.kill):
             if end is not None:
-                _end_process(endpoint, end)
+                end_process(endpoint, end)
             give_up = time.monotonic() + self._settings.shutdown_s + 2.0
             while time.monotonic() < give_up:
                 if not self._meeting.is_taken():
@@ -309,43 +370,10 @@ class _Starter:
             output.close()
 
 
-async def _reach(endpoint: Endpoint) -> RemotePredictor | None:
-    """The engine at ``endpoint``, or ``None`` where it does not answer."""
-    address = Path(endpoint.address) if endpoint.socket else endpoint.address
-    remote = RemotePredictor(address, endpoint.token)
-    try:
-        await remote.status()
-    except (EngineGone, Unauthorized):
-        await remote.close()
-        return None  # it crashed and left its record
-    except BaseException:
-        await remote.close()
-        raise
-    return remote
-
-
-async def _reach_living(endpoint: Endpoint) -> RemotePredictor | None:
-    """The same; one that hangs is ended."""
-    hung_s = POLL_S if _is_stopped(endpoint) else HUNG_S
-    try:
-        async with asyncio.timeout(hung_s):
-            return await _reach(endpoint)
-    except TimeoutError:
-        log.warning("the engine process %d hangs; ending it", endpoint.pid)
-        _end_process(endpoint, psutil.Process.kill)
-        return None
-
-
-async def _hangs(remote: RemotePredictor, endpoint: Endpoint) -> bool:
-    """Whether the process lives and shows no sign of it. One that is gone shows that by itself."""
-    try:
-        async with asyncio.timeout(POLL_S if _is_stopped(endpoint) else HUNG_S):
-            await remote.status()
-    except TimeoutError:
-        return True
-    except RedraftError:
-        pass
-    return False
+def _heard(starting: asyncio.Task[RemotePredictor]) -> None:
+    """A failed start is told to whoever waits for it or asks next; maybe nobody does."""
+    if not starting.cancelled():
+        starting.exception()
 
 
 async def _becomes_ready(remote: RemotePredictor, give_up: float) -> bool:
@@ -356,22 +384,6 @@ async def _becomes_ready(remote: RemotePredictor, give_up: float) -> bool:
             return state == "ready"
         await asyncio.sleep(POLL_S)
     return False
-
-
-def _is_stopped(endpoint: Endpoint) -> bool:
-    """Whether a signal stopped it, so that it cannot answer however long one waits."""
-    with suppress(psutil.Error):
-        process = psutil.Process(endpoint.pid)
-        stopped: bool = process.status() == psutil.STATUS_STOPPED
-        return stopped and abs(process.create_time() - endpoint.started) < 1.0
-    return False
-
-
-def _end_process(endpoint: Endpoint, end: Callable[[psutil.Process], None]) -> None:
-    with suppress(psutil.Error):
-        process = psutil.Process(endpoint.pid)
-        if abs(process.create_time() - endpoint.started) < 1.0:  # not a pid used anew
-            end(process)
 
 
 def _open_or_discard(file: Path) -> IO[bytes]:

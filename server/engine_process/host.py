@@ -30,7 +30,7 @@ from ..http.bodies import json_response
 from ..http.connections import Limits
 from ..http.listen import listening, until_told_to_stop
 from ..settings import Settings
-from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous
+from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous, began
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ async def _run(meeting: Rendezvous, settings: Settings, engine: str) -> None:
                     socket=meeting.socket is not None,
                     token=token,
                     pid=me.pid,
-                    started=me.create_time(),
+                    started=began(me),
                     release=RELEASE,
                 )
             )

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import filelock
 import platformdirs
+import psutil
 from redraft.model.engine.record_json import WIRE_VERSION
 from redraft.model.errors import SettingsError
 
@@ -52,12 +53,27 @@ class Endpoint:
     socket: bool
     token: str
     pid: int
-    started: float  # the process's creation time, seconds; tells a reused pid from the engine's
+    started: float  # as :func:`began`; tells a reused pid from the engine's
     release: str
     wire: int = WIRE_VERSION
 
     def older_than(self, release: str) -> bool:
         return _ordered(self.release) < _ordered(release)
+
+    def process(self) -> psutil.Process | None:
+        """The engine's, if it still is there."""
+        with contextlib.suppress(psutil.Error):
+            found = psutil.Process(self.pid)
+            if abs(began(found) - self.started) < 1.0:
+                return found
+        return None
+
+
+def began(process: psutil.Process) -> float:
+    """When a process began, seconds, on a scale that no change of the clock moves. On Linux psutil
+    adds the time of the boot, which the kernel reckons from the clock as it is at the moment."""
+    at: float = process.create_time()
+    return at - psutil.boot_time() if sys.platform == "linux" else at
 
 
 def _ordered(release: str) -> tuple[int, ...]:

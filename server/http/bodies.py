@@ -29,6 +29,17 @@ OnEvent = Callable[[CanvasState | Prediction], Awaitable[None]]
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
 
 
+async def read_question(http: web.Request, read: Callable[[Json], T]) -> T:
+    """As :func:`read_body`, for what the model for edits is to answer.
+
+    Raises:
+        Overloaded: it would not be in time. Nothing of it was looked at.
+    """
+    body = await _body(http)
+    http.app[SERVICE].check_room()
+    return await _as_json(body, read)
+
+
 async def read_body(http: web.Request, read: Callable[[Json], T]) -> T:
     """What ``read`` makes of the request's JSON object; of a large one in a thread, so that the
     other requests are answered meanwhile.
@@ -38,21 +49,28 @@ async def read_body(http: web.Request, read: Callable[[Json], T]) -> T:
         web.HTTPRequestEntityTooLarge: names the limit.
         web.HTTPRequestTimeout: the body did not come in time.
     """
+    return await _as_json(await _body(http), read)
+
+
+async def _as_json(body: bytes, read: Callable[[Json], T]) -> T:
+    if len(body) < LARGE_BODY:
+        return read(parse_json(body))
+    return await asyncio.to_thread(lambda: read(parse_json(body)))
+
+
+async def _body(http: web.Request) -> bytes:
     settings = http.app[SERVICE].settings
     try:
         if (http.content_length or 0) > settings.max_body_bytes:
             raise _too_large(settings.max_body_bytes, http.content_length or 0)
         async with asyncio.timeout(settings.body_timeout_s):
-            body = await _read(http, settings.max_body_bytes)
+            return await _read(http, settings.max_body_bytes)
     except web.HTTPRequestEntityTooLarge as error:
         raise _too_large(settings.max_body_bytes, http.content_length or 0) from error
     except TimeoutError:
         raise web.HTTPRequestTimeout(
             text=f"The body did not arrive within {settings.body_timeout_s:g} s. Send it at once."
         ) from None
-    if len(body) < LARGE_BODY:
-        return read(parse_json(body))
-    return await asyncio.to_thread(lambda: read(parse_json(body)))
 
 
 async def _read(http: web.Request, most: int) -> bytes:

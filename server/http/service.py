@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -22,10 +23,8 @@ from redraft.model.records import (
 )
 
 from ..settings import Settings
+from .admission import Admission
 from .prometheus import Metrics
-
-#: Weight of the newest prediction in the running mean that Retry-After is computed from.
-SMOOTHING = 0.2
 
 
 class Shared:
@@ -95,10 +94,10 @@ class Service:
         self._predictor = predictor
         self.settings = settings
         self.metrics = metrics
-        self._in_flight = 0
+        # Conversations have a model of their own and take longer by far.
+        self._edits, self._chat = (Admission(settings.queue_length, time.monotonic) for _ in "ab")
         self._body_bytes = 0  # of requests under way
         self._shared: dict[tuple[EditRequest, bool], Shared] = {}
-        self._mean_s = 0.5  # of a prediction's computation, until there is a measurement
 
     async def status(self) -> ModelStatus:
         return await self._predictor.status()
@@ -130,12 +129,29 @@ class Service:
                 await shared.stop()
 
     async def _compute(self, request: EditRequest, on_step: StepCallback | None) -> Prediction:
-        with self._admitted():
+        admission = self._edits if request.conversation is None else self._chat
+        with self._counted(), admission.entered(), self.metrics.in_flight.track_inprogress():
             prediction = await self._predictor.predict(request, on_step)
         self.metrics.observe(request.task, prediction)
-        computed_s = (prediction.stats.total_ms - prediction.stats.queue_ms) / 1_000
-        self._mean_s += SMOOTHING * (max(computed_s, 0.0) - self._mean_s)
+        admission.computed((prediction.stats.total_ms - prediction.stats.queue_ms) / 1_000)
         return prediction
+
+    def check_room(self) -> None:
+        """Before a question is so much as read.
+
+        Raises:
+            Overloaded: more is asked than can be answered; carries when to come back.
+        """
+        with self._counted():
+            self._edits.check()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        try:
+            yield
+        except Overloaded:
+            self.metrics.refused.inc()
+            raise
 
     async def follow(self, request: EditRequest) -> AsyncGenerator[CanvasState | Prediction, None]:
         """Each canvas state as it comes, then the prediction. Closing it stops the computation."""
@@ -207,20 +223,3 @@ class Service:
                 f"limit of all is {limit}. Try again in a moment."
             )
         self._body_bytes += size
-
-    @contextmanager
-    def _admitted(self) -> Iterator[None]:
-        if self._in_flight >= self.settings.queue_length:
-            self.metrics.refused.inc()
-            raise Overloaded(
-                f"{self._in_flight} requests are computed or waiting already, which is the limit. "
-                "Try again in a moment.",
-                retry_after_s=max(1.0, self._in_flight * self._mean_s),
-            )
-        self._in_flight += 1
-        self.metrics.in_flight.set(self._in_flight)
-        try:
-            yield
-        finally:
-            self._in_flight -= 1
-            self.metrics.in_flight.set(self._in_flight)

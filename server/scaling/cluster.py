@@ -27,6 +27,8 @@ NAME = "redraft"
 ROUTER = "ray.serve.experimental.consistent_hash_router.ConsistentHashRouter"
 #: Requests that one replica should have under way; with more, another is added.
 TARGET = 2.0
+#: Seconds of too much to do after which it is: less than people take to notice.
+UPSCALE_S = 10.0
 #: Seconds: between two looks at a replica's health, and how long it may take to say so.
 HEALTH_S, HEALTH_PATIENCE_S = 5.0, 10.0
 #: Of a cluster that is started here: requests and answers are small.
@@ -131,7 +133,11 @@ def _options(settings: Settings, fleet: Fleet, config: Any) -> dict[str, Any]:
     if fleet.most is not None and fleet.most > fleet.replicas:
         number = {
             "autoscaling_config": config.AutoscalingConfig(
-                min_replicas=fleet.replicas, max_replicas=fleet.most, target_ongoing_requests=TARGET
+                min_replicas=fleet.replicas,
+                max_replicas=fleet.most,
+                target_ongoing_requests=TARGET,
+                upscale_delay_s=UPSCALE_S,
+                look_back_period_s=UPSCALE_S,
             )
         }
     gpus = {"num_gpus": 1} if settings.provider == "CUDA" else {}

@@ -24,7 +24,7 @@ from redraft.model.records import (
     Stats,
 )
 
-from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
+from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_question
 from ..http.service import Service
 from .answers import Infilling, question
 from .completion import INFILL_TOKENS, Sampling, check_model, loaded
@@ -41,7 +41,7 @@ routes = web.RouteTableDef()
 @routes.post("/infill")
 async def infill(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    ask = await read_body(
+    ask = await read_question(
         http, lambda body: guided(_read(read(Body, body), service.settings.max_tokens), body)
     )
     status = await service.status()

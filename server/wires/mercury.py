@@ -17,7 +17,7 @@ from redraft.model.errors import InvalidRequest
 from redraft.model.reading import Json, Text, read
 from redraft.model.records import CanvasState, Prediction
 
-from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
+from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_question
 from ..http.service import Service
 from .answers import Answer
 from .completion import (
@@ -140,7 +140,7 @@ async def _respond(
     http: web.Request, read_ask: Callable[[Json], Ask], form: Form
 ) -> web.StreamResponse:
     service = http.app[SERVICE]
-    ask = await read_body(http, read_ask)
+    ask = await read_question(http, read_ask)
     status = await service.status()
     check_model(ask.body.model, status)
     head = Head.new(loaded(status))

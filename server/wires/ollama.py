@@ -19,7 +19,7 @@ from redraft.model.reading import MAX_INTEGER, Exactly, Flag, Json, Text, read
 from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
 from redraft.model.weights.provide import stored
 
-from ..http.bodies import LINES, SERVICE, Stream, json_response, read_body
+from ..http.bodies import LINES, SERVICE, Stream, json_response, read_body, read_question
 from ..http.service import Service
 from ..settings import Settings
 from .answers import Question, question
@@ -67,7 +67,7 @@ class Named:
 @routes.post("/api/generate")
 async def generate(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    body, asked = await read_body(http, lambda data: _ask(read(Body, data), service.settings))
+    body, asked = await read_question(http, lambda data: _ask(read(Body, data), service.settings))
     status = await service.status()
     check_model(body.model, status)
     name = loaded(status)

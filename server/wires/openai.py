@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator
 from redraft.model.reading import Flag, Json, Text, brief, json_type, objection, read
 from redraft.model.records import CanvasState, Prediction
 
-from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
+from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_question
 from ..http.service import Service
 from ..settings import Settings
 from .answers import Answer
@@ -45,7 +45,9 @@ routes = web.RouteTableDef()
 @routes.post("/v1/completions")
 async def complete(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    ask = await read_body(http, lambda body: guided(_ask(read(Body, body), service.settings), body))
+    ask = await read_question(
+        http, lambda body: guided(_ask(read(Body, body), service.settings), body)
+    )
     status = await service.status()
     check_model(ask.body.model, status)
     head = Head.new(loaded(status))

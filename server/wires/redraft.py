@@ -14,7 +14,7 @@ from redraft.model.engine.record_json import (
 )
 from redraft.model.records import CanvasState, Prediction
 
-from ..http.bodies import LINES, SERVICE, Stream, json_response, read_body
+from ..http.bodies import LINES, SERVICE, Stream, json_response, read_question
 
 routes = web.RouteTableDef()
 
@@ -22,7 +22,7 @@ routes = web.RouteTableDef()
 @routes.post("/redraft/v1/predict")
 async def predict(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
-    request, steps = await read_body(http, request_from_json)
+    request, steps = await read_question(http, request_from_json)
     if not steps:
         return json_response(prediction_to_json(await service.predict(request)))
     stream = Stream(http, LINES)

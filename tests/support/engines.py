@@ -24,6 +24,12 @@ async def its_process(request: EditRequest) -> str:
         await asyncio.Event().wait()
     if "<crash>" in request.text:
         os.kill(os.getpid(), 9) if hasattr(os, "kill") else os._exit(9)
+    if "<freeze>" in request.text:
+        time.sleep(60)  # the loop with it: not even its status is told
+    if "<busy>" in request.text:
+        until = time.monotonic() + 7
+        while time.monotonic() < until:
+            pass
     if "<refuse>" in request.text:
         raise InvalidRequest("'text' is refused by the fake engine.")
     return str(os.getpid())
@@ -45,6 +51,27 @@ class LoadingPredictor(ScriptedPredictor):
 
     async def status(self) -> ModelStatus:
         return READY if time.monotonic() >= self.ready_s else ModelStatus("loading", "fake-1m")
+
+
+async def slowly(request: EditRequest) -> str:
+    """The process that answers after a while; whoever does not wait for it is noted."""
+    notes = Path(os.environ["FAKE_ENGINE_NOTES"])
+    note(notes, "asked")
+    try:
+        await asyncio.sleep(60 if "<hold>" in request.text else 0.5)
+    except asyncio.CancelledError:
+        note(notes, "given up")
+        raise
+    return str(os.getpid())
+
+
+def note(notes: Path, what: str) -> None:
+    with notes.open("a") as file:
+        file.write(f"{what}\n")
+
+
+def slow_engine(settings: Settings) -> ScriptedPredictor:
+    return ScriptedPredictor([slowly])
 
 
 def process_engine(settings: Settings) -> ScriptedPredictor:
