@@ -17,7 +17,8 @@ from redraft.model.decoding.denoise import (
 from redraft.model.decoding.tree import Tree
 from redraft.model.engine.answer import answer
 from redraft.model.runtime.backend import CanvasOutput, FloatArray, IntArray
-from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence, stack
+from redraft.model.runtime.onnx_backend import OnnxBackend
+from redraft.model.runtime.onnx_sequence import OnnxSequence, stack
 from support.candidates import (
     CALLS,
     FIELD,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from redraft.evals.benchmarks.infill import Asking, by_model, episode, request_for, solve
 from redraft.evals.benchmarks.infill_gaps import Problem
-from redraft.evals.benchmarks.judged_model import find_subject, load
+from redraft.evals.benchmarks.judged_model import find_model, load
 from redraft.evals.benchmarks.plans import PLANS, check_plan, plan_named
 from redraft.evals.figures.runs import open_run
 from redraft.evals.sandbox.sandbox import run_program
@@ -268,7 +268,7 @@ def quiet(progress: Progress) -> None:
 
 
 def subject_at(folder: Path) -> Any:
-    return find_subject("shipped", folder, None, None, None, quiet)
+    return find_model("shipped", folder, None, None, None, quiet)
 
 
 def test_a_ready_folder_is_judged_as_it_is(weights: Path, tmp_path: Path) -> None:
@@ -318,19 +318,19 @@ def adapter_at(path: Path, sha: str, **metadata: str) -> Path:
 def test_an_adapter_is_judged_as_it_was_trained(base: str, tmp_path: Path) -> None:
     adapter = adapter_at(tmp_path / "a.safetensors", base, verifier="ar", canvas="8")
     keep = tmp_path / "judged"
-    found = find_subject(str(adapter), None, "fp32", "CPU", keep, quiet, "tiny")
+    found = find_model(str(adapter), None, "fp32", "CPU", keep, quiet, "tiny")
     assert found.identity == hashlib.sha256(adapter.read_bytes()).hexdigest()
     assert found.folder == keep / found.identity[:16] / "fp32"
     config = json.loads((found.folder / "config.json").read_text())
     assert (config["adapter"], config["verifier"], config["canvas_width"]) == ("canvas", "ar", 8)
     before = (found.folder / "graphs.json").stat().st_mtime_ns
-    again = find_subject(str(adapter), None, "fp32", "CPU", keep, quiet, "tiny")
+    again = find_model(str(adapter), None, "fp32", "CPU", keep, quiet, "tiny")
     assert again == found
     assert (found.folder / "graphs.json").stat().st_mtime_ns == before, "it was made once"
 
 
 def test_the_bare_base_writes_causally(base: str, tmp_path: Path) -> None:
-    found = find_subject("none", None, "fp32", "CPU", tmp_path / "judged", quiet, "tiny")
+    found = find_model("none", None, "fp32", "CPU", tmp_path / "judged", quiet, "tiny")
     assert (found.label, found.identity) == ("bare base", base)
     config = json.loads((found.folder / "config.json").read_text())
     assert (config["adapter"], config["verifier"]) == ("none", "ar")
@@ -339,9 +339,9 @@ def test_the_bare_base_writes_causally(base: str, tmp_path: Path) -> None:
 def test_an_adapter_of_another_base_is_refused(base: str, tmp_path: Path) -> None:
     adapter = adapter_at(tmp_path / "a.safetensors", "0" * 64)
     with pytest.raises(WeightsError, match="base_sha256"):
-        find_subject(str(adapter), None, "fp32", "CPU", tmp_path, quiet, "tiny")
+        find_model(str(adapter), None, "fp32", "CPU", tmp_path, quiet, "tiny")
     odd = adapter_at(tmp_path / "b.safetensors", base, verifier="oracle")
     with pytest.raises(WeightsError, match="does not know"):
-        find_subject(str(odd), None, "fp32", "CPU", tmp_path, quiet, "tiny")
+        find_model(str(odd), None, "fp32", "CPU", tmp_path, quiet, "tiny")
     with pytest.raises(SettingsError, match="No adapter at"):
-        find_subject("missing", None, "fp32", "CPU", tmp_path, quiet, "tiny")
+        find_model("missing", None, "fp32", "CPU", tmp_path, quiet, "tiny")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.brackets import brackets_of, closes, closing, is_call
-from redraft.model.edits.fitting import Place, fit
+from redraft.model.edits.fitting import fit
 from redraft.model.edits.replacement import Replacement
+from redraft.model.records import EditRequest
 
 #: Text around a line, by language; the line stands at §.
 AROUND = {
@@ -101,13 +102,17 @@ CASES: list[tuple[str, ...]] = [
 ]  # fmt: skip
 
 
+def at(text: str, path: str = "", language: str = "") -> EditRequest:
+    """A request at the ▏ in a text."""
+    before, _, behind = text.partition("▏")
+    return EditRequest("infill", path, before + behind, len(before), language=language)
+
+
 def shown(language: str, line: str, written: str, replaces: bool) -> str:
     """The line as it becomes, or the kind of the refusal."""
     language = language.replace("none", "")
     above, below = AROUND[language].split("§")
-    at = len(above) + line.index("▏")
-    place = Place(above + line.replace("▏", "") + below, at, "", language, replaces)
-    made = fit(written, place)
+    made = fit(written, at(above + line + below, language=language), replaces=replaces)
     if isinstance(made, Abstained):
         return made.kind
     assert replaces or made.end == made.start
@@ -125,24 +130,21 @@ def test_what_is_written_fits_before_what_follows(case: tuple[str, ...]) -> None
 def test_what_follows_is_never_lost() -> None:
     for _, line, written, *_ in CASES:
         rest = line.partition("▏")[2]
-        place = Place(line.replace("▏", ""), line.index("▏"), replaces=True)
-        made = fit(written, place)
+        made = fit(written, at(line), replaces=True)
         if isinstance(made, Replacement):
             left = iter(made.result[made.start :])
             assert all(char in left for char in rest if not char.isspace()), (line, written)
 
 
 def test_an_error_elsewhere_is_no_reason_to_hold_back() -> None:
-    text = "def f(:\n    pass\n\n\nx = total()\n"
-    made = fit("it)", Place(text, text.index(")\n"), "a.py"))
+    made = fit("it)", at("def f(:\n    pass\n\n\nx = total(▏)\n", "a.py"))
     assert isinstance(made, Replacement)
     assert made.new == "it"
 
 
 def test_the_language_is_told_by_the_path_where_nobody_names_it() -> None:
-    text = "def g(a, b):\n    pass\n"
-    place = Place(text, text.index("(a"), "x/a.py")
-    assert fit("_two(c)(d):", place) == Replacement(text, 5, 5, "_two")
+    asked = at("def g▏(a, b):\n    pass\n", "x/a.py")
+    assert fit("_two(c)(d):", asked) == Replacement(asked.text, 5, 5, "_two")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import subprocess
 import sys
 import time
@@ -181,7 +182,8 @@ class FixedConfig(OnnxBackend):
 
     def __init__(self, backend: OnnxBackend, config: ModelConfig) -> None:
         self.__dict__.update(backend.__dict__)
-        self._config = config
+        self.graphs = copy.copy(backend.graphs)
+        self.graphs.config = config
 
 
 def test_unknown_models_and_providers_are_refused() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from redraft.model.decoding.copies import Drafted
 from redraft.model.decoding.judged_row import JudgedRow, lay_out
-from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence
+from redraft.model.runtime.onnx_backend import OnnxBackend
+from redraft.model.runtime.onnx_sequence import OnnxSequence
 from support.onnx_models import shaped, store, weights_for
 
 CONFIG = shaped("masks")

@@ -112,7 +112,6 @@ def test_a_suggestion_of_which_half_stays() -> None:
     found = kept("", "foo(bar)", "foo(x)")
     assert found == Kept(right=5, suggested=8, done=6)
     assert found.kept_rate == pytest.approx(5 / 8)
-    assert found.recall_rate == pytest.approx(5 / 6)
 
 
 def test_deleting_what_the_user_deletes_counts() -> None:
@@ -125,11 +124,10 @@ def test_what_stood_there_before_is_not_kept_by_the_suggestion() -> None:
     assert kept("x\n", "x\nx\n", "x\n") == Kept(right=0, suggested=2, done=0)
 
 
-def test_nothing_suggested_and_nothing_done_have_no_rates() -> None:
+def test_nothing_suggested_has_no_rate() -> None:
     nothing = kept("a", "a", "a")
     assert nothing == Kept(0, 0, 0)
     assert nothing.kept_rate is None
-    assert nothing.recall_rate is None
 
 
 def test_texts_that_differ_beyond_all_measure_are_not_compared() -> None:

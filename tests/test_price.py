@@ -10,7 +10,8 @@ import pytest
 from support.onnx_models import BASE, store
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
-from redraft.model.runtime.onnx_backend import OnnxBackend, OnnxSequence
+from redraft.model.runtime.onnx_backend import OnnxBackend
+from redraft.model.runtime.onnx_sequence import OnnxSequence
 from redraft.model.runtime.pass_costs import measure_passes
 
 

@@ -13,6 +13,8 @@ from redraft.model.errors import InvalidRequest
 from redraft.model.network.rope import rope_tables, stretch
 from redraft.model.runtime.backend import CanvasOutput
 from redraft.model.runtime.kv_memory import SIZE_CLASSES
+from redraft.model.runtime.onnx_graphs import Graphs
+from redraft.model.runtime.onnx_sequence import VERIFY_CHUNK
 from support.onnx_models import BASE, predictable, some_tokens, some_window, store
 from support.runtimes import TOKENS, WINDOW, fresh
 
@@ -113,7 +115,7 @@ def test_windows_of_several_widths_take_turns(backend: Any) -> None:
 
 
 def test_scores_do_not_depend_on_chunks(backend: Any) -> None:
-    tokens = some_tokens(BASE, 2 * runtime.VERIFY_CHUNK + 44, seed=5)
+    tokens = some_tokens(BASE, 2 * VERIFY_CHUNK + 44, seed=5)
     whole = backend.new_sequence(400).verify(tokens)
     parts = backend.new_sequence(400)
     parts.prefill(tokens[:100])
@@ -134,7 +136,7 @@ def test_a_row_judged_for_nobody_changes_nothing(
 ) -> None:
     """CUDA judges one row in every chunk."""
     expected = fresh(backend, TOKENS)
-    monkeypatch.setattr(runtime.OnnxBackend, "idle_rows", 1)
+    monkeypatch.setattr(Graphs, "idle_rows", 1)
     assert_same(fresh(backend, TOKENS), expected)
 
 

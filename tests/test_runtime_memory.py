@@ -122,13 +122,13 @@ def test_tokens_are_read_as_the_head_holds_them(folders: dict[str, Path], name: 
     tokens = np.array([BASE.mask_token, *TOKENS[:30], BASE.mask_token])
     expected = context["embed.weight"][tokens]
     close = {"fp32": 0.0, "fp16": 1e-3}.get(name, 0.005) * np.abs(expected).max()
-    found = backend.embedding.rows(tokens, canvas=False)
-    assert found.shape == (1, len(tokens), BASE.hidden) and found.dtype == backend.dtype
+    found = backend.graphs.embedding.rows(tokens, canvas=False)
+    assert found.shape == (1, len(tokens), BASE.hidden) and found.dtype == backend.graphs.dtype
     assert np.abs(found[0] - expected).max() <= close
-    learnt = backend.embedding.rows(tokens, canvas=True)
+    learnt = backend.graphs.embedding.rows(tokens, canvas=True)
     assert np.array_equal(learnt[0, 1:-1], found[0, 1:-1])
     for place in (0, -1):
-        mask = canvas["embed.weight"][BASE.mask_token].astype(backend.dtype)
+        mask = canvas["embed.weight"][BASE.mask_token].astype(backend.graphs.dtype)
         assert np.array_equal(learnt[0, place], mask)
 
 
@@ -149,11 +149,13 @@ def test_a_folder_that_lacks_a_part_is_refused_with_what_to_do(tmp_path: Path, c
 
 
 def test_writer_and_runner_of_folders_agree() -> None:
-    """The runner repeats two constants so that serving does not import onnx."""
-    from redraft.model.network import onnx_files, onnx_graph
+    """The runner repeats three constants so that serving does not import onnx."""
+    from redraft.model.network import onnx_files, onnx_interface, onnx_nodes
+    from redraft.model.runtime import onnx_graphs
 
-    assert runtime.LAYOUT == onnx_files.LAYOUT
-    assert get_args(runtime.Form) == onnx_graph.FORMS
+    assert onnx_graphs.LAYOUT == onnx_files.LAYOUT
+    assert onnx_graphs.DATA_FILE == onnx_nodes.DATA_FILE
+    assert get_args(onnx_graphs.Form) == onnx_interface.FORMS
 
 
 def test_a_changed_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -283,9 +285,9 @@ def test_a_session_that_silently_left_cuda_is_not_used(
     if not device.cuda_problem(ort):
         pytest.skip("CUDA works here")
     backend = runtime.OnnxBackend(folders["fp16"], provider="CPU", threads=1)
-    monkeypatch.setattr(backend, "_provider", "CUDA")
+    monkeypatch.setattr(backend.graphs, "provider", "CUDA")
     with pytest.raises(InstallError, match="CUDA stopped working"):
-        backend.session("packed")
+        backend.graphs.session("packed")
 
 
 def test_cuda_equals_the_cpu(folders: dict[str, Path]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from redraft.model.decoding.plan import Plan
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.fitting import Place, fit
+from redraft.model.edits.fitting import fit
 from redraft.model.engine.answer import Model, answer
 from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.records import EditRequest, Prediction
@@ -84,8 +84,8 @@ def request_for(problem: Problem, asking: Asking) -> EditRequest:
     return EditRequest(
         "infill",
         problem.path,
-        problem.prefix + problem.suffix,
-        len(problem.prefix),
+        problem.text,
+        problem.cursor,
         language=problem.language,
         max_tokens=asking.max_tokens,
         min_tokens=1,  # no gap of the benchmarks is empty
@@ -158,7 +158,7 @@ def episode(
         "similarity": round(similarity(completion, problem.middle), 4),
         "parse_ok": _parses(true, found, problem.language) if first is not None else None,
         "shown": first is not None,
-        "scene": scene_of(problem.path, problem.filled(""), found, true),
+        "scene": scene_of(problem.path, problem.text, found, true),
         **said_of(said, "infill"),
         **fields_of(said.stats),
     }
@@ -171,8 +171,7 @@ def _fitted(problem: Problem, written: str) -> str:
     that lacks it is fitted as if it were there.
     """
     lacking = "\n" if problem.middle.endswith("\n") and not written.endswith("\n") else ""
-    place = Place(problem.filled(""), len(problem.prefix), problem.path, problem.language)
-    made = fit(written + lacking, place)
+    made = fit(written + lacking, problem)
     return "" if isinstance(made, Abstained) else made.new.removesuffix(lacking)
 
 

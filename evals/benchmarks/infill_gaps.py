@@ -48,6 +48,16 @@ class Problem:
     middle: str  # the truth
     test: str = ""  # what follows the program to try it; "": not to be run
 
+    @property
+    def text(self) -> str:
+        """With the gap open."""
+        return self.filled("")
+
+    @property
+    def cursor(self) -> int:
+        """Index into text."""
+        return len(self.prefix)
+
     def filled(self, completion: str) -> str:
         return self.prefix + completion + self.suffix
 

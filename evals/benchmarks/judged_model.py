@@ -32,7 +32,7 @@ BARE = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class JudgedModel:
     """A folder ready to load, and what to call it."""
 
     label: str
@@ -42,7 +42,7 @@ class Subject:
     identity: str  # SHA-256 of what makes its answers: adapter, or the folder's manifest
 
 
-def find_subject(
+def find_model(
     adapter: str,
     weights: Path | None,
     variant: str | None,
@@ -50,7 +50,7 @@ def find_subject(
     keep: Path | None,
     report: Report,
     model: str = TINY_MODEL,
-) -> Subject:
+) -> JudgedModel:
     """The folder of what is to be judged, made where it is not there yet.
 
     Args:
@@ -72,15 +72,15 @@ def find_subject(
         folder = ensure(model, wanted, report)
         identity = described.adapter_sha256 or sha256_of(folder / MANIFEST)
         label = f"{described.name} {described.version}"
-        return Subject(label, folder, wanted, device.provider, identity)
+        return JudgedModel(label, folder, wanted, device.provider, identity)
     changed = bare(described) if adapter == BARE else with_adapter(described, Path(adapter))
     identity = changed.adapter_sha256 or described.base.gguf_sha256
     place = (keep or cache_dir() / "judged") / identity[:16] / device.variant
     _make(changed, model, place, device.variant, report)
-    return Subject(_label(adapter, identity), place, device.variant, device.provider, identity)
+    return JudgedModel(_label(adapter, identity), place, device.variant, device.provider, identity)
 
 
-def _ready_folder(folder: Path, provider: str | None) -> Subject:
+def _ready_folder(folder: Path, provider: str | None) -> JudgedModel:
     variant = read_json(folder / "graphs.json").get("variant")
     if variant is None:
         raise SettingsError(
@@ -88,7 +88,7 @@ def _ready_folder(folder: Path, provider: str | None) -> Subject:
             "'redraft model pull' printed."
         )
     named = folder / (MANIFEST if (folder / MANIFEST).is_file() else "config.json")
-    return Subject(folder.name, folder, str(variant), provider, sha256_of(named))
+    return JudgedModel(folder.name, folder, str(variant), provider, sha256_of(named))
 
 
 def bare(model: ModelInfo) -> ModelInfo:
@@ -136,7 +136,7 @@ def _label(adapter: str, identity: str) -> str:
     return "bare base" if adapter == BARE else f"{Path(adapter).name} ({identity[:8]})"
 
 
-def load(subject: Subject, context_tokens: int, threads: int | None) -> Model:
+def load(subject: JudgedModel, context_tokens: int, threads: int | None) -> Model:
     """The subject in memory.
 
     Raises:

@@ -101,11 +101,6 @@ class Kept:
         """None: it changed nothing."""
         return self.right / self.suggested if self.suggested else None
 
-    @property
-    def recall_rate(self) -> float | None:
-        """None: nothing was done."""
-        return self.right / self.done if self.done else None
-
 
 def kept(base: str, candidate: str, final: str) -> Kept | None:
     """What of a suggestion is in the final text, by words; None: too much differs to tell."""

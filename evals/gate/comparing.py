@@ -64,7 +64,6 @@ class Policy:
     name: str
     score: Score
     least: Callable[[Judged], float]
-    says_chances: bool = True  # is the score meant as a probability of being right?
 
 
 @dataclass(frozen=True, slots=True)

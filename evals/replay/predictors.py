@@ -19,7 +19,7 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.weights.registry import TINY_MODEL
 
 from ..benchmarks.baselines import POLICIES, Policy
-from ..benchmarks.judged_model import SHIPPED, Report, Subject, find_subject, load
+from ..benchmarks.judged_model import SHIPPED, JudgedModel, Report, find_model, load
 from .timed_predictor import ThreadedPredictor
 
 
@@ -42,9 +42,9 @@ class Who:
     def is_policy(self) -> bool:
         return self.model in POLICIES
 
-    def subject(self, report: Report) -> Subject:
+    def subject(self, report: Report) -> JudgedModel:
         """The model's folder, fetched or made where it is missing."""
-        return find_subject(
+        return find_model(
             self.adapter, self.weights, self.variant, self.provider, self.keep, report, self.model
         )
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.fitting import Place, fit
+from redraft.model.edits.fitting import fit
 from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.ghost_rules import tidied
 from redraft.model.edits.replacement import Replacement
@@ -186,8 +186,7 @@ def _candidates(moment: Moment, asking: Asking) -> list[Offer]:
 def _offer(moment: Moment, request: EditRequest, candidate: Candidate) -> Offer:
     text, start, end, new = request.text, candidate.start, candidate.end, candidate.text
     if request.task == "infill":
-        place = Place(text, request.cursor, request.path, request.language, replaces=True)
-        fitted = fit(tidied(new, text, request.cursor), place)
+        fitted = fit(tidied(new, text, request.cursor), request, replaces=True)
         if isinstance(fitted, Replacement):
             end, new = fitted.end, fitted.new
     sure = shipped().sure(candidate, request.task)

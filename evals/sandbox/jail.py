@@ -2,9 +2,9 @@
 
 Started by ``sandbox.py`` as ``python -I -S -B jail.py`` in an empty folder, with the order as JSON
 on standard input; standard library only. The program runs under resource limits, behind what the
-kernel refuses (``walls.py``: Linux), in a network namespace of its own where the system permits,
-and under an audit hook that refuses sockets, other processes, native code and files outside the
-folder. The hook says why and serves where the kernel has no walls; it is no wall itself against
+kernel of Linux refuses (``linux_jail.py``), in a network namespace of its own where that can be
+had, and under an audit hook that refuses sockets, other processes, native code and files outside
+the folder. The hook says why and serves where the kernel has no walls; it is no wall itself against
 somebody who attacks the interpreter. Nor can anything keep a program from judging itself well that
 runs in one interpreter with its tests.
 """
@@ -137,12 +137,12 @@ def leave_the_network() -> None:
 
 
 def raise_walls(file: str, libraries: str) -> list[str]:
-    """Let ``walls.py`` build what the kernel offers; the names of what stands."""
+    """Let ``linux_jail.py`` build what the kernel offers; the names of what stands."""
     loaded = set(sys.modules)
     try:
         import importlib.util
 
-        spec = importlib.util.spec_from_file_location("walls", file)
+        spec = importlib.util.spec_from_file_location("linux_jail", file)
         assert spec is not None and spec.loader is not None
         walls = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(walls)

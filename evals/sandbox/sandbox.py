@@ -64,7 +64,7 @@ def weakness() -> str:
     return f"this kernel offers no {' and no '.join(missing)}" if missing else ""
 
 
-#: What ``walls.py`` builds on Linux.
+#: What ``linux_jail.py`` builds on Linux.
 WALLS = {"files": "Landlock", "calls": "filter of system calls"}
 
 
@@ -83,7 +83,8 @@ def _ask(program: str, limits: Limits) -> tuple[bytes, int, str, bool]:
     order = json.dumps({
         "program": program, "secret": secret, "cpu_s": limits.cpu_s,
         "memory_mb": limits.memory_mb, "file_mb": limits.file_mb,
-        "walls": str(JAIL.with_name("walls.py")), "libraries": str(Path(sys.base_prefix) / "lib"),
+        "walls": str(JAIL.with_name("linux_jail.py")),
+        "libraries": str(Path(sys.base_prefix) / "lib"),
     })  # fmt: skip
     with _folder() as folder:
         process = subprocess.Popen(

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.fitting import Place, fit
+from redraft.model.edits.fitting import fit
 from redraft.model.edits.ghost_rules import NOTHING_TO_ADD, refuse_completion
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show as Shown
@@ -151,8 +151,7 @@ def _left(suggestion: Suggestion, query: Query) -> tuple[Suggestion, str] | None
     if not rest or suggestion.inserted(query.text) == typed:
         return (suggestion, rest) if rest else None
     # The editor closed what was opened: what is left has to fit before that.
-    place = Place(query.text, query.cursor, query.path, query.language, replaces=True)
-    made = fit(rest, place)
+    made = fit(rest, query, replaces=True)
     if isinstance(made, Abstained):
         return None
     moved = replace(suggestion, text=query.text, cursor=query.cursor, start=made.start)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.verdict import first_shown, judge, too_unsure
@@ -15,7 +16,7 @@ from redraft.model.records import Candidate, Prediction
 
 from ..editor.history import Happening
 from . import other_places, questions
-from .answers_and_rejections import key_of
+from .answers_and_rejections import Key, key_of
 from .decisions import Ask, Decision, SharedState, Show
 from .edit_state import EditState, TextKey, which_text
 from .mentions import follows
@@ -390,24 +391,19 @@ class NextEdits:
         request = questions.next_edit(query, shared.settings, region)
         prefetched = self._state(query.uri).prefetched
         here = Ask(query, request, 0.0, "", others=others)
-        known = prefetched.get(which_text(query.text))
-        if known is None or self._promises(known):
-            return here if known is None else self._promised(here, known)
-        for ask in other_places.questions(shared, situation, region):
-            known = prefetched.get(key_of(ask.request, ask.others))
-            if known is None or self._promises(known):
-                return ask if known is None else self._promised(ask, known)
+        for ask in chain([here], other_places.questions(shared, situation, region)):
+            known = prefetched.get(_key_ahead(ask))
+            found = ask if known is None else self._promised(ask, known)
+            if found is not None:
+                return found
         return None
 
-    def _promised(self, ask: Ask, prediction: Prediction) -> Suggestion:
-        """What will most likely be shown of a prediction that promises something."""
-        shared, least = self._shared, self._shared.settings.threshold
-        best = next(e for e in prediction.candidates if shared.sure(e, "next_edit") >= least)
-        return self._suggestion(ask, best, prediction)
-
-    def _promises(self, prediction: Prediction) -> bool:
-        shared, least = self._shared, self._shared.settings.threshold
-        return any(shared.sure(each, "next_edit") >= least for each in prediction.candidates)
+    def _promised(self, ask: Ask, prediction: Prediction) -> Suggestion | None:
+        """What will most likely be shown of a prediction; None: nothing is sure enough."""
+        for each in prediction.candidates:
+            if self._shared.sure(each, "next_edit") >= self._shared.settings.threshold:
+                return self._suggestion(ask, each, prediction)
+        return None
 
     def prefetched(self, ask: Ask, prediction: Prediction) -> None:
         """The answer to a follow-up."""
@@ -416,9 +412,12 @@ class NextEdits:
         # Acceptance may be quicker than the answer; the question for what follows is yet to come.
         accepted = state.accepted is not None and state.accepted.id == state.prefetched_for
         if accepted or self._shared.outcomes.showing(uri) is not None:
-            near = ask.origin is None
-            key = which_text(ask.query.text) if near else key_of(ask.request, ask.others)
-            state.prefetched[key] = prediction
+            state.prefetched[_key_ahead(ask)] = prediction
+
+
+def _key_ahead(ask: Ask) -> TextKey | Key:
+    """By what an answer is known that was computed beforehand."""
+    return which_text(ask.query.text) if ask.origin is None else key_of(ask.request, ask.others)
 
 
 def _query_of_related(ask: Ask) -> Query:

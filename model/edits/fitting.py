@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Protocol
 
 from .abstained import Abstained
 from .brackets import brackets_of, closing, is_call
+from .cut_back import first_whole
 from .ghost_rules import line_after, line_before
 from .replacement import Replacement
 from .rules import count_errors_of
-
-_MOST_SHORTER = 12  # shorter answers that are tried, each without one more of the last lines
 
 _WORD = re.compile(r"\w+")
 _CLOSERS = ")]}>\"'`;, "  # what an editor puts behind the cursor, and what ends a statement
@@ -31,15 +31,27 @@ _GOES_ON = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where something is written."""
+#: How something fits, or why it does not.
+Fitted = Replacement | Abstained
 
-    text: str  # of the document
-    cursor: int  # index into text
-    path: str = ""
-    language: str = ""  # LSP id, "" where nobody told
-    replaces: bool = False  # what follows on the line may be replaced; else all is insertion
+
+class At(Protocol):
+    """Where something is written: a request, a query, a moment."""
+
+    @property
+    def text(self) -> str:
+        """Of the document."""
+
+    @property
+    def cursor(self) -> int:
+        """Index into text."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def language(self) -> str:
+        """LSP id, "" where nobody told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,9 @@ class _Way:
 
     new: str
     over: int = 0
+
+    def at(self, at: At) -> Replacement:
+        return Replacement(at.text, at.cursor, at.cursor + self.over, self.new)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,52 +80,59 @@ class _Fault:
         return not self.seam and self.errors <= 0 and (self.trusted or self.brackets <= 0)
 
 
-def fit(written: str, place: Place) -> Replacement | Abstained:
-    """What to do at ``place``, so that ``written`` stands there once.
+def fit(written: str, at: At, *, replaces: bool = False) -> Fitted:
+    """What to do at the cursor, so that ``written`` stands there once.
 
     Of the ways to fit it, the one that breaks least: without the end that repeats what follows; as
     it is; in place of the rest of the line, all of which it holds in its first line; or cut where
     what follows begins. One that breaks something is never taken: the answer is then tried without
     its last lines, and held back where nothing whole is left.
+
+    Args:
+        replaces: what follows on the line may be replaced; else all is insertion.
     """
+    lines = written.split("\n")
     worst = 0
-    for shorter in _shorter(written):
-        ways = [*_ways(shorter, place)]
-        faults = [_fault(way, place) for way in ways]
-        best = min(range(len(ways)), key=lambda at: (not faults[at].is_none, faults[at], at))
-        fault, way = faults[best], ways[best]
+
+    def made(count: int) -> Fitted | None:
+        nonlocal worst
+        less = written if count == len(lines) else "\n".join(lines[:count]).rstrip()
+        if count < len(lines) and not (less.strip() and lines[count].strip()):
+            return None  # nothing, or what was tried already
+        fault, way = _least_bad(less, at, replaces)
         if not fault.is_none:
             worst = worst or max(fault.errors, fault.brackets, 1)
-        elif not way.new.strip():
+            return None
+        if not way.new.strip():
             return Abstained("repeats_what_follows", "what it would add already follows the cursor")
-        else:
-            return _replacement(way, place)
+        return way.at(at)
+
+    if found := first_whole(len(lines), made):
+        return found
     added = f"it would add {worst} syntax error{'s' * (worst > 1)}"
-    behind = line_after(place.text, place.cursor).strip()
+    behind = line_after(at.text, at.cursor).strip()
     return Abstained("does_not_fit", f"{added} before {behind[:20]!r}" if behind else added)
 
 
-def _shorter(written: str) -> Iterator[str]:
-    """All of it, then ever fewer of its lines."""
-    yield written
-    lines = written.split("\n")
-    for count in range(len(lines) - 1, max(0, len(lines) - 1 - _MOST_SHORTER), -1):
-        less = "\n".join(lines[:count]).rstrip()
-        if less.strip() and lines[count].strip():
-            yield less
+def _least_bad(written: str, at: At, replaces: bool) -> tuple[_Fault, _Way]:
+    """The best way to fit it, and what speaks against that."""
+    ways = [*_ways(written, at, replaces)]
+    faults = [_fault(way, at) for way in ways]
+    best = min(range(len(ways)), key=lambda each: (not faults[each].is_none, faults[each], each))
+    return faults[best], ways[best]
 
 
 # --- ways ------------------------------------------------------------------------------------
 
 
-def _ways(written: str, place: Place) -> Iterator[_Way]:
+def _ways(written: str, at: At, replaces: bool) -> Iterator[_Way]:
     """The best one first, should several break nothing."""
-    before, rest = line_before(place.text, place.cursor), line_after(place.text, place.cursor)
+    before, rest = line_before(at.text, at.cursor), line_after(at.text, at.cursor)
     behind = rest.strip()
     if behind:
         yield from _without_overlap(written, rest)
     yield _Way(written)
-    if behind and place.replaces:
+    if behind and replaces:
         yield from _over(before, written, rest)
     cut = _cut(before, written, behind)
     if written[:cut].strip():
@@ -184,23 +206,19 @@ def _within(at: int, pairs: list[tuple[int, int]]) -> bool:
     return any(open_ < at <= close for open_, close in pairs)
 
 
-def _replacement(way: _Way, place: Place) -> Replacement:
-    return Replacement(place.text, place.cursor, place.cursor + way.over, way.new)
-
-
 # --- faults ----------------------------------------------------------------------------------
 
 
-def _fault(way: _Way, place: Place) -> _Fault:
-    before, rest = line_before(place.text, place.cursor), line_after(place.text, place.cursor)
+def _fault(way: _Way, at: At) -> _Fault:
+    before, rest = line_before(at.text, at.cursor), line_after(at.text, at.cursor)
     left = rest[way.over :]
     made, was = brackets_of(before + way.new + left), brackets_of(before + rest)
     more = made.faults - was.faults
     if not rest.strip():  # what is open may be closed in the lines below
         more = min(0, more)
     elif not left.strip():  # so may a block
-        more -= sum((before + way.new)[at] == "{" for at in made.left_open)
-    counted = _count_errors(way, place, may_go_on=not left.strip(_CLOSERS))
+        more -= sum((before + way.new)[open_] == "{" for open_ in made.left_open)
+    counted = _count_errors(way, at, may_go_on=not left.strip(_CLOSERS))
     earlier, now = counted or (0, 0)
     return _Fault(
         seam=_has_seam(before + way.new, left) or _says_again(before, way, rest),
@@ -224,23 +242,21 @@ def _says_again(before: str, way: _Way, rest: str) -> bool:
     return not way.over and half != "" and way.new.startswith(half)
 
 
-def _count_errors(way: _Way, place: Place, may_go_on: bool) -> tuple[int, int] | None:
+def _count_errors(way: _Way, at: At, may_go_on: bool) -> tuple[int, int] | None:
     """Syntax errors without it and with it.
 
     Args:
         may_go_on: what is merely unfinished is none.
     """
-    edit, rest = _replacement(way, place), line_after(place.text, place.cursor)
-    edit = replace(edit, end=place.cursor + len(rest), new=edit.new + rest[way.over :].rstrip())
-    counted = count_errors_of(edit, place.path, place.language)
+    rest = line_after(at.text, at.cursor)
+    edit = _Way(way.new + rest[way.over :].rstrip(), len(rest)).at(at)
+    counted = count_errors_of(edit, at.path, at.language)
     if counted is None or not may_go_on or counted[1] <= counted[0]:
         return counted
     closers, line = closing(edit.new, 0), line_before(edit.result, edit.start + len(edit.new))
     indent = line[: len(line) - len(line.lstrip())]
     for form in _GOES_ON:
-        whole = count_errors_of(
-            edit, place.path, place.language, form.format(closers, indent=indent)
-        )
+        whole = count_errors_of(edit, at.path, at.language, form.format(closers, indent=indent))
         if whole is not None and whole[1] <= whole[0]:
             return whole
     return counted

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ..records import EditRequest, Task
 from .abstained import Abstained
-from .fitting import Place, fit
+from .fitting import fit
 from .ghost_rules import refuse_completion, tidied
 from .just_done import just_done, last_line
 from .replacement import Replacement
@@ -98,8 +98,7 @@ def _judge_ghost_text(edit: Replacement, sure: float, moment: Moment) -> Show | 
     refused = refuse_completion(edit.new, text, cursor) or too_unsure(sure, moment.threshold)
     if refused is not None:
         return refused
-    place = Place(text, cursor, moment.path, moment.language, replaces=True)
-    made = fit(tidied(edit.new, text, cursor), place)  # costs a few parses
+    made = fit(tidied(edit.new, text, cursor), moment, replaces=True)  # costs a few parses
     if isinstance(made, Abstained):
         return made
     return (

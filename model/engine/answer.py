@@ -117,7 +117,8 @@ def answer(
     if prompt.room:  # as many tokens as the format's answers take, whatever the change is worth
         request = replace(request, max_tokens=prompt.room)
         room = room_for(request, config)
-    constraint = _constraint(model, prompt, request)
+    plan = plan or plan_for(request.quality, request.temperature, request.top_p)
+    brief = _brief(model, prompt, _constraint(model, prompt, request), request, plan)
     rendered = clock()
     context = prompt.tokens if prompt.in_place else prompt.tokens[:-1]
     room += len(prompt.behind)
@@ -126,7 +127,7 @@ def answer(
         prefill(lease.sequence, context[lease.reused :], cancelled)
         prefilled = clock()
         writing = _Writing(clock, cancelled, on_step)
-        written = _write(model, lease.sequence, prompt, constraint, request, plan, writing)
+        written = _write(model, lease.sequence, prompt, request, brief, writing)
     end = clock()
     vocab_bytes = prompt.vocab_bytes or model.tokenizer.vocab_bytes
     candidates, reason = Reader(written_in, prompt, request, vocab_bytes).read(written.drafts)
@@ -203,23 +204,16 @@ def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constrain
     return whole
 
 
-def _write(
-    model: Model,
-    sequence: Sequence,
-    prompt: Prompt,
-    constraint: Constraint | None,
-    request: EditRequest,
-    plan: Plan | None,
-    writing: _Writing,
-) -> Denoised:
-    cancelled, on_step = writing.cancelled, writing.on_step
+def _brief(
+    model: Model, prompt: Prompt, constraint: Constraint | None, request: EditRequest, plan: Plan
+) -> Brief:
+    """What the answer is to be."""
     infill = request.task == "infill" and not prompt.room  # the answer is what stands at the cursor
-    plan = plan or plan_for(request.quality, request.temperature, request.top_p)
     config = model.backend.config
     if prompt.permitted:
         config = replace(config, end_token=prompt.permitted[0])
     surest = infill and plan.temperature == 0 and request.grammar is None
-    brief = Brief(
+    return Brief(
         config=config,
         vocab_bytes=prompt.vocab_bytes or model.tokenizer.vocab_bytes,
         plan=plan,
@@ -238,6 +232,18 @@ def _write(
         prices=model.prices,
         odds=model.odds,
     )
+
+
+def _write(
+    model: Model,
+    sequence: Sequence,
+    prompt: Prompt,
+    request: EditRequest,
+    brief: Brief,
+    writing: _Writing,
+) -> Denoised:
+    """The answers, in the way that suits the request and the weights."""
+    cancelled, on_step, plan = writing.cancelled, writing.on_step, brief.plan
     last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
     if request.conversation is not None and request.conversation.labels:
         labels = [model.tokenizer.encode(label) for label in request.conversation.labels]
@@ -245,7 +251,7 @@ def _write(
     if prompt.in_place:
         assert isinstance(sequence, SeesBehind), "only such weights are given this format"
         return grow(sequence, prompt.behind, brief, rng, on_step, cancelled)
-    if isinstance(prompt.constraint, ValidRange) and _looks_around(request, brief.plan):
+    if isinstance(prompt.constraint, ValidRange) and _looks_around(request, plan):
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
         write = write_edits if brief.judged else write_canvas_edits

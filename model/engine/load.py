@@ -59,39 +59,13 @@ def onnx_loader(
     """
 
     def load(report: LoadProgress) -> Model:
-        from ..runtime.block_backend import open_backend
-
         def fetching(progress: Progress) -> None:
             fetches = progress.stage in ("wait", "download")
             report("downloading" if fetches else "loading", progress.fraction, progress.label)
 
         found = _provide(model, variant, provider, fallback, fetching)
-        name, folder, device = found.name, found.folder, found.device
         report("loading", None, "")
-        backend = open_backend(folder, device.provider, threads, KV_BYTES)
-        try:
-            warm_up(backend)
-            budget = _budget(backend, name, threads)
-            kept = kept_bytes(backend, budget)
-            backend.keep(kept)
-            backend.prepare(budget + 1)
-            tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
-            return_freed()
-            return Model(
-                name=name,
-                backend=backend,
-                tokenizer=tokenizer,
-                cache=PrefixCache(backend, kept),
-                context_tokens=budget,
-                notice=found.notice,
-                version=info(name).version,
-                prices=_prices(backend),
-                template=template_in(folder, tokenizer) if not info(name).chat else None,
-                changed=backend.changed,
-            )
-        except BaseException:
-            backend.close()
-            raise
+        return _open(found, threads)
 
     return load
 
@@ -101,6 +75,37 @@ class _Provided(NamedTuple):
     folder: Path
     device: Device
     notice: str  # for people, to be said once
+
+
+def _open(found: _Provided, threads: int | None) -> Model:
+    """The model in memory, warm, with its budget measured."""
+    from ..runtime.block_backend import open_backend
+
+    name, folder = found.name, found.folder
+    backend = open_backend(folder, found.device.provider, threads, KV_BYTES)
+    try:
+        warm_up(backend)
+        budget = _budget(backend, name, threads)
+        kept = kept_bytes(backend, budget)
+        backend.keep(kept)
+        backend.prepare(budget + 1)
+        tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
+        return_freed()
+        return Model(
+            name=name,
+            backend=backend,
+            tokenizer=tokenizer,
+            cache=PrefixCache(backend, kept),
+            context_tokens=budget,
+            notice=found.notice,
+            version=info(name).version,
+            prices=_prices(backend),
+            template=template_in(folder, tokenizer) if not info(name).chat else None,
+            changed=backend.changed,
+        )
+    except BaseException:
+        backend.close()
+        raise
 
 
 def _provide(

@@ -17,10 +17,12 @@ from onnx import ModelProto
 
 from ..config import ModelConfig
 from ..errors import WeightsError
-from .onnx_graph import DATA_FILE, MASK_ROW, Form, Graph, build, forms_of, tables_of
+from .onnx_graph import MASK_ROW, build, forms_of, tables_of
+from .onnx_interface import Form, Graph
+from .onnx_nodes import DATA_FILE
 from .quantize import Array, FloatArray, Stored
 
-#: Raise when the inputs or outputs of the graphs change: ``runtime/onnx_backend.py`` refuses other
+#: Raise when the inputs or outputs of the graphs change: ``runtime/onnx_graphs.py`` refuses other
 #: layouts.
 LAYOUT = 4
 

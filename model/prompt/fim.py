@@ -15,7 +15,18 @@ from ..records import EditRequest
 from .answers import read_answer
 from .constraints import ForcedText
 from .fitting import encode, keep
-from .foreign import Declined, Mark, Piece, Read, count, ended, title, tokens_of
+from .foreign import (
+    Declined,
+    Mark,
+    Piece,
+    Read,
+    count,
+    joined,
+    last_within,
+    other_files,
+    title,
+    tokens_of,
+)
 from .render import STEP, Prompt
 from .tokens import Tokenizer, unfinished_word
 
@@ -91,14 +102,8 @@ class Fim:
             return []
         mark = Mark(self.style.file)
         own: list[Piece] = [mark, title(request.path)]
-        kept: list[list[Piece]] = []
-        for file in reversed(request.related):
-            one: list[Piece] = [mark, title(file.path), ended(file.text)]
-            room -= count(one, tokenizer)
-            if room < 0:
-                break
-            kept.append(one)
-        return [piece for one in reversed(kept) for piece in one] + own
+        kept, _ = last_within(other_files(request, mark), tokenizer, room)
+        return joined(kept) + own
 
     def _own(self, above: str, below: str) -> list[Piece]:
         style = self.style

@@ -7,7 +7,7 @@ nobody could tell the file's from ours. Knows nothing of any one format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..records import EditRequest, RecentEdit
@@ -67,6 +67,36 @@ def tokens_of(pieces: Iterable[Piece], tokenizer: Tokenizer) -> list[int]:
 def count(pieces: Iterable[Piece], tokenizer: Tokenizer) -> int:
     """About how many tokens a part of a prompt takes."""
     return sum(1 if isinstance(piece, Mark) else len(encode(tokenizer, piece)) for piece in pieces)
+
+
+def last_within(
+    parts: Sequence[list[Piece]], tokenizer: Tokenizer, room: int
+) -> tuple[list[list[Piece]], int]:
+    """The last of ``parts``, which are the most useful, as many as take no more than ``room``
+    tokens together; and the room that is left."""
+    kept: list[list[Piece]] = []
+    for part in reversed(parts):
+        cost = count(part, tokenizer)
+        if cost > room:
+            break
+        room -= cost
+        kept.insert(0, part)
+    return kept, room
+
+
+def joined(parts: Iterable[list[Piece]]) -> list[Piece]:
+    return [piece for part in parts for piece in part]
+
+
+def other_files(request: EditRequest, mark: Mark) -> list[list[Piece]]:
+    """A request's excerpts of other files, each behind ``mark`` and its path."""
+    return [[mark, title(file.path), ended(file.text)] for file in request.related]
+
+
+def left_out(edits: int, files: int) -> str:
+    """What does not fit, for people; "" where all does."""
+    names = zip((edits, files), ("recent edits", "related files"), strict=True)
+    return "; ".join(f"left out {many} {what}" for many, what in names if many)
 
 
 def ended(text: str) -> str:

@@ -24,6 +24,10 @@ from .foreign import (
     as_it_was,
     count,
     ended,
+    joined,
+    last_within,
+    left_out,
+    other_files,
     read_region,
     sides,
     title,
@@ -91,25 +95,12 @@ def near_pieces(request: EditRequest, first: int, last: int) -> list[Piece]:
 
 def far_pieces(request: EditRequest, tokenizer: Tokenizer, room: int) -> tuple[list[Piece], str]:
     """Other files and recent edits within ``room`` tokens, and what was left out."""
-    edits: list[list[Piece]] = []
     recent = request.edits[-_EDITS:]
-    for edit in reversed(recent):
-        one = _edit(edit)
-        room -= count(one, tokenizer)
-        if room < 0:
-            break
-        edits.append(one)
-    files: list[list[Piece]] = []
-    for file in reversed(request.related if room > 0 else ()):
-        one = [FILE, title(file.path), ended(file.text)]
-        room -= count(one, tokenizer)
-        if room < 0:
-            break
-        files.append(one)
-    missing = len(recent) - len(edits), len(request.related) - len(files)
-    names = zip(missing, ("recent edits", "related files"), strict=True)
-    cut = "; ".join(f"left out {many} {what}" for many, what in names if many)
-    return [piece for one in [*reversed(files), *reversed(edits)] for piece in one], cut
+    edits, room = last_within([_edit(edit) for edit in recent], tokenizer, room)
+    related = other_files(request, FILE) if len(edits) == len(recent) else []
+    files, _ = last_within(related, tokenizer, room)
+    cut = left_out(len(recent) - len(edits), len(request.related) - len(files))
+    return joined([*files, *edits]), cut
 
 
 def _edit(edit: RecentEdit) -> list[Piece]:

@@ -26,8 +26,11 @@ from .foreign import (
     Read,
     as_it_was,
     count,
-    ended,
     forged,
+    joined,
+    last_within,
+    left_out,
+    other_files,
     read_region,
     sides,
     title,
@@ -61,21 +64,13 @@ class SweepV2:
         room = budget - count(near, tokenizer) - 1
         edits, left_edits, room = _edits(request, tokenizer, room)
         own, room = _file(request, tokenizer, len(lines), at, room)
-        files: list[Piece] = []
-        left = len(request.related)
-        for file in reversed(request.related):
-            one: list[Piece] = [FILE, title(file.path), ended(file.text)]
-            room -= count(one, tokenizer)
-            if room < 0:
-                break
-            files, left = [*one, *files], left - 1
-        names = zip((left_edits, left), ("recent edits", "related files"), strict=True)
+        files, _ = last_within(other_files(request, FILE), tokenizer, room)
         return Prompt(
-            tuple(tokens_of([*files, *own, "\n", *edits, "\n", *near], tokenizer)),
+            tuple(tokens_of([*joined(files), *own, "\n", *edits, "\n", *near], tokenizer)),
             lines,
             at,
             region=region,
-            cut="; ".join(f"left out {many} {what}" for many, what in names if many),
+            cut=left_out(left_edits, len(request.related) - len(files)),
             room=count(["\n".join(lines[slice(*region)])], tokenizer)
             + max(_GROWTH, request.max_tokens),
         )
@@ -117,15 +112,8 @@ def _near(request: EditRequest, lines: list[str], at: int, region: tuple[int, in
 
 def _edits(request: EditRequest, tokenizer: Tokenizer, room: int) -> tuple[list[Piece], int, int]:
     """The newest edits that fit, how many do not, and the room that is left."""
-    shown: list[list[Piece]] = []
     recent = request.edits[-_EDITS:]
-    for edit in reversed(recent):
-        one = _edit(edit)
-        cost = count(one, tokenizer)
-        if cost > room:
-            break
-        room -= cost
-        shown.insert(0, one)
+    shown, room = last_within([_edit(edit) for edit in recent], tokenizer, room)
     pieces: list[Piece] = []
     for one in shown:
         pieces += ["\n", *one] if pieces else one

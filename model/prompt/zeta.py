@@ -30,6 +30,10 @@ from .foreign import (
     count,
     ended,
     forged,
+    joined,
+    last_within,
+    left_out,
+    other_files,
     read_region,
     sides,
     title,
@@ -118,27 +122,14 @@ class Zeta:
 
 def _far(request: EditRequest, tokenizer: Tokenizer, room: int) -> tuple[list[Piece], str]:
     """Other files and recent edits within ``room`` tokens, and what was left out."""
-    history: list[str] = []
     recent = request.edits[-_EDITS:]
-    for edit in reversed(recent):
-        one = _event(edit)
-        room -= count([one], tokenizer)
-        if room < 0:
-            break
-        history.insert(0, one)
-    files: list[list[Piece]] = []
-    for file in reversed(request.related if room > 0 else ()):
-        shown: list[Piece] = [FILE, title(file.path), ended(file.text)]
-        room -= count(shown, tokenizer)
-        if room < 0:
-            break
-        files.insert(0, shown)
-    pieces: list[Piece] = [piece for one in files for piece in one]
+    history, room = last_within([[_event(edit)] for edit in recent], tokenizer, room)
+    related = other_files(request, FILE) if len(history) == len(recent) else []
+    files, _ = last_within(related, tokenizer, room)
+    pieces = joined(files)
     pieces += ["\n"] if files else []
-    pieces += [FILE, "edit_history\n", *history, "\n"] if history else []
-    missing = len(recent) - len(history), len(request.related) - len(files)
-    names = zip(missing, ("recent edits", "related files"), strict=True)
-    return pieces, "; ".join(f"left out {many} {what}" for many, what in names if many)
+    pieces += [FILE, "edit_history\n", *joined(history), "\n"] if history else []
+    return pieces, left_out(len(recent) - len(history), len(request.related) - len(files))
 
 
 def _event(edit: RecentEdit) -> str:

@@ -2,7 +2,7 @@
 
 By blocks, keys and values of finished blocks are cached and exact; the unfinished one is read again
 with every denoise step. In both directions nothing can be kept: a prefill only remembers tokens,
-and every step reads all of them. Everything else is ``onnx_backend.py``'s.
+and every step reads all of them. The rest is that of ``onnx_backend.py``.
 
 A window means the same as everywhere: its entry i predicts the token after it. Weights without the
 shift predict a masked position in its own place, so they are given one mask more and the answers
@@ -12,16 +12,16 @@ are read one place further on.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InvalidRequest, SettingsError
 from ..weights.manifest import read_json
 from .backend import CHUNK, CanvasOutput, CausalOutput, FloatArray, IntArray
 from .kv_memory import SIZE_CLASSES, size_class
-from .onnx_backend import DEFAULT_KV_BYTES, Form, OnnxBackend, OnnxSequence, Purpose, stack
+from .onnx_backend import DEFAULT_KV_BYTES, OnnxBackend
+from .onnx_pass import Outputs, room_for
+from .onnx_sequence import OnnxSequence, stack
 
 #: Tokens at most where every step reads all of them: attention takes memory by their square.
 MOST_TOKENS = SIZE_CLASSES[3]
@@ -45,21 +45,13 @@ def open_backend(
 class WholeBackend(OnnxBackend):
     """See the module."""
 
-    def form_for(self, purpose: Purpose) -> Form:
-        """The one graph there is, whatever for."""
-        return "denoise"
-
-    def reads_masks(self, purpose: Purpose) -> bool:
-        """Their masks are rows of the embedding like any other."""
-        return False
-
     def new_sequence(self, capacity: int) -> WholeSequence:
         if self.config.attention == "bidirectional" and capacity > MOST_TOKENS:
             raise InvalidRequest(
                 f"{capacity:,} tokens are asked for; {self.config.name} reads all of them in every "
                 f"step and takes {MOST_TOKENS:,} at most. Send less context."
             )
-        return WholeSequence(self, self._pool.take(size_class(capacity)))
+        return WholeSequence(self.graphs, self._pool.take(size_class(capacity)))
 
 
 class WholeSequence(OnnxSequence):
@@ -79,12 +71,12 @@ class WholeSequence(OnnxSequence):
 
     def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
         raise SettingsError(
-            f"{self._backend.config.name} never reads from left to right alone, so its drafts "
+            f"{self._graphs.config.name} never reads from left to right alone, so its drafts "
             "cannot be verified that way. Set verifier to none."
         )
 
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
-        config, width = self._backend.config, len(window)
+        config, width = self._graphs.config, len(window)
         ahead = 0 if config.logit_shift else 1
         known = np.concatenate([self._unfinished(), window])
         length = len(known) + ahead
@@ -93,12 +85,7 @@ class WholeSequence(OnnxSequence):
         self._check_room(self._kept + length - len(self._tokens))
         masks = np.full(length - len(known), config.mask_token, np.int64)
         rows = np.arange(width, dtype=np.int64) + (len(known) - width + ahead)
-        outputs: dict[str, NDArray[Any]] = {
-            "token": np.empty((width, 1), np.int64),
-            "confidence": np.empty((width, 1), np.float32),
-        }
-        if logits:
-            outputs["logits"] = np.empty((width, config.vocab), np.float32)
+        outputs = room_for(width, vocab=config.vocab if logits else 0)
         self._read(np.concatenate([known, masks]), self._kept, rows, outputs)
         return CanvasOutput(
             outputs["token"][:, 0],
@@ -108,14 +95,10 @@ class WholeSequence(OnnxSequence):
 
     def denoise_between(self, canvas: IntArray, behind: IntArray) -> CanvasOutput:
         assert not self._block, "weights that read by blocks see nothing behind"
-        config, held, width = self._backend.config, len(self._tokens), len(canvas)
+        config, held, width = self._graphs.config, len(self._tokens), len(canvas)
         self._check_room(width + len(behind))
         rows = held + np.arange(width, dtype=np.int64) - config.logit_shift
-        outputs: dict[str, NDArray[Any]] = {
-            "token": np.empty((width, 1), np.int64),
-            "confidence": np.empty((width, 1), np.float32),
-            "logits": np.empty((width, config.vocab), np.float32),
-        }
+        outputs = room_for(width, vocab=config.vocab)
         whole = np.concatenate([np.asarray(self._tokens, np.int64), canvas, behind])
         self._read(whole, 0, rows, outputs)
         token, confidence = outputs["token"][:, 0], outputs["confidence"][:, 0]
@@ -127,7 +110,7 @@ class WholeSequence(OnnxSequence):
     @property
     def _block(self) -> int:
         """0: nothing is ever finished."""
-        return self._backend.config.block
+        return self._graphs.config.block
 
     @property
     def _kept(self) -> int:
@@ -137,16 +120,14 @@ class WholeSequence(OnnxSequence):
     def _unfinished(self) -> IntArray:
         return np.asarray(self._tokens[self._kept :], dtype=np.int64)
 
-    def _read(
-        self, tokens: IntArray, cached: int, rows: IntArray, outputs: dict[str, NDArray[Any]]
-    ) -> None:
+    def _read(self, tokens: IntArray, cached: int, rows: IntArray, outputs: Outputs) -> None:
         """Run over ``tokens`` behind ``cached`` others; ``outputs`` speak of ``rows``."""
         one = self._pass("denoise", len(outputs))
         if self._block:
             own = np.arange(cached, cached + len(tokens)) // self._block  # [n]
             sees = np.arange(cached + len(tokens)) // self._block <= own[:, None]  # [n, total]
-            hidden = -1e9 if self._backend.dtype == np.float32 else -6e4
-            one.feed("bias", np.where(sees, 0.0, hidden).astype(self._backend.dtype)[None, None])
+            hidden = self._graphs.unseen
+            one.feed("bias", np.where(sees, 0.0, hidden).astype(self._graphs.dtype)[None, None])
         one.run(tokens, cached, rows, np.zeros_like(rows), outputs)
 
     def _held_back(self, window: IntArray, confidence: FloatArray) -> FloatArray:
@@ -155,7 +136,7 @@ class WholeSequence(OnnxSequence):
         if not self._block:
             return confidence
         first = len(self._tokens) + 1  # position that the first entry predicts
-        masked = np.flatnonzero(window[1:] == self._backend.config.mask_token)
+        masked = np.flatnonzero(window[1:] == self._graphs.config.mask_token)
         writing = first + (int(masked[0]) if len(masked) else len(window) - 1)
         later = (first + np.arange(len(window))) // self._block > writing // self._block
         return np.where(later, confidence * _LATER, confidence).astype(np.float32)

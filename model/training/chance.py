@@ -41,9 +41,6 @@ class Prior:
     mean: Floats  # [d]
     variance: Floats  # [d], above 0; tiny: the weight does not move
 
-    def wider(self, times: float) -> Prior:
-        return Prior(self.mean, self.variance * times)
-
 
 @dataclass(frozen=True, slots=True)
 class Chance:

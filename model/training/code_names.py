@@ -95,7 +95,6 @@ class Record:
 
     keys: tuple[str, ...]
     entries: tuple[tuple[int, int], ...]  # [start, end) of each
-    key_spans: tuple[tuple[int, int], ...]
 
 
 @dataclass
@@ -256,5 +255,4 @@ def _record(syntax: Syntax, node: Node) -> Record | None:
     return Record(
         tuple(syntax.text_of(name) for _, name in found),
         tuple(syntax.span(child) for child, _ in found),
-        tuple(syntax.span(name) for _, name in found),
     )

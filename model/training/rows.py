@@ -199,17 +199,13 @@ def edit_row(
     return None
 
 
-def repeat_row(
-    source: Source, kit: Kit, rng: random.Random, related: tuple[RelatedFile, ...] = ()
-) -> Row | None:
+def repeat_row(source: Source, kit: Kit, rng: random.Random) -> Row | None:
     """A next-edit row from a file: something was begun, its next step is asked."""
     for _ in range(_TRIES):
         moment = _begun(source, kit.recipe, rng)
         if moment is None:
             continue
-        row = _render_edit(
-            source.path, moment, moment.edits[-rng.randint(1, 5) :], related, kit, rng
-        )
+        row = _render_edit(source.path, moment, moment.edits[-rng.randint(1, 5) :], (), kit, rng)
         if row:
             return row
     return None

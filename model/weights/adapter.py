@@ -12,24 +12,19 @@ Format: https://huggingface.co/docs/safetensors; LoRA: https://arxiv.org/abs/210
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, deserialize
 
 from ..config import LINEARS, ModelConfig
 from ..errors import WeightsError
-from .files import explaining, write_atomically
+from .files import write_atomically
 from .gguf import tensor_shapes
-from .safetensors_file import bf16_to_float32
-
-FloatArray = NDArray[np.float32]
+from .safetensors_file import FloatArray, StoredTensor, metadata_in, tensors_in
 
 _MASK_ROW = "mask_embedding"
 #: Suffix of the scales of a matrix stored in 8 bits, and how many columns share one.
@@ -58,16 +53,6 @@ class Adapter(NamedTuple):
             ) from error
 
 
-def _decoder(dtype: str) -> Callable[[NDArray[np.uint8]], FloatArray]:
-    def plain(raw: NDArray[np.uint8]) -> FloatArray:
-        return raw.view(dtype).astype(np.float32)
-
-    return plain
-
-
-_DTYPES: Mapping[str, Callable[[NDArray[np.uint8]], FloatArray]] = MappingProxyType(
-    {"F32": _decoder("<f4"), "F16": _decoder("<f2"), "BF16": bf16_to_float32}
-)
 _EIGHT_BITS = "I8"
 
 
@@ -77,55 +62,28 @@ def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FloatArray]]
     Raises:
         WeightsError: missing, truncated, inconsistent, of another type, or not finite.
     """
-    with explaining("read", path):
-        raw = path.read_bytes()
-    try:
-        entries: list[tuple[str, dict[str, Any]]] = deserialize(raw)  # type: ignore[no-untyped-call]
-        head = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
-    except (SafetensorError, ValueError) as error:
-        raise WeightsError(
-            f"{path} is not a whole safetensors file ({error}). If it came with Redraft, reinstall "
-            "Redraft; if you made it, export it again."
-        ) from error
-    stored = dict(entries)
-    tensors = {n: _tensor(path, n, stored) for n in stored if not n.endswith(_SCALES)}
-    return dict(head.get("__metadata__", {})), tensors
+    stored = tensors_in(path)
+    tensors = {
+        name: _from_8_bits(each, stored.get(name + _SCALES))
+        if each.dtype == _EIGHT_BITS
+        else each.read()
+        for name, each in stored.items()
+        if not name.endswith(_SCALES)
+    }
+    return metadata_in(path), tensors
 
 
-def _tensor(path: Path, name: str, stored: Mapping[str, Mapping[str, Any]]) -> FloatArray:
-    entry = stored[name]
-    if entry["dtype"] == _EIGHT_BITS:
-        values = _from_8_bits(path, name, entry, stored.get(name + _SCALES))
-    elif entry["dtype"] in _DTYPES:
-        raw = np.frombuffer(entry["data"], np.uint8)
-        values = _DTYPES[entry["dtype"]](raw).reshape(entry["shape"])
-    else:
-        raise WeightsError(
-            f"{path} stores {name!r} as {entry['dtype']}; known are {', '.join(_DTYPES)} and "
-            f"{_EIGHT_BITS} with scales. Export it in one of them."
-        )
-    if not np.isfinite(values).all():
-        raise WeightsError(
-            f"{path} holds values in {name!r} that are not finite: its training diverged, or the "
-            "file is damaged. Use an earlier checkpoint."
-        )
-    return values
-
-
-def _from_8_bits(
-    path: Path, name: str, entry: Mapping[str, Any], scales: Mapping[str, Any] | None
-) -> FloatArray:
-    shape = tuple(entry["shape"])
+def _from_8_bits(tensor: StoredTensor, scales: StoredTensor | None) -> FloatArray:
+    shape = tensor.shape
     groups = (*shape[:-1], -(-shape[-1] // _GROUP)) if shape else ()
-    if scales is None or scales["dtype"] != "F16" or tuple(scales["shape"]) != groups:
+    if scales is None or scales.dtype != "F16" or scales.shape != groups:
         raise WeightsError(
-            f"{path} stores {name!r} as {_EIGHT_BITS} of shape {list(shape)} without its scales, "
-            f"F16 of shape {list(groups)}. Export it again."
+            f"{tensor.path} stores {tensor.name!r} as {_EIGHT_BITS} of shape {list(shape)} without "
+            f"its scales, F16 of shape {list(groups)}. Export it again."
         )
-    factors = np.frombuffer(scales["data"], "<f2").astype(np.float32).reshape(groups)
-    values = np.frombuffer(entry["data"], np.int8).astype(np.float32).reshape(shape)
-    values *= np.repeat(factors, _GROUP, axis=-1)[..., : shape[-1]]
-    return values
+    values = tensor.as_stored().astype(np.float32)
+    values *= np.repeat(scales.as_stored().astype(np.float32), _GROUP, axis=-1)[..., : shape[-1]]
+    return tensor.checked(values)
 
 
 def to_8_bits(values: FloatArray) -> tuple[NDArray[np.int8], NDArray[np.float16]]:

@@ -17,7 +17,7 @@ from typing import Any
 from ..config import ModelConfig
 from ..errors import WeightsError
 from ..prompt.tokens import Tokenizer
-from .adapter import FloatArray, check_adapter, load_adapter, merge
+from .adapter import check_adapter, load_adapter, merge
 from .fetch import Progress, ProgressCallback
 from .files import (
     explaining,
@@ -30,6 +30,7 @@ from .files import (
 from .gguf import chat_template, read_checkpoint, tensor_shapes, tokenizer_data
 from .manifest import write_manifest
 from .registry import ModelInfo
+from .safetensors_file import FloatArray
 
 #: In a ready folder whose base knows conversations: how they are written, in Jinja.
 CHAT_TEMPLATE = "chat_template.jinja"
@@ -112,10 +113,10 @@ def _write_model(
     Tokenizer.from_gguf(tokenizer_data(tensors.file)).save(folder / "tokenizer.json")
     if template := chat_template(tensors.file):
         (folder / CHAT_TEMPLATE).write_text(template, "utf-8")
-    _materialise(model.config, context, canvas, variant, folder, progress)
+    write_graphs(model.config, context, canvas, variant, folder, progress)
 
 
-def _materialise(
+def write_graphs(
     config: ModelConfig,
     context: Mapping[str, FloatArray],
     canvas: Mapping[str, FloatArray],
@@ -123,6 +124,7 @@ def _materialise(
     folder: Path,
     progress: ProgressCallback | None,
 ) -> None:
+    """See :func:`~redraft.model.network.onnx_files.materialise`."""
     # Imported here: it brings onnx along, which serving does not need once a model is ready.
     from ..network.onnx_files import materialise
 

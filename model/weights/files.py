@@ -21,7 +21,6 @@ from ..errors import WeightsError
 #: Called with the bytes handled so far.
 BytesCallback = Callable[[int], None]
 
-_CHUNK = 1 << 20
 _SPARE = 64 << 20  # bytes left free on the disk whatever we write
 
 
@@ -81,17 +80,10 @@ def require_space(folder: Path, nbytes: int) -> None:
         )
 
 
-def sha256_of(path: Path, on_bytes: BytesCallback | None = None) -> str:
+def sha256_of(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
-    done = 0
     with explaining("read", path), path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-            done += len(chunk)
-            if on_bytes is not None:
-                on_bytes(done)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager

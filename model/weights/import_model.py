@@ -21,7 +21,7 @@ from ..config import ModelConfig
 from ..errors import SettingsError, WeightsError
 from ..network.quantize import VARIANTS, FloatArray, check_variant
 from .adapter import Adapter, check_adapter, load_adapter, merge
-from .combine import CHAT_TEMPLATE, expected_bytes, make_ready
+from .combine import CHAT_TEMPLATE, expected_bytes, make_ready, write_graphs
 from .fetch import Progress, ProgressCallback
 from .files import make_folder, sha256_of, write_atomically
 from .gguf import tensor_shapes
@@ -100,7 +100,7 @@ def import_model(
             source.tokenizer.save(place / "tokenizer.json")
             if source.template:
                 (place / CHAT_TEMPLATE).write_text(source.template, "utf-8")
-            _convert(config, context, canvas, variant, place, progress)
+            write_graphs(config, context, canvas, variant, place, progress)
 
         size = expected_bytes(config, variant)
         make_ready(target / variant, size, f"{digest} {variant}", write)
@@ -203,20 +203,3 @@ def _describe(
 
 def _size(weights: int) -> str:
     return f"{weights / 1e9:.1f}B" if weights >= 1e9 else f"{weights / 1e6:.0f}M"
-
-
-def _convert(
-    config: ModelConfig,
-    context: Mapping[str, FloatArray],
-    canvas: Mapping[str, FloatArray],
-    variant: str,
-    place: Path,
-    progress: ProgressCallback | None,
-) -> None:
-    from ..network.onnx_files import materialise  # here: it brings onnx along
-
-    def report(fraction: float) -> None:
-        if progress is not None:
-            progress(Progress("combine", round(fraction * 1_000), 1_000))
-
-    materialise(config, context, canvas, variant, place, report)

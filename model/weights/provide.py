@@ -68,7 +68,11 @@ __all__ = [
 _MAKERS = (
     "weights/adapter.py",
     "weights/gguf.py",
+    "weights/safetensors_file.py",
     "network/onnx_graph.py",
+    "network/onnx_interface.py",
+    "network/onnx_linear.py",
+    "network/onnx_nodes.py",
     "network/onnx_files.py",
     "network/quantize.py",
 )

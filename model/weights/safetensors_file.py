@@ -1,65 +1,39 @@
 """Tensors of safetensors files, read one at a time: a checkpoint may be larger than memory.
 
-Decodes float32, float16 and bfloat16 without torch, and nothing else: no file is ever unpickled.
-Knows nothing of what the tensors mean.
+Decodes float32, float16 and bfloat16 without torch; no file is ever unpickled. Knows nothing of
+what the tensors mean.
 
 Format: https://huggingface.co/docs/safetensors
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
+import ml_dtypes  # noqa: F401 - names bfloat16 for numpy
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
 
 from ..errors import WeightsError
 from .files import explaining
 
 FloatArray = NDArray[np.float32]
 
-_LONGEST_HEADER = 100 << 20  # bytes; as the format's own library has it
-
-
-class _Kind(NamedTuple):
-    size: int  # bytes of a value
-    decode: Callable[[NDArray[np.uint8]], FloatArray]
-
-
-def bf16_to_float32(raw: NDArray[np.uint8]) -> FloatArray:
-    """bfloat16 bytes as float32: bfloat16 is the upper half of a float32."""
-    return (raw.view("<u2").astype(np.uint32) << 16).view(np.float32)
-
-
-def _plain(dtype: str) -> Callable[[NDArray[np.uint8]], FloatArray]:
-    return lambda raw: raw.view(dtype).astype(np.float32)
-
-
-_KINDS: Mapping[str, _Kind] = MappingProxyType(
-    {
-        "F32": _Kind(4, _plain("<f4")),
-        "F16": _Kind(2, _plain("<f2")),
-        "BF16": _Kind(2, bf16_to_float32),
-    }
-)
+FLOATS = ("F32", "F16", "BF16")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """Where a tensor lies."""
+    """A tensor that was not read yet; its file stays mapped as long as this lives."""
 
     path: Path
     name: str
-    dtype: str
+    dtype: str  # as the format names it
     shape: tuple[int, ...]
-    start: int  # bytes from the beginning of the file
-    length: int  # bytes
+    values: Any  # of the library: read where it is sliced
 
     def read(self, rows: int | None = None) -> FloatArray:
         """The values, or the first ``rows`` of them, as float32.
@@ -67,24 +41,26 @@ class StoredTensor:
         Raises:
             WeightsError: of a type that is not known, cut short, or not finite.
         """
-        kind = _KINDS.get(self.dtype)
-        if kind is None:
+        if self.dtype not in FLOATS:
             raise WeightsError(
-                f"{self.path} stores {self.name!r} as {self.dtype}; known are {', '.join(_KINDS)}. "
+                f"{self.path} stores {self.name!r} as {self.dtype}; known are {', '.join(FLOATS)}. "
                 "Use a checkpoint that is not quantised."
             )
-        shape = self.shape if rows is None else (min(rows, self.shape[0]), *self.shape[1:])
-        wanted = prod(shape) * kind.size
-        with explaining("read", self.path), self.path.open("rb") as file:
-            file.seek(self.start)
-            raw = np.fromfile(file, np.uint8, wanted)
-        if len(raw) != wanted:
-            raise WeightsError(f"{self.path} ends inside {self.name!r}. Download it again.")
-        values = kind.decode(raw).reshape(shape)
+        return self.checked(self.as_stored(rows).astype(np.float32))
+
+    def as_stored(self, rows: int | None = None) -> NDArray[Any]:
+        values: NDArray[Any] = self.values[slice(rows)]
+        return values
+
+    def checked(self, values: FloatArray) -> FloatArray:
+        """
+        Raises:
+            WeightsError: ``values`` are not finite.
+        """
         if not np.isfinite(values).all():
             raise WeightsError(
                 f"{self.path} holds values in {self.name!r} that are not finite: the file is "
-                "damaged, or its training diverged. Download it again or use another checkpoint."
+                "damaged, or its training diverged. Fetch it again or use another one."
             )
         return values
 
@@ -95,34 +71,25 @@ def tensors_in(path: Path) -> dict[str, StoredTensor]:
     Raises:
         WeightsError: the file is missing, cut short, or its header does not describe it.
     """
-    with explaining("read", path), path.open("rb") as file:
-        size = path.stat().st_size
-        length = int.from_bytes(file.read(8), "little")
-        if not 2 <= length <= min(_LONGEST_HEADER, size - 8):
-            raise _broken(path, f"its header claims {length:,} of {size:,} bytes")
-        header = file.read(length)
+    file = _opened(path)
+    slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+    return {
+        name: StoredTensor(path, name, one.get_dtype(), tuple(one.get_shape()), one)
+        for name, one in slices.items()
+    }
+
+
+def metadata_in(path: Path) -> dict[str, str]:
+    """What a file says of itself; see :func:`tensors_in`."""
+    return dict(_opened(path).metadata() or {})
+
+
+def _opened(path: Path) -> Any:
     try:
-        entries = json.loads(header)
-        return {
-            name: _entry(path, name, entry, 8 + length, size)
-            for name, entry in entries.items()
-            if name != "__metadata__"
-        }
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _broken(path, f"its header is damaged: {error}") from error
-
-
-def _entry(path: Path, name: str, entry: Mapping[str, Any], base: int, size: int) -> StoredTensor:
-    begin, end = entry["data_offsets"]
-    shape = tuple(entry["shape"])
-    whole = (begin, end, *shape)
-    if not all(type(value) is int and value >= 0 for value in whole) or base + end > size:
-        raise ValueError(f"{name} lies at {begin} … {end}, shape {list(shape)}")
-    kind = _KINDS.get(entry["dtype"])
-    if kind is not None and end - begin != prod(shape) * kind.size:
-        raise ValueError(f"{name} has {end - begin} bytes, shape {list(shape)}")
-    return StoredTensor(path, name, str(entry["dtype"]), shape, base + begin, end - begin)
-
-
-def _broken(path: Path, why: str) -> WeightsError:
-    return WeightsError(f"{path} is not a whole safetensors file: {why}. Download it again.")
+        with explaining("read", path):
+            return safe_open(path, "numpy")
+    except (SafetensorError, ValueError) as error:
+        raise WeightsError(
+            f"{path} is not a whole safetensors file: {error}. Fetch it again; if it came with "
+            "Redraft, reinstall Redraft."
+        ) from error

@@ -18,14 +18,14 @@ from ..prompt.formats import IN_PLACE, check_format, native_format
 from ..prompt.marks import text_range
 from ..prompt.tokens import END, MASK, Tokenizer
 from ..records import MAX_ANSWER_TOKENS
-from .adapter import Adapter, FloatArray
+from .adapter import Adapter
 from .combine import CHAT_TEMPLATE
 from .families import EXPAND, conventions, family_of
 from .files import explaining, sha256_of
 from .gguf import GGUFFile, chat_template, read_checkpoint, stores_tied, tokenizer_data
 from .huggingface import checkpoint_sha256, family_name, model_name, read_hf_checkpoint
 from .manifest import read_json
-from .safetensors_file import tensors_in
+from .safetensors_file import FloatArray, tensors_in
 
 #: Positions of one judged pass of weights that only write from left to right: where they repeat
 #: text, so many tokens come at once.

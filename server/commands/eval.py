@@ -16,41 +16,14 @@ from redraft.model.edits.gate import threshold as threshold_for
 from redraft.model.errors import SettingsError
 
 from . import eval_chat, eval_gate, eval_infill, eval_replay, eval_report
-from .eval_options import (
-    SERVED,
-    Adapter,
-    Baseline,
-    Change,
-    Commits,
-    Context,
-    Json,
-    Limit,
-    MaxTokens,
-    ModelName,
-    Out,
-    PlanName,
-    Provider,
-    Resume,
-    Seed,
-    Threads,
-    Threshold,
-    Variant,
-    Weights,
-    about,
-    check_plan_of,
-    loaded,
-    open_run_for,
-    plan_of,
-    progress_of,
-    rule_of,
-    subject_of,
-)
+from . import eval_options as opt
 from .fleet import fleet
+from .options import with_options
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
     from redraft.evals.benchmarks.commit_moments import Step
-    from redraft.evals.benchmarks.judged_model import Subject
+    from redraft.evals.benchmarks.judged_model import JudgedModel
     from redraft.evals.benchmarks.next_edit import Asking
     from redraft.evals.benchmarks.perplexity import Scaling
     from redraft.evals.benchmarks.server_context import Kind
@@ -65,25 +38,21 @@ for each in (eval_infill, eval_chat, eval_gate, eval_replay, eval_report):
 
 
 @app.command()
+@with_options
 def edits(
-    commits: Commits = None,
+    commits: opt.Commits = None,
     suite: Annotated[
         Literal["carry-on"] | None,
         typer.Option(help="Scenarios that come with Redraft, in place of commits."),
     ] = None,
-    baseline: Baseline = None,
-    limit: Limit = None,
-    model: ModelName = "redraft-135m",
-    adapter: Adapter = "shipped",
-    weights: Weights = None,
-    variant: Variant = None,
-    provider: Provider = None,
-    threads: Threads = None,
-    plan: PlanName = "medium",
-    threshold: Threshold = None,
-    change: Change = None,
-    context: Context = SERVED,
-    max_tokens: MaxTokens = 128,
+    baseline: opt.Baseline = None,
+    limit: opt.Limit = None,
+    judged: opt.Judged = opt.TINY,
+    plan: opt.PlanName = "medium",
+    threshold: opt.Threshold = None,
+    change: opt.Change = None,
+    context: opt.Context = opt.SERVED,
+    max_tokens: opt.MaxTokens = 128,
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Sureness from which an edit is shown.")
     ] = threshold_for("medium"),
@@ -105,10 +74,7 @@ def edits(
             "--likelihood", help="Only how likely the true edit is; no answer is written."
         ),
     ] = False,
-    out: Out = None,
-    resume: Resume = False,
-    json_file: Json = None,
-    seed: Seed = 0,
+    kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
     """Foresee the next hunk of held-out commits, given the ones before it; or carry on what was
     begun in 120 small scenarios."""
@@ -129,32 +95,33 @@ def edits(
     source = _source(commits, suite)
     scenarios = carry_on.scenarios() if suite is not None else []
     steps = list(steps_in(read_changes(commits))) if commits is not None else []
-    chosen = plan_of(plan, threshold, change)
-    subject = subject_of(model, adapter, weights, variant, provider, out) if not baseline else None
-    asking = Asking(chosen, context, max_tokens, seed, least, left_out, writes=not likelihood)
+    chosen = opt.plan_of(plan, threshold, change)
+    subject = None if baseline else opt.judged_model(judged, kept.out)
+    asking = Asking(chosen, context, max_tokens, kept.seed, least, left_out, writes=not likelihood)
     settings = {
         "benchmark": "edits", "source": source, "sample": fingerprint(scenarios or steps),
-        **about(subject, baseline), "plan": plan, "threshold": threshold, "set": change or [],
-        "context": context, "max_tokens": max_tokens, "least": least, "seed": seed,
+        **opt.about(subject, baseline), "plan": plan, "threshold": threshold, "set": change or [],
+        "context": context, "max_tokens": max_tokens, "least": least, "seed": kept.seed,
         "without": sorted(left_out), "likelihood": likelihood,
     }  # fmt: skip
-    asked = in_turn(steps, limit, seed)
-    with _foreseeing(baseline, subject, threads, context) as judged:
-        if not isinstance(judged, Policy):
-            check_plan_of(chosen, judged)
-        _check_likelihood(likelihood, judged)
+    asked = in_turn(steps, limit, kept.seed)
+    with _foreseeing(baseline, subject, judged.threads, context) as model:
+        if not isinstance(model, Policy):
+            opt.check_plan_of(chosen, model)
+        _check_likelihood(likelihood, model)
         if ablate:
-            return _ablate(judged, asked, asking, settings, out, resume, json_file)
-        if suite is not None:
-            with open_run_for(out, settings, resume) as run:
-                with progress_of("carrying on") as progress:
-                    chosen_few = in_turn(scenarios, limit, seed)
-                    episodes = carry_on.ask_suite(judged, chosen_few, asking, run, progress)
-                return show_tables(run, list(carry_on.tables(episodes, seed)), json_file)
-        with open_run_for(out, settings, resume) as run:
-            with progress_of("foreseeing edits") as progress:
-                episodes = ask_all(judged, asked, asking, run, progress)
-            show_tables(run, list(tables(episodes, seed)), json_file)
+            return _ablate(model, asked, asking, settings, kept)
+        with opt.open_run_for(kept.out, settings, kept.resume) as run:
+            if suite is not None:
+                with opt.progress_of("carrying on") as progress:
+                    chosen_few = in_turn(scenarios, limit, kept.seed)
+                    episodes = carry_on.ask_suite(model, chosen_few, asking, run, progress)
+                drawn = carry_on.tables(episodes, kept.seed)
+            else:
+                with opt.progress_of("foreseeing edits") as progress:
+                    episodes = ask_all(model, asked, asking, run, progress)
+                drawn = tables(episodes, kept.seed)
+            show_tables(run, list(drawn), kept.json_file)
 
 
 def _source(commits: Path | None, suite: str | None) -> str:
@@ -166,14 +133,14 @@ def _source(commits: Path | None, suite: str | None) -> str:
 
 @contextmanager
 def _foreseeing(
-    baseline: str | None, subject: Subject | None, threads: int | None, context: int
+    baseline: str | None, subject: JudgedModel | None, threads: int | None, context: int
 ) -> Iterator[Model | Policy]:
     from redraft.evals.benchmarks.baselines import POLICIES
 
     if subject is None:
-        yield rule_of(baseline or "", POLICIES)
+        yield opt.rule_of(baseline or "", POLICIES)
         return
-    with loaded(subject, threads, context) as judged:
+    with opt.loaded(subject, threads, context) as judged:
         yield judged
 
 
@@ -193,24 +160,23 @@ def _ablate(
     steps: list[Step],
     asking: Asking,
     settings: dict[str, Any],
-    out: Path | None,
-    resume: bool,
-    json_file: Path | None,
+    kept: opt.Kept,
 ) -> None:
     from redraft.evals.benchmarks.ablation import ALL, ablate, arms, file_of
 
     from .eval_tables import show_arms
 
     def open_file(name: str, without: frozenset[Kind]) -> RunFile:
-        path = file_of(out, name) if out is not None else None
-        return open_run_for(path, settings | {"without": sorted(without)}, resume)
+        path = file_of(kept.out, name) if kept.out is not None else None
+        return opt.open_run_for(path, settings | {"without": sorted(without)}, kept.resume)
 
-    with progress_of("foreseeing edits in all ways") as progress:
+    with opt.progress_of("foreseeing edits in all ways") as progress:
         runs = ablate(model, steps, asking, open_file, progress)
-    show_arms(runs[ALL], arms(runs, asking.seed), json_file)
+    show_arms(runs[ALL], arms(runs, asking.seed), kept.json_file)
 
 
 @app.command()
+@with_options
 def perplexity(
     code: Annotated[
         list[Path],
@@ -219,16 +185,8 @@ def perplexity(
     lengths: Annotated[str, typer.Option(help="Tokens, between commas.")] = "4096,8192,16384,32768",
     scaling: Annotated[str, typer.Option(help="Of positions.")] = "none,linear,ntk,yarn",
     repositories: Annotated[int, typer.Option(min=1, help="Used of those given, at most.")] = 3,
-    model: ModelName = "redraft-135m",
-    adapter: Adapter = "shipped",
-    weights: Weights = None,
-    variant: Variant = None,
-    provider: Provider = None,
-    threads: Threads = None,
-    out: Out = None,
-    resume: Resume = False,
-    json_file: Json = None,
-    seed: Seed = 0,
+    judged: opt.Judged = opt.TINY,
+    kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
     """Perplexity of the last 1,024 tokens of long contexts, under each scaling of positions."""
     from redraft.evals.benchmarks import perplexity as long
@@ -236,20 +194,20 @@ def perplexity(
     from .eval_tables import show_perplexity
 
     sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
-    subject = subject_of(model, adapter, weights, variant, provider, out)
+    subject = opt.judged_model(judged, kept.out)
 
     def load(name: long.Scaling) -> Backend:
-        return long.Rescaled(subject.folder, subject.provider, threads, name)
+        return long.Rescaled(subject.folder, subject.provider, judged.threads, name)
 
     found = long.prepare(subject.folder, code, sizes, scalings, repositories)
     settings = {
         "benchmark": "perplexity", "code": " ".join(path.name for path in code),
-        "sample": long.fingerprint(found), **about(subject), "scored": long.SCORED,
+        "sample": long.fingerprint(found), **opt.about(subject), "scored": long.SCORED,
     }  # fmt: skip
-    with open_run_for(out, settings, resume) as run:
-        with progress_of("reading") as progress:
+    with opt.open_run_for(kept.out, settings, kept.resume) as run:
+        with opt.progress_of("reading") as progress:
             long.measure(found, load, run, progress)
-        show_perplexity(run, list(long.cells(run, found, seed)), json_file)
+        show_perplexity(run, list(long.cells(run, found, kept.seed)), kept.json_file)
 
 
 def _lengths(text: str, least: int) -> list[int]:
@@ -277,8 +235,8 @@ def _scalings(text: str) -> list[Scaling]:
 def compare_runs(
     a: Annotated[Path, typer.Argument(metavar="A.jsonl")],
     b: Annotated[Path, typer.Argument(metavar="B.jsonl")],
-    json_file: Json = None,
-    seed: Seed = 0,
+    json_file: opt.Json = None,
+    seed: opt.Seed = 0,
 ) -> None:
     """Is run B better than run A, on the episodes that both have?"""
     from redraft.evals.figures.compare import compare

@@ -8,50 +8,26 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from redraft.model.weights.registry import CHAT_MODEL
 
-from .eval_options import (
-    Adapter,
-    Json,
-    Limit,
-    ModelName,
-    Out,
-    PlanName,
-    Provider,
-    Resume,
-    Seed,
-    Threads,
-    Variant,
-    Weights,
-    about,
-    loaded,
-    open_run_for,
-    plan_of,
-    progress_of,
-    subject_of,
-)
+from . import eval_options as opt
+from .options import with_options
 
 CONTEXT = 2_048  # tokens; the requests are short
+CONVERSES = opt.Judged(CHAT_MODEL)
 
 
 def register(app: typer.Typer) -> None:
     """The command under ``redraft eval``."""
-    app.command()(chat)
+    app.command()(with_options(chat))
 
 
 def chat(
-    limit: Limit = None,
-    model: ModelName = "qwen2.5-coder-0.5b",
-    adapter: Adapter = "shipped",
-    weights: Weights = None,
-    variant: Variant = None,
-    provider: Provider = None,
-    threads: Threads = None,
-    plan: PlanName = "medium",
+    limit: opt.Limit = None,
+    judged: opt.Judged = CONVERSES,
+    plan: opt.PlanName = "medium",
     max_tokens: Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")] = 160,
-    out: Out = None,
-    resume: Resume = False,
-    json_file: Json = None,
-    seed: Seed = 0,
+    kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
     """Put fifty small requests to a model that converses, and look at what its answers hold."""
     from redraft.evals.benchmarks import conversations
@@ -61,18 +37,18 @@ def chat(
     from .eval_tables import show_tables
 
     tasks = conversations.tasks()
-    subject = subject_of(model, adapter, weights, variant, provider, out)
+    subject = opt.judged_model(judged, kept.out)
     settings = {
-        "benchmark": "chat", "sample": fingerprint(tasks), **about(subject), "plan": plan,
-        "max_tokens": max_tokens, "seed": seed,
+        "benchmark": "chat", "sample": fingerprint(tasks), **opt.about(subject), "plan": plan,
+        "max_tokens": max_tokens, "seed": kept.seed,
     }  # fmt: skip
-    asked = in_turn(tasks, limit, seed)
+    asked = in_turn(tasks, limit, kept.seed)
     with (
-        loaded(subject, threads, CONTEXT) as judged,
-        open_run_for(out, settings, resume) as run,
+        opt.loaded(subject, judged.threads, CONTEXT) as ready,
+        opt.open_run_for(kept.out, settings, kept.resume) as run,
     ):
-        with progress_of("conversing") as progress:
+        with opt.progress_of("conversing") as progress:
             episodes = conversations.converse(
-                judged, asked, plan_of(plan, None, None), max_tokens, run_program, run, progress
+                ready, asked, opt.plan_of(plan, None, None), max_tokens, run_program, run, progress
             )
-        show_tables(run, list(conversations.tables(episodes, seed)), json_file)
+        show_tables(run, list(conversations.tables(episodes, kept.seed)), kept.json_file)

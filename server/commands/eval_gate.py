@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from redraft.model.errors import SettingsError
 
-from .eval_options import Json, Seed
+from . import eval_options as opt
 from .json_file import write_json
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def gate(
         typer.Option(metavar="RUN.jsonl", help="Fit gates with and without static features anew."),
     ] = None,
     html: Annotated[Path | None, typer.Option(metavar="OUT.html", help="The page.")] = None,
-    json_file: Json = None,
-    seed: Seed = 0,
+    json_file: opt.Json = None,
+    seed: opt.Seed = 0,
 ) -> None:
     """What gates would have shown: thresholds by hand, logistic regression, KTO."""
     from redraft.evals.figures.runs import read_run

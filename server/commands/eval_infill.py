@@ -14,40 +14,13 @@ import typer
 from redraft.model.errors import SettingsError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
 
-from .eval_options import (
-    SERVED,
-    Adapter,
-    Baseline,
-    Change,
-    Commits,
-    Json,
-    Limit,
-    MaxTokens,
-    ModelName,
-    Out,
-    PlanName,
-    Provider,
-    Resume,
-    Seed,
-    Threads,
-    Threshold,
-    Variant,
-    Weights,
-    about,
-    check_plan_of,
-    loaded,
-    open_run_for,
-    plan_of,
-    progress_of,
-    rule_of,
-    subject_of,
-    warn,
-)
+from . import eval_options as opt
+from .options import with_options
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.infill import Writer
     from redraft.evals.benchmarks.infill_gaps import Problem
-    from redraft.evals.benchmarks.judged_model import Subject
+    from redraft.evals.benchmarks.judged_model import JudgedModel
     from redraft.model.decoding.plan import Plan
 
 #: Holds every problem of HumanEval-Infilling whole (577 tokens at most, 261 of them suffix).
@@ -56,29 +29,24 @@ WHOLE = 2_048
 
 def register(app: typer.Typer) -> None:
     """The command under ``redraft eval``."""
-    app.command()(infill)
+    app.command()(with_options(infill))
 
 
 def infill(
     human_eval: Annotated[
         Path | None, typer.Option(metavar="FILE.jsonl.gz", help="HumanEval-Infilling: pass@1.")
     ] = None,
-    commits: Commits = None,
+    commits: opt.Commits = None,
     files: Annotated[
         list[Path] | None,
         typer.Option(metavar="PATH", help="Held-out folders, files or a *-files.jsonl.zst."),
     ] = None,
-    baseline: Baseline = None,
-    limit: Limit = None,
-    model: ModelName = "redraft-135m",
-    adapter: Adapter = "shipped",
-    weights: Weights = None,
-    variant: Variant = None,
-    provider: Provider = None,
-    threads: Threads = None,
-    plan: PlanName = "medium",
-    threshold: Threshold = None,
-    change: Change = None,
+    baseline: opt.Baseline = None,
+    limit: opt.Limit = None,
+    judged: opt.Judged = opt.TINY,
+    plan: opt.PlanName = "medium",
+    threshold: opt.Threshold = None,
+    change: opt.Change = None,
     context: Annotated[
         int | None,
         typer.Option(
@@ -87,15 +55,12 @@ def infill(
             help="Prompt budget, tokens. Default: 2048, for commits 1024.",
         ),
     ] = None,
-    max_tokens: MaxTokens = 64,
+    max_tokens: opt.MaxTokens = 64,
     max_lines: Annotated[
         int | None, typer.Option(min=1, help="Cut answers after so many lines. Default: never.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Programs tried side by side.")] = 1,
-    out: Out = None,
-    resume: Resume = False,
-    json_file: Json = None,
-    seed: Seed = 0,
+    kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
     """Fill gaps: HumanEval-Infilling by its tests, or held-out commits and files by exact match."""
     from redraft.evals.benchmarks.infill import Asking, solve, tables
@@ -106,27 +71,28 @@ def infill(
 
     problems, source = _gaps(human_eval, commits, files)
     if human_eval is not None and weakness():
-        warn(f"The sandbox is weak here: {weakness()}.")
-    chosen, context = plan_of(plan, threshold, change), context or (WHOLE if human_eval else SERVED)
-    subject = subject_of(model, adapter, weights, variant, provider, out)
-    with _writing(baseline, subject, threads, context, chosen) as writer:
-        asked = in_turn(problems, limit, seed)
+        opt.warn(f"The sandbox is weak here: {weakness()}.")
+    chosen = opt.plan_of(plan, threshold, change)
+    context = context or (WHOLE if human_eval else opt.SERVED)
+    subject = opt.judged_model(judged, kept.out)
+    with _writing(baseline, subject, judged.threads, context, chosen) as writer:
+        asked = in_turn(problems, limit, kept.seed)
         _warn_of_long(asked, writer, max_tokens)
         settings = {
-            "benchmark": "infill", **source, **about(subject, baseline), "plan": plan,
+            "benchmark": "infill", **source, **opt.about(subject, baseline), "plan": plan,
             "threshold": threshold, "set": change or [], "context": context,
-            "max_tokens": max_tokens, "max_lines": max_lines, "seed": seed,
+            "max_tokens": max_tokens, "max_lines": max_lines, "seed": kept.seed,
         }  # fmt: skip
-        with open_run_for(out, settings, resume) as run:
-            asking = Asking(chosen, max_tokens, max_lines, seed)
-            with progress_of("filling gaps") as progress:
+        with opt.open_run_for(kept.out, settings, kept.resume) as run:
+            asking = Asking(chosen, max_tokens, max_lines, kept.seed)
+            with opt.progress_of("filling gaps") as progress:
                 episodes = solve(writer, asked, asking, run, jobs, progress)
-            show_tables(run, list(tables(episodes, seed)), json_file)
+            show_tables(run, list(tables(episodes, kept.seed)), kept.json_file)
 
 
 @contextmanager
 def _writing(
-    baseline: str | None, subject: Subject, threads: int | None, context: int, plan: Plan
+    baseline: str | None, subject: JudgedModel, threads: int | None, context: int, plan: Plan
 ) -> Iterator[Writer]:
     """Who fills the gaps, ready; of a model that a rule stands in for, the tokenizer alone."""
     from redraft.evals.benchmarks.baselines import NONE
@@ -135,17 +101,17 @@ def _writing(
 
     if baseline is not None:
         tokenizer = Tokenizer.from_file(subject.folder / "tokenizer.json")
-        yield by_rule(rule_of(baseline, (NONE,)), tokenizer)
+        yield by_rule(opt.rule_of(baseline, (NONE,)), tokenizer)
         return
-    with loaded(subject, threads, context) as judged:
-        check_plan_of(plan, judged)
-        yield by_model(judged)
+    with opt.loaded(subject, threads, context) as model:
+        opt.check_plan_of(plan, model)
+        yield by_model(model)
 
 
 def _warn_of_long(asked: Sequence[Problem], writer: Writer, most: int) -> None:
     long = sum(len(writer.tokenizer.encode(each.middle)) > most for each in asked)
     if long:
-        warn(
+        opt.warn(
             f"{long} of {len(asked)} true answers have more than {most} tokens and cannot be "
             "written whole: see --max-tokens."
         )

@@ -10,18 +10,21 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from redraft.model.errors import SettingsError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
+from redraft.model.weights.registry import TINY_MODEL
 
 from .json_file import check_writable
+from .options import Group, Provider, Threads, Variant
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
-    from redraft.evals.benchmarks.judged_model import Subject
+    from redraft.evals.benchmarks.judged_model import JudgedModel
     from redraft.evals.figures.runs import RunFile
     from redraft.model.decoding.plan import Plan
     from redraft.model.engine.answer import Model
@@ -37,14 +40,6 @@ Adapter = Annotated[
 Weights = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="A ready folder, instead of an adapter.")
 ]
-Variant = Annotated[
-    str | None, typer.Option(help="int8, q8, q4, fp32 or fp16. Default: the best for the provider.")
-]
-Provider = Annotated[
-    Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None,
-    typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
-]
-Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads of the model.")]
 PlanName = Annotated[
     str,
     typer.Option("--plan", help="low, medium, high, leftmost-first or autoregressive."),
@@ -73,6 +68,31 @@ Json = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of the sample, the draws and the bootstrap.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Group):
+    """The options that say which model is judged, and where it runs."""
+
+    model: ModelName
+    adapter: Adapter = "shipped"
+    weights: Weights = None
+    variant: Variant = None
+    provider: Provider = None
+    threads: Threads = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Group):
+    """The options that say what is written down of a run."""
+
+    out: Out = None
+    resume: Resume = False
+    json_file: Json = None
+    seed: Seed = 0
+
+
+TINY, NOTHING_KEPT = Judged(TINY_MODEL), Kept()
 
 
 Baseline = Annotated[
@@ -112,27 +132,31 @@ def check_plan_of(plan: Plan, model: Model) -> None:
     check_plan(plan, model.backend.config)
 
 
-def subject_of(
-    model: str,
-    adapter: str,
-    weights: Path | None,
-    variant: str | None,
-    provider: str | None,
-    out: Path | None,
-) -> Subject:
-    from redraft.evals.benchmarks.judged_model import find_subject
+def folder_of(out: Path | None) -> Path | None:
+    """Where folders made of adapters are kept; None: in the cache."""
+    return out.absolute().parent / "judged" if out is not None else None
+
+
+def judged_model(judged: Judged, out: Path | None) -> JudgedModel:
+    from redraft.evals.benchmarks.judged_model import find_model
 
     from .console import bar
 
-    keep = out.absolute().parent / "judged" if out is not None else None
+    keep = folder_of(out)
     with bar() as show:
-        return find_subject(
-            adapter, weights, variant, provider, keep, lambda p: show(p.stage, p.fraction), model
+        return find_model(
+            judged.adapter,
+            judged.weights,
+            judged.variant,
+            judged.provider,
+            keep,
+            lambda p: show(p.stage, p.fraction),
+            judged.model,
         )
 
 
 @contextmanager
-def loaded(subject: Subject, threads: int | None, context: int) -> Iterator[Model]:
+def loaded(subject: JudgedModel, threads: int | None, context: int) -> Iterator[Model]:
     """The model to judge in memory, which is given back afterwards."""
     from redraft.evals.benchmarks.judged_model import load
 
@@ -143,7 +167,7 @@ def loaded(subject: Subject, threads: int | None, context: int) -> Iterator[Mode
         model.backend.close()
 
 
-def about(subject: Subject | None, baseline: str | None = None) -> dict[str, str]:
+def about(subject: JudgedModel | None, baseline: str | None = None) -> dict[str, str]:
     if subject is None or baseline:
         return {"model": baseline or "", "baseline": baseline or ""}
     return {

@@ -5,6 +5,7 @@ Translates options into calls of ``redraft.evals``; measures nothing itself.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,21 +14,8 @@ from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import SettingsError
 from redraft.model.records import Quality
 
-from .eval_options import (
-    SERVED,
-    Adapter,
-    Context,
-    Json,
-    Provider,
-    Resume,
-    Seed,
-    Threads,
-    Variant,
-    Weights,
-    about,
-    open_run_for,
-    progress_of,
-)
+from . import eval_options as opt
+from .options import with_options
 
 if TYPE_CHECKING:
     from redraft.evals.replay.predictors import Who
@@ -43,10 +31,6 @@ Limit = Annotated[
     typer.Option(
         min=1, help="Moments at most, drawn evenly; a smaller sample is part of a larger."
     ),
-]
-Model = Annotated[
-    str,
-    typer.Option("--model", help="Of 'redraft model list', or the baseline copy-last-edit."),
 ]
 Server = Annotated[
     str, typer.Option(metavar="URL", help="A Redraft server to ask instead of loading a model.")
@@ -69,40 +53,32 @@ Jobs = Annotated[int, typer.Option(min=1, help="Recordings played side by side."
 Ray = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Of a Ray cluster; 'local' starts one here.")
 ]
-Out = Annotated[
-    Path | None, typer.Option(metavar="RUN.jsonl", help="Write every moment there, as it comes.")
-]
 
 
 def register(app: typer.Typer) -> None:
     """The command under ``redraft eval``."""
-    app.command()(replay)
+    app.command()(with_options(replay))
 
 
 def replay(
     paths: Paths,
-    limit: Limit = None,
-    model: Model = "redraft-135m",
-    adapter: Adapter = "shipped",
-    weights: Weights = None,
-    variant: Variant = None,
-    provider: Provider = None,
-    threads: Threads = None,
+    limit: opt.Limit = None,
+    judged: opt.Judged = opt.TINY,
     server: Server = "",
     key: Key = None,
-    context: Context = SERVED,
+    context: opt.Context = opt.SERVED,
     quality: QualityOption = "medium",
     gate: GateOption = "threshold",
     eagerness: EagernessOption = "medium",
     latency_ms: Latency = None,
     jobs: Jobs = 1,
     ray: Ray = None,
-    out: Out = None,
-    resume: Resume = False,
-    json_file: Json = None,
-    seed: Seed = 0,
+    kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
-    """Play recordings through the language server and compare what it shows with what was typed."""
+    """Play recordings through the language server and compare what it shows with what was typed.
+
+    --model copy-last-edit is a baseline that repeats the last substitution.
+    """
     from redraft.evals.benchmarks.baselines import NONE
     from redraft.evals.replay.predictors import Who, check_who
     from redraft.evals.replay.runs import jobs_of, read_scripts, replay_all
@@ -111,8 +87,8 @@ def replay(
 
     from .eval_tables import show_tables
 
-    keep = out.absolute().parent / "judged" if out is not None else None
-    who = Who(model, adapter, weights, variant, provider, threads, context, keep, server, key)
+    keep = opt.folder_of(kept.out)
+    who = Who(**asdict(judged), context_tokens=context, keep=keep, server=server, key=key)
     if gate == "none":  # nothing is shown, whoever predicts
         who = Who(NONE, context_tokens=context)
     check_who(who)
@@ -120,17 +96,17 @@ def replay(
     settings = {
         **_about(who), **_source(scripts), "gate": gate, "eagerness": eagerness,
         "quality": quality, "context": context, "latency_ms": latency_ms, "limit": limit,
-        "seed": seed,
+        "seed": kept.seed,
     }  # fmt: skip
     lsp = LspSettings(eagerness=eagerness, quality=quality)
-    with open_run_for(out, settings, resume) as run:
-        work = jobs_of(scripts, run, lsp, limit, latency_ms, seed)
-        with progress_of("replaying") as progress:
+    with opt.open_run_for(kept.out, settings, kept.resume) as run:
+        work = jobs_of(scripts, run, lsp, limit, latency_ms, kept.seed)
+        with opt.progress_of("replaying") as progress:
             replay_all(work, who, run, progress, jobs, ray)
         episodes = sorted(run.episodes.values(), key=_order)
         if not episodes:
             raise SettingsError("These recordings hold no edit to ask at; record a longer session.")
-        show_tables(run, list(tables(episodes, seed)), json_file)
+        show_tables(run, list(tables(episodes, kept.seed)), kept.json_file)
 
 
 def _about(who: Who) -> dict[str, Any]:
@@ -147,7 +123,7 @@ def _about(who: Who) -> dict[str, Any]:
 
     with bar() as show:
         subject = who.subject(lambda p: show(p.stage, p.fraction))
-    return {"benchmark": "replay", **about(subject)}
+    return {"benchmark": "replay", **opt.about(subject)}
 
 
 def _source(scripts: list[Script]) -> dict[str, Any]:

@@ -12,28 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import SettingsError
+from redraft.model.weights.registry import BEST_MODEL
 
-from .eval_options import (
-    SERVED,
-    Adapter,
-    Context,
-    Limit,
-    ModelName,
-    Resume,
-    Seed,
-    Threads,
-    Variant,
-    Weights,
-    about,
-    loaded,
-    open_run_for,
-    plan_of,
-    progress_of,
-    subject_of,
-)
+from . import eval_options as opt
+from .options import with_options
 
 if TYPE_CHECKING:
     from redraft.evals.gate.own_outcomes import Own
+
+BEST = opt.Judged(BEST_MODEL)
 
 app = typer.Typer(help="The decision to show, learned from outcomes.", no_args_is_help=True)
 
@@ -142,6 +129,7 @@ def reset() -> None:
 
 
 @app.command()
+@with_options
 def outcomes(
     out: Annotated[Path, typer.Option(metavar="RUN.jsonl", help="Written as they come.")],
     commits: Annotated[
@@ -157,15 +145,11 @@ def outcomes(
     share: Annotated[
         float, typer.Option(min=0, max=1, help="Of the lines of these, how many are looked at.")
     ] = 0.05,
-    limit: Limit = None,
-    model: ModelName = "redraft-0.5b",
-    adapter: Adapter = "shipped",
-    weights: Weights = None,
-    variant: Variant = None,
-    threads: Threads = None,
-    context: Context = SERVED,
-    resume: Resume = False,
-    seed: Seed = 0,
+    limit: opt.Limit = None,
+    judged: opt.Judged = BEST,
+    context: opt.Context = opt.SERVED,
+    resume: opt.Resume = False,
+    seed: opt.Seed = 0,
 ) -> None:
     """Ask a model at moments whose outcome is known, for 'redraft gate fit' and 'eval gate'."""
     from redraft.evals.gate.moments import in_suite, known_moments
@@ -175,20 +159,20 @@ def outcomes(
         raise SettingsError(
             "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both, or --suite carry-on."
         )
-    subject = subject_of(model, adapter, weights, variant, None, out)
+    subject = opt.judged_model(judged, out)
     moments = known_moments(commits, files, share, limit, seed) if suite is None else in_suite()
     settings = {
         "benchmark": "gate outcomes", "share": share, "seed": seed, "context": context,
         "source": suite or " ".join(path.name for path in (commits, files) if path),
-        **about(subject),
+        **opt.about(subject),
     }  # fmt: skip
-    plan = plan_of("medium", None, None)
+    plan = opt.plan_of("medium", None, None)
     with (
-        loaded(subject, threads, context) as judged,
-        open_run_for(out, settings, resume) as run,
-        progress_of("asking") as progress,
+        opt.loaded(subject, judged.threads, context) as model,
+        opt.open_run_for(out, settings, resume) as run,
+        opt.progress_of("asking") as progress,
     ):
-        make_outcomes(judged, moments, plan, context, run, progress)
+        make_outcomes(model, moments, plan, context, run, progress)
 
 
 @app.command()

@@ -20,8 +20,9 @@ from .asking import ask_once, remote
 from .chat import chat
 from .eval import app as eval_app
 from .gate import app as gate_app
-from .models import Model, Variant, cell, load
 from .models import app as models
+from .models import cell
+from .options import RUNNING, Model, Running, load, with_options
 from .record import app as record_app
 from .soak import soak
 from .train import app as train_app
@@ -45,13 +46,6 @@ app.add_typer(gate_app, name="gate")
 app.command()(soak)
 app.command()(chat)
 
-Provider = Annotated[
-    Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None,
-    typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
-]
-Threads = Annotated[
-    int | None, typer.Option(min=1, max=1024, help="CPU threads. Default: one per core.")
-]
 Server = Annotated[
     str | None,
     typer.Option(
@@ -130,6 +124,7 @@ def doctor(
 
 
 @app.command()
+@with_options
 def complete(
     place: Annotated[str, typer.Argument(metavar="FILE:LINE:COL", help="1-based, in characters.")],
     watch: Annotated[bool, typer.Option("--watch", help="Show the canvas resolving.")] = False,
@@ -140,10 +135,7 @@ def complete(
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No numbers.")] = False,
     server: Server = None,
-    model: Model = None,
-    variant: Variant = None,
-    provider: Provider = None,
-    threads: Threads = None,
+    running: Running = RUNNING,
 ) -> None:
     """Write what belongs at one place of a file to standard output."""
     from . import complete as completing
@@ -153,7 +145,7 @@ def complete(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="FILE:LINE:COL") from None
     request = completing.request_for(parsed, max_tokens, max_lines, quality, temperature, seed)
-    settings = load(model=model, variant=variant, provider=provider, threads=threads)
+    settings = running.settings()
 
     async def ask(predictor: Predictor) -> None:
         await completing.complete(predictor, request, watch, quiet)
@@ -188,6 +180,7 @@ def show_context(
 
 @eval_app.command("latency")
 @app.command()
+@with_options
 def bench(
     quality: Literal["low", "medium", "high"] = "medium",
     context: Annotated[
@@ -225,17 +218,14 @@ def bench(
             help="Only compare with the llama.cpp-style server there: the same lines in turns.",
         ),
     ] = None,
-    model: Model = None,
-    variant: Variant = None,
-    provider: Provider = None,
-    threads: Threads = None,
+    running: Running = RUNNING,
 ) -> None:
     """Measure this machine: latency per stage, tokens per step, cost of a keystroke, memory."""
     if workspace is not None:
         from .show_context import measure_workspace
 
         return measure_workspace(workspace, json_file)
-    settings = load(model=model, variant=variant, provider=provider, threads=threads)
+    settings = running.settings()
     if beside is not None:
         from .bench import measure_beside
 
@@ -251,13 +241,11 @@ def bench(
 
 
 @app.command()
+@with_options
 def serve(
     host: Annotated[str | None, typer.Option(help="Any but loopback demands a key.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535)] = None,
-    model: Model = None,
-    variant: Variant = None,
-    provider: Provider = None,
-    threads: Threads = None,
+    running: Running = RUNNING,
     eagerness: Annotated[
         str | None,
         typer.Option(help="How readily next edits are given: low, medium or high."),
@@ -276,15 +264,7 @@ def serve(
     from .serve import run_cluster, run_server
 
     log_to_stderr()
-    settings = load(
-        host=host,
-        port=port,
-        model=model,
-        variant=variant,
-        provider=provider,
-        threads=threads,
-        eagerness=eagerness,
-    )
+    settings = running.settings(host=host, port=port, eagerness=eagerness)
     if ray is None:
         asyncio.run(run_server(settings))
     else:
@@ -292,6 +272,7 @@ def serve(
 
 
 @app.command()
+@with_options
 def lsp(
     tcp: Annotated[
         str | None,
@@ -309,10 +290,7 @@ def lsp(
     ] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="The default; clients send it.")] = False,
     server: Server = None,
-    model: Model = None,
-    variant: Variant = None,
-    provider: Provider = None,
-    threads: Threads = None,
+    running: Running = RUNNING,
 ) -> None:
     """The language server for editors. Shares one engine process with all of them.
 
@@ -333,7 +311,7 @@ def lsp(
     address = host_and_port(tcp) if tcp is not None else None
     given = given_token(os.environ, token_file) if address is not None else None
     log_to_stderr()
-    settings = load(model=model, variant=variant, provider=provider, threads=threads)
+    settings = running.settings()
     predictor = remote(settings, server) if server is not None else EngineClient(settings)
     if address is None:
         raise typer.Exit(run_stdio(predictor))

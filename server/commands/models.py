@@ -8,23 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .import_model import import_weights
+from .options import Model, Variant, load
 
 if TYPE_CHECKING:
-    from ..settings import Settings
+    pass
 
 app = typer.Typer(help="List, fetch, import, inspect and export weights.", no_args_is_help=True)
-
-Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
-Variant = Annotated[
-    str | None, typer.Option(help="Precision of the weights. Default: the best for the provider.")
-]
-
-
-def load(**options: Any) -> Settings:
-    """The settings, with what the command line says."""
-    from ..settings import load_settings
-
-    return load_settings().with_options(**options)
 
 
 def cell(content: str, style: str = "") -> Any:

@@ -5,6 +5,8 @@ Each server has its own registry, so that several can live in one process.
 
 from __future__ import annotations
 
+from functools import partial
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from redraft.model.records import Prediction
@@ -22,59 +24,46 @@ STAGES = ("queue", "prompt", "prefill", "denoise", "total")
 class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        self.requests = counter(
             "redraft_http_requests",
             "HTTP requests by route and status; status 'dropped' where the client went away.",
             ("route", "status"),
-            registry=self.registry,
         )
-        self.in_flight = Gauge(
-            "redraft_predictions_in_flight",
-            "Predictions computed or waiting.",
-            registry=self.registry,
+        self.in_flight = gauge("redraft_predictions_in_flight", "Predictions computed or waiting.")
+        self.refused = counter(
+            "redraft_predictions_refused", "Predictions refused because the queue was full."
         )
-        self.refused = Counter(
-            "redraft_predictions_refused",
-            "Predictions refused because the queue was full.",
-            registry=self.registry,
-        )
-        self.shared = Counter(
+        self.shared = counter(
             "redraft_predictions_shared",
             "Requests answered by the computation of the very same request, which was running.",
-            registry=self.registry,
         )
-        self._latency = Histogram(
+        self._latency = histogram(
             "redraft_stage_seconds",
             "Time of a prediction by stage.",
             ("stage",),
             buckets=LATENCY_BUCKETS,
-            registry=self.registry,
         )
-        self._tokens = Counter(
+        self._tokens = counter(
             "redraft_tokens",
             "Tokens by kind: prompt = reused (found in the prefix cache) + new ones; computed went "
             "through prefill; canvas were placed; repaired were replaced after placing.",
             ("kind",),
-            registry=self.registry,
         )
-        self._steps = Histogram(
-            "redraft_denoise_steps",
-            "Denoise steps of a prediction.",
-            buckets=STEP_BUCKETS,
-            registry=self.registry,
+        self._steps = histogram(
+            "redraft_denoise_steps", "Denoise steps of a prediction.", buckets=STEP_BUCKETS
         )
-        self._answers = Counter(
+        self._answers = counter(
             "redraft_predictions",
             "Predictions by task and whether there was anything to suggest.",
             ("task", "answer"),
-            registry=self.registry,
         )
-
-        self._abstentions = Counter(
+        self._abstentions = counter(
             "redraft_abstentions",
             "Answers of the completion routes that suggest nothing, by reason.",
             ("reason",),
-            registry=self.registry,
         )
 
     def abstained(self, reason: str) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.fitting import Place, fit
+from redraft.model.edits.fitting import fit
 from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Moment, Show, judge, moment_of
@@ -125,8 +125,7 @@ class Infilling:
         request = self.request
         if request.grammar is not None:
             return Replacement(request.text, request.cursor, request.cursor, written)
-        place = Place(request.text, request.cursor, request.path, request.language)
-        return fit(written, place)
+        return fit(written, request)
 
     def state(self, state: CanvasState) -> str | None:
         return self._outside(state.show())

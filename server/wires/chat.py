@@ -18,7 +18,7 @@ from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_bod
 from ..http.service import Service
 from .answers import FINISH_REASONS
 from .chat_body import Chat, read_chat
-from .chat_told import Told
+from .chat_stream import StreamedText
 from .completion import Head, check_model, loaded, usage
 from .feedback import LEDGER
 from .tools import call_to_json, calls_to_deltas, read_calls
@@ -88,7 +88,7 @@ def _delta(index: int, delta: Json, finish: str | None = None) -> Json:
 async def _stream(
     http: web.Request, service: Service, asked: Chat, head: Head
 ) -> web.StreamResponse:
-    stream, told = Stream(http, EVENT_STREAM), Told(asked.request.stop)
+    stream, told = Stream(http, EVENT_STREAM), StreamedText(asked.request.stop)
     counted = asked.body.stream_options.include_usage
 
     async def send(choices: list[Json], used: Json | None = None) -> None:

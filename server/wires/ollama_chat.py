@@ -18,7 +18,7 @@ from ..settings import Settings
 from .answers import FINISH_REASONS
 from .chat import check_chats
 from .chat_body import Chat, read_chat
-from .chat_told import Told
+from .chat_stream import StreamedText
 from .completion import loaded
 from .ollama import durations, now
 from .tools import read_calls
@@ -44,7 +44,7 @@ async def chat(http: web.Request) -> web.StreamResponse:
     name = status.chat_model or loaded(status)
     if not streamed:
         return json_response(_last(name, asked, await service.predict(asked.request), ""))
-    stream, told = Stream(http, LINES), Told(asked.request.stop)
+    stream, told = Stream(http, LINES), StreamedText(asked.request.stop)
 
     async def on_event(event: CanvasState | Prediction) -> None:
         if isinstance(event, Prediction):

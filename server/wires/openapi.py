@@ -56,73 +56,60 @@ def _parts() -> tuple[Json, Json, Json, Json]:
     return chat, guided, tool, decisions
 
 
-def _paths() -> dict[str, dict[str, tuple[str, Json | None]]]:
-    """Path, method: what it is for, and its body."""
+#: What is asked for without a body.
+_ASKED: dict[str, str] = {
+    "/health": "Whether the model answers; needs no key.",
+    "/metrics": "Figures for Prometheus.",
+    "/openapi.json": "This document.",
+    "/v1/models": "The loaded model and what it can do.",
+    "/v1/models/{name}": "One of its names.",
+    "/v1/fim/completions/models": "Models that infill.",
+    "/v1/edit/completions/models": "Models that edit.",
+    "/v1/chat/completions/models": "Models that converse.",
+    "/v1/decisions/models": "Models that decide.",
+    "/api/tags": "Ollama's list of models.",
+    "/api/ps": "Models that are loaded, as Ollama.",
+    "/api/version": "The release, as Ollama.",
+    "/redraft/v1/status": "How far the model is.",
+}
+
+
+def _sent() -> dict[str, tuple[str, Json]]:
+    """What is sent a body: what it is for, and the body."""
     chat, guided, _, decisions = _parts()
     guides: Json = guided["properties"]
+    tools = {"type": "array", "items": {"$ref": "#/components/schemas/Tool"}}
+    messages = {"type": "array"}
     completion = _body(("prompt",), prompt=_TEXT, suffix=_TEXT, **_SAMPLING, **guides)
-    talk: Json = {
-        "type": "object",
-        "required": ["messages"],
-        "properties": {
-            **chat["properties"],
-            **guides,
-            "tools": {"type": "array", "items": {"$ref": "#/components/schemas/Tool"}},
-            "tool_choice": _ANY,
-        },
-    }
-    edit = _body(("messages",), messages={"type": "array"}, **_SAMPLING)
+    talk = _body(("messages",), **chat["properties"], **guides, tools=tools, tool_choice=_ANY)
+    edit = _body(("messages",), messages=messages, **_SAMPLING)
+    outcome = _body(("request_id", "user_action"), request_id=_TEXT, user_action=_TEXT)
+    infill = _body(input_prefix=_TEXT, input_suffix=_TEXT, prompt=_TEXT)
+    generate = _body(model=_TEXT, prompt=_TEXT, suffix=_TEXT)
     return {
-        "/health": {"get": ("Whether the model answers; needs no key.", None)},
-        "/metrics": {"get": ("Figures for Prometheus.", None)},
-        "/openapi.json": {"get": ("This document.", None)},
-        "/v1/models": {"get": ("The loaded model and what it can do.", None)},
-        "/v1/models/{name}": {"get": ("One of its names.", None)},
-        "/v1/completions": {"post": ("OpenAI's text completions, with a suffix.", completion)},
-        "/v1/fim/completions": {"post": ("Mercury's and Codestral's infill.", completion)},
-        "/v1/fim/completions/models": {"get": ("Models that infill.", None)},
-        "/v1/edit/completions": {"post": ("Mercury's next edits.", edit)},
-        "/v1/edit/completions/models": {"get": ("Models that edit.", None)},
-        "/v1/chat/completions": {"post": ("Conversations, as OpenAI and Mercury.", talk)},
-        "/v1/chat/completions/models": {"get": ("Models that converse.", None)},
-        "/v1/decisions": {"post": ("How likely each given answer is, as Mercury.", decisions)},
-        "/v1/decisions/models": {"get": ("Models that decide.", None)},
-        "/feedback": {
-            "post": (
-                "What became of an answer.",
-                _body(("request_id", "user_action"), request_id=_TEXT, user_action=_TEXT),
-            )
-        },
-        "/infill": {
-            "post": (
-                "llama.cpp's infill.",
-                _body(input_prefix=_TEXT, input_suffix=_TEXT, prompt=_TEXT),
-            )
-        },
-        "/api/generate": {
-            "post": ("Ollama's completion.", _body(model=_TEXT, prompt=_TEXT, suffix=_TEXT))
-        },
-        "/api/chat": {
-            "post": ("Ollama's conversation.", _body(("messages",), messages={"type": "array"}))
-        },
-        "/api/tags": {"get": ("Ollama's list of models.", None)},
-        "/api/show": {"post": ("What a model can do, as Ollama.", _body(model=_TEXT))},
-        "/api/ps": {"get": ("Models that are loaded, as Ollama.", None)},
-        "/api/version": {"get": ("The release, as Ollama.", None)},
-        "/redraft/v1/predict": {
-            "post": ("Redraft's own records.", _body(("request",), request=_ANY))
-        },
-        "/redraft/v1/status": {"get": ("How far the model is.", None)},
+        "/v1/completions": ("OpenAI's text completions, with a suffix.", completion),
+        "/v1/fim/completions": ("Mercury's and Codestral's infill.", completion),
+        "/v1/edit/completions": ("Mercury's next edits.", edit),
+        "/v1/chat/completions": ("Conversations, as OpenAI and Mercury.", talk),
+        "/v1/decisions": ("How likely each given answer is, as Mercury.", decisions),
+        "/feedback": ("What became of an answer.", outcome),
+        "/infill": ("llama.cpp's infill.", infill),
+        "/api/generate": ("Ollama's completion.", generate),
+        "/api/chat": ("Ollama's conversation.", _body(("messages",), messages=messages)),
+        "/api/show": ("What a model can do, as Ollama.", _body(model=_TEXT)),
+        "/redraft/v1/predict": ("Redraft's own records.", _body(("request",), request=_ANY)),
     }
 
 
 def document(served: frozenset[tuple[str, str]]) -> Json:
     """The OpenAPI document of the routes in ``served``: (path, method in lower case)."""
+    described: dict[tuple[str, str], tuple[str, Json | None]] = {
+        **{(path, "get"): (summary, None) for path, summary in _ASKED.items()},
+        **{(path, "post"): told for path, told in _sent().items()},
+    }
     paths: Json = {}
-    for path, methods in _paths().items():
-        for method, (summary, body) in methods.items():
-            if (path, method) in served:
-                paths.setdefault(path, {})[method] = _operation(path, summary, body)
+    for path, method in sorted(described.keys() & served):
+        paths.setdefault(path, {})[method] = _operation(path, *described[path, method])
     schemas: Json = {}
     for part in _parts():
         schemas |= part.get("$defs", {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -59,6 +60,29 @@ def never_a_500(
     finally:
         loop.run_until_complete(context.__aexit__(None, None, None))
         loop.close()
+
+
+def send(
+    path: str,
+    body: bytes | dict[str, Any] | None = None,
+    method: str = "POST",
+    headers: dict[str, str] | None = None,
+    settings: Settings | None = None,
+    predictor: ScriptedPredictor | None = None,
+) -> tuple[int, dict[str, str], dict[str, Any]]:
+    """(status, headers, error) of one request; afterwards the server must still be well."""
+
+    async def run() -> tuple[int, dict[str, str], dict[str, Any]]:
+        async with served(predictor or ScriptedPredictor(), settings) as (_, client):
+            data = json.dumps(body).encode() if isinstance(body, dict) else body
+            async with client.request(method, path, data=data, headers=headers) as answer:
+                error = (await answer.json()).get("error", {})
+                found = answer.status, dict(answer.headers), error
+            async with client.get("/health") as health:
+                assert health.status == 200
+            return found
+
+    return asyncio.run(run())
 
 
 def post(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from redraft.model.records import CanvasState
 
 
-class Told:
-    """What was told of one answer.
+class StreamedText:
+    """What was told of one answer so far.
 
     Args:
         stops: what may turn out to end the answer where it stands is not told.

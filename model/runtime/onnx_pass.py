@@ -1,0 +1,109 @@
+"""One pass through a graph that is bound to a KV buffer: past and present are the same memory, so
+a pass copies no cache. Knows nothing of what the tokens mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .backend import IntArray
+from .kv_memory import Buffer
+from .onnx_graphs import Graphs, Purpose
+from .special_ends import SpecialEnds
+
+#: What a pass fills, by the names of the graph's outputs.
+Outputs = dict[str, NDArray[Any]]
+
+
+def room_for(rows: int, targets: bool = False, vocab: int = 0) -> Outputs:
+    """Memory for what a pass says of ``rows``: token int64 [rows, 1], confidence float32
+    [rows, 1], and where they are asked for log_probability float32 [rows, 1] of targets and
+    logits float32 [rows, vocab]."""
+    outputs: Outputs = {
+        "token": np.empty((rows, 1), np.int64),
+        "confidence": np.empty((rows, 1), np.float32),
+    }
+    if targets:
+        outputs["log_probability"] = np.empty((rows, 1), np.float32)
+    if vocab:
+        outputs["logits"] = np.empty((rows, vocab), np.float32)
+    return outputs
+
+
+class Pass:
+    """A graph bound to one KV buffer; only the small inputs and the outputs change per run."""
+
+    def __init__(self, graphs: Graphs, purpose: Purpose, buffer: Buffer) -> None:
+        self._runtime = graphs.runtime
+        self._embedding, self._canvas = graphs.embedding, graphs.reads_masks(purpose)
+        form = graphs.form_for(purpose)
+        causal = purpose in ("prefill", "judge")
+        self.placed = form == "packed" or (form == "shared" and not causal)
+        self._session = graphs.session(form)
+        self.ends: SpecialEnds | None = None  # where any special token is read as END
+        self._binding = self._session.io_binding()
+        self._fed: dict[str, Any] = {}  # the binding does not keep the arrays alive
+        for name, value in buffer.values():
+            self._binding.bind_ortvalue_input(f"past_{name}", value)
+            self._binding.bind_ortvalue_output(f"present_{name}", value)
+        cos, sin = graphs.tables(buffer.capacity)
+        self._binding.bind_ortvalue_input("cos", cos)
+        self._binding.bind_ortvalue_input("sin", sin)
+        if form == "shared":
+            self.feed("causal", np.array(not self.placed))
+            self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), graphs.dtype))
+        self._on_masks = graphs.config.adapter == "masks" and form in ("shared", "prefill")
+        if self._on_masks and purpose != "judge":
+            self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), graphs.dtype))
+
+    def suppress(self, bias: Any) -> None:
+        """What is added to the logits of the next pass. OrtValue [vocab]"""
+        self._binding.bind_ortvalue_input("suppressed", bias)
+
+    def place(self, positions: IntArray, bias: NDArray[Any]) -> None:
+        """Where the next tokens stand, and what each may look at. [n], [1, 1, n, total]"""
+        self.feed("positions", positions[None])
+        self.feed("bias", bias)
+
+    def feed(self, name: str, array: NDArray[Any]) -> None:
+        """Bind a small input; where the device is not the CPU, this copies it there."""
+        value = self._value(array)
+        self._fed[name] = value
+        self._binding.bind_ortvalue_input(name, value)
+
+    def run(
+        self,
+        tokens: IntArray,
+        cached: int,
+        rows: IntArray,
+        targets: IntArray,
+        outputs: Outputs,
+        masks: int = 0,
+    ) -> None:
+        """Run over ``tokens`` [n] behind ``cached`` tokens and fill ``outputs``, which speak of
+        ``rows`` [r] of them and of ``targets`` [r] behind these.
+
+        Args:
+            masks: so many of the last tokens are masks behind judged tokens.
+        """
+        total = cached + len(tokens)
+        if self._on_masks:
+            self.feed("masked", np.array(masks > 0))
+            self.feed("mask_rows", np.arange(len(tokens) - masks, len(tokens), dtype=np.int64))
+            self.feed("scored_masks", np.flatnonzero(rows >= len(tokens) - masks))
+        self.feed("embedded", self._embedding.rows(tokens, self._canvas))
+        self.feed("seqlens_k", np.array([total - 1], np.int32))
+        self.feed("total", np.array(total, np.int32))
+        self.feed("rows", rows)
+        self.feed("targets", targets)
+        for name, array in outputs.items():
+            self._fed[name] = self._value(array)
+            self._binding.bind_ortvalue_output(name, self._fed[name])
+        self._session.run_with_iobinding(self._binding)
+        if self.ends is not None:
+            self.ends.read(outputs)
+
+    def _value(self, array: NDArray[Any]) -> Any:
+        return self._runtime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))

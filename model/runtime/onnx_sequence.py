@@ -1,0 +1,265 @@
+"""A sequence on onnxruntime: tokens with their keys and values in one buffer, and what can be asked
+of them. Rolling back is only counting. Knows nothing of where buffers come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidRequest
+from .backend import CHUNK, CanvasOutput, CausalOutput, IntArray, JudgedOutput
+from .kv_memory import Buffer
+from .onnx_graphs import Graphs, Purpose
+from .onnx_pass import Outputs, Pass, room_for
+
+#: ``CHUNK`` where every row is judged: the logits of 64 rows of 151,936 take 39 MB.
+VERIFY_CHUNK = 64
+
+
+class OnnxSequence:
+    """Tokens and their keys and values in one buffer. See ``backend.Sequence``."""
+
+    def __init__(self, graphs: Graphs, buffer: Buffer) -> None:
+        self._graphs = graphs
+        self._buffer: Buffer | None = buffer
+        self._tokens: list[int] = []
+        self._passes: dict[tuple[Purpose, int], Pass] = {}
+        self._bias: tuple[tuple[int, int, int], NDArray[Any]] | None = None
+        self._permitted: tuple[int, ...] = graphs.config.ends
+
+    @property
+    def tokens(self) -> list[int]:
+        return self._tokens
+
+    @property
+    def capacity(self) -> int:
+        return self.buffer.capacity
+
+    @property
+    def buffer(self) -> Buffer:
+        assert self._buffer is not None, "this sequence was released"
+        return self._buffer
+
+    def adopt(self, tokens: list[int]) -> None:
+        """The buffer already holds the keys and values of ``tokens``."""
+        self._tokens = list(tokens)
+
+    def pretend(self, tokens: list[int]) -> None:
+        """Take ``tokens`` for cached without computing them, their keys and values in memory that
+        is really there: for measuring, as zeros that were never touched are read faster."""
+        self._graphs.memory.touch(self.buffer)
+        self.adopt(tokens)
+
+    def detach(self) -> Buffer:
+        buffer = self.buffer
+        self._buffer = None
+        self._passes.clear()
+        self._tokens = []
+        return buffer
+
+    def permit(self, marks: Seq[int]) -> None:
+        self._permitted = tuple(marks)
+
+    def truncate(self, length: int) -> None:
+        assert 0 <= length <= len(self._tokens)
+        del self._tokens[length:]
+
+    def prefill(self, tokens: IntArray) -> None:
+        self._check_room(len(tokens))
+        idle = self._graphs.idle_rows
+        for start in range(0, len(tokens), CHUNK):
+            chunk = tokens[start : start + CHUNK]
+            self._append(chunk, chunk[:idle], {})
+
+    def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
+        self._check_room(len(tokens))
+        n = len(tokens)
+        outputs = self._room_for(n, targets=True, logits=logits)
+        following = np.append(tokens[1:], tokens[-1:])  # nobody reads the last one's target
+        for start in range(0, n, VERIFY_CHUNK):
+            part = slice(start, start + VERIFY_CHUNK)
+            spoken = {name: values[part] for name, values in outputs.items()}
+            self._append(tokens[part], following[part], spoken)
+        return _causal(outputs, n)
+
+    def judge(
+        self,
+        tokens: IntArray,
+        positions: IntArray,
+        sees: NDArray[np.bool_],
+        judging: int,
+        logits: bool = False,
+    ) -> JudgedOutput:
+        if judging == len(tokens) or not self._tokens:
+            # Without a cache GroupQueryAttention takes only the first position and counts on.
+            return JudgedOutput.without_masks(self.verify(tokens[:judging], logits))
+        n, cached = len(tokens), len(self._tokens)
+        alone = int(judging == 1)  # as in _append: run twice, so that it has the bits of a prompt's
+        self._check_room(n + alone)
+        read = np.concatenate([tokens[:judging], tokens[:alone], tokens[judging:]])
+        twin = np.ones(alone, np.int64)
+        placed = np.concatenate([positions[:judging], twin, positions[judging:]])
+        rows = np.concatenate([np.arange(judging), np.arange(judging, n) + alone])
+        outputs = self._room_for(n, targets=True, logits=logits)
+        one = self._pass("judge", len(outputs))
+        one.place(cached + placed, self._masks_bias(sees, judging, rows))
+        one.run(read, cached, rows, np.append(tokens[1:], tokens[-1:]), outputs, n - judging)
+        self._tokens.extend(tokens[:judging].tolist())
+        guessed, sure = outputs["token"][judging:, 0], outputs["confidence"][judging:, 0]
+        return JudgedOutput(_causal(outputs, judging), guessed, sure)
+
+    def _masks_bias(self, sees: NDArray[np.bool_], judging: int, rows: IntArray) -> NDArray[Any]:
+        """What masks behind ``judging`` tokens look at; ``rows`` [n] are where the tokens of
+        ``sees`` [n, n] stand among those read. [1, 1, read, cached + read]"""
+        n, cached = len(sees), len(self._tokens)
+        read = int(rows[-1]) + 1
+        bias = np.zeros((1, 1, read, cached + read), self._graphs.dtype)
+        hidden = np.ones((n - judging, read), np.bool_)  # the kernel hides what comes later
+        hidden[:, rows] = ~sees[judging:]
+        bias[0, 0, read - (n - judging) :, cached:][hidden] = self._graphs.unseen
+        return bias
+
+    @property
+    def branches(self) -> bool:
+        """Whether the graph that takes any positions reads as the judge does."""
+        config = self._graphs.config
+        return config.attention == "canvas" and config.adapter in ("none", "all")
+
+    def branch(
+        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
+    ) -> CausalOutput:
+        n, held = len(tokens), len(self._tokens)
+        alone = int(n == 1)  # as in _append
+        self._check_room(n + alone)
+        rows = np.arange(n, dtype=np.int64)
+        outputs = self._room_for(n, logits=True)
+        bias = np.zeros((1, 1, n + alone, held + n + alone), self._graphs.dtype)
+        bias[0, 0, :n, base : held + n][~sees] = self._graphs.unseen
+        bias[0, 0, :n, held + n :] = self._graphs.unseen
+        one = self._pass("packed", len(outputs))
+        one.place(base + np.append(depths, depths[-1:] + 1)[: n + alone], bias)
+        read = np.append(tokens, tokens[-1:])[: n + alone]
+        one.run(read, held, rows, tokens, outputs)
+        self._tokens.extend(tokens.tolist())
+        token, confidence = outputs["token"][:, 0], outputs["confidence"][:, 0]
+        return CausalOutput(token, confidence, np.empty(0, np.float32), outputs["logits"])
+
+    def _append(self, chunk: IntArray, targets: IntArray, outputs: Outputs) -> None:
+        """Append ``chunk``; ``outputs`` are filled with what is said of ``targets``, each after
+        the token of the same index.
+
+        A single token is run twice, one behind the other, and the second is forgotten: one row
+        goes through other kernels than several, whose last bits differ, and quantised activations
+        grow that to 7 % of a key over 30 layers (300 single tokens on the real weights). From two
+        rows on, keys and values are equal bit by bit however a prompt is chunked, in fp32, q8 and
+        int8; the second row costs a fifth of the first.
+        """
+        alone = len(chunk) == 1 and len(self._tokens) + 2 <= self.capacity
+        tokens = np.repeat(chunk, 2) if alone else chunk
+        rows = np.arange(len(targets), dtype=np.int64)
+        self._pass("prefill", len(outputs)).run(tokens, len(self._tokens), rows, targets, outputs)
+        self._tokens.extend(chunk.tolist())
+
+    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
+        read = self._with_ahead(window[None])
+        self._check_room(read.size)
+        one = self._pass("denoise", 3 if logits else 2)
+        if one.placed:
+            one.place(self._cached_and(read.size), self._separation(*read.shape))
+        return self._canvas(one, read, window.shape, logits)
+
+    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
+        read = self._with_ahead(windows)
+        count, width = read.shape
+        self._check_room(read.size)
+        if count == 1 or not self._tokens:
+            # Without a cache GroupQueryAttention takes only the first position and counts on.
+            return stack([self.denoise(window, logits) for window in windows])
+        one = self._pass("packed", 3 if logits else 2)
+        one.place(np.tile(self._cached_and(width), count), self._separation(count, width))
+        return self._canvas(one, read, windows.shape, logits)
+
+    def _with_ahead(self, windows: IntArray) -> IntArray:
+        """What is read of ``windows`` [K, B]. Weights without the shift predict a masked position
+        in its own place: they read one mask more, and are asked one place further on."""
+        config = self._graphs.config
+        if config.logit_shift:
+            return windows
+        return np.pad(windows, ((0, 0), (0, 1)), constant_values=config.mask_token)
+
+    def _cached_and(self, width: int) -> IntArray:
+        """Positions of a window behind what is cached. [width]"""
+        return len(self._tokens) + np.arange(width, dtype=np.int64)
+
+    def _canvas(
+        self, one: Pass, read: IntArray, shape: tuple[int, ...], logits: bool
+    ) -> CanvasOutput:
+        """The predictions of windows of ``shape`` out of what is read of them, [K, B] or more."""
+        spoken = np.arange(read.size, dtype=np.int64).reshape(read.shape)
+        rows = spoken[:, read.shape[1] - shape[-1] :].reshape(-1)
+        n = len(rows)
+        outputs = self._room_for(n, logits=logits)
+        tokens = read.reshape(-1)
+        one.run(tokens, len(self._tokens), rows, tokens[rows], outputs)
+        return CanvasOutput(
+            outputs["token"].reshape(shape),
+            outputs["confidence"].reshape(shape),
+            outputs["logits"].reshape(*shape, -1) if logits else None,
+        )
+
+    def _separation(self, count: int, width: int) -> NDArray[Any]:
+        """Attention bias that hides windows from each other. [1, 1, K·B, cached + K·B]"""
+        cached = len(self._tokens)
+        if self._bias is None or self._bias[0] != (count, width, cached):
+            owner = np.repeat(np.arange(count), width)
+            bias = np.zeros((1, 1, len(owner), cached + len(owner)), self._graphs.dtype)
+            bias[0, 0, :, cached:][owner[:, None] != owner] = self._graphs.unseen
+            self._bias = ((count, width, cached), bias)
+        return self._bias[1]
+
+    def _pass(self, purpose: Purpose, outputs: int) -> Pass:
+        """One binding per purpose and per set of outputs, told apart by how many they are: outputs
+        cannot be unbound one by one."""
+        key = (purpose, outputs)
+        if key not in self._passes:
+            self._passes[key] = Pass(self._graphs, purpose, self.buffer)
+        one = self._passes[key]
+        one.suppress(self._graphs.suppressed(self._permitted))
+        one.ends = self._graphs.special_ends if len(self._permitted) > 1 else None
+        if one.ends is not None and self._permitted != self._graphs.config.ends:
+            one.ends = None  # a conversation, whose marks mean something each
+        return one
+
+    def _room_for(self, rows: int, *, targets: bool = False, logits: bool = False) -> Outputs:
+        return room_for(rows, targets, self._graphs.config.vocab if logits else 0)
+
+    def _check_room(self, count: int) -> None:
+        if len(self._tokens) + count > self.capacity:
+            raise InvalidRequest(
+                f"{len(self._tokens):,} + {count:,} tokens do not fit in a sequence of "
+                f"{self.capacity:,}: ask for more room when acquiring it."
+            )
+
+
+def stack(outputs: list[CanvasOutput]) -> CanvasOutput:
+    """Outputs [B] of several windows as one [K, B]."""
+    logits = [output.logits for output in outputs if output.logits is not None]
+    return CanvasOutput(
+        np.stack([output.token for output in outputs]),
+        np.stack([output.confidence for output in outputs]),
+        np.stack(logits) if logits else None,
+    )
+
+
+def _causal(outputs: Outputs, judged: int) -> CausalOutput:
+    """What a pass said of its first ``judged`` rows, each one's target the next one's token."""
+    logits = outputs.get("logits")
+    return CausalOutput(
+        outputs["token"][:judged, 0],
+        outputs["confidence"][:judged, 0],
+        outputs["log_probability"][: judged - 1, 0],
+        None if logits is None else logits[:judged],
+    )

@@ -1,0 +1,83 @@
+"""Options that several commands share, and groups of them that a command takes as one parameter."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+
+Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
+Variant = Annotated[
+    str | None, typer.Option(help="int8, q8, q4, fp32 or fp16. Default: the best for the provider.")
+]
+Provider = Annotated[
+    Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None,
+    typer.Option(help="Where to run. Default: CUDA where it works.", case_sensitive=False),
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, max=1024, help="CPU threads. Default: one per core.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Options that belong together; the fields of a subclass, annotated as a command's are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running(Group):
+    """Which model runs, and where."""
+
+    model: Model = None
+    variant: Variant = None
+    provider: Provider = None
+    threads: Threads = None
+
+    def settings(self, **others: Any) -> Settings:
+        """The settings, with what the command line says."""
+        return load(**{each.name: getattr(self, each.name) for each in fields(self)}, **others)
+
+
+RUNNING = Running()
+
+
+def load(**options: Any) -> Settings:
+    """The settings, with what the command line says."""
+    from ..settings import load_settings
+
+    return load_settings().with_options(**options)
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command each of whose parameters that is a :class:`Group` by default stands for all options
+    of it."""
+    signature = inspect.signature(command, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Group] = {}
+    for each in signature.parameters.values():
+        if not isinstance(each.default, Group):
+            parameters.append(each)
+            continue
+        groups[each.name] = each.default
+        for name, option in get_type_hints(each.annotation, include_extras=True).items():
+            default = getattr(each.default, name)
+            parameters.append(each.replace(name=name, default=default, annotation=option))
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            named = {each.name: given.pop(each.name) for each in fields(group)}
+            given[name] = replace(group, **named)
+        command(**given)
+
+    parameters = [each.replace(kind=each.KEYWORD_ONLY) for each in parameters]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {}
+    return run
