@@ -13,12 +13,12 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pictures import MEDIA, SETTINGS
+from support.neovim import pieces
 from support.vscode_desk import GHOST, HINTS, Window, window
 from support.vscode_studio import missing, studio
 
@@ -98,14 +98,6 @@ class Film:
         first, *rest = [each.quantize(palette=palette, dither=0) for each in self.frames]
         how: dict[str, Any] = {"duration": shown_ms, "loop": 0, "optimize": True}
         first.save(out, save_all=True, append_images=rest, **how)
-
-
-def pieces(typed: str) -> Iterator[str]:
-    """One key after the other, those with names as one."""
-    while typed:
-        end = typed.index(">") + 1 if typed.startswith("<") else 1
-        yield typed[:end]
-        typed = typed[end:]
 
 
 def play(film: Film, wait_s: float) -> None:
