@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from redraft.model.weights.registry import CHAT_MODEL
 
 from . import eval_options as opt
 from .options import with_options
 
 CONTEXT = 2_048  # tokens; the requests are short
-CONVERSES = opt.Judged(CHAT_MODEL)
+CONVERSES = opt.Judged("qwen2.5-coder-0.5b")
 
 
 def register(app: typer.Typer) -> None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from redraft.model.errors import SettingsError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
-from redraft.model.weights.registry import TINY_MODEL
 
 from .json_file import check_writable
 from .options import Group, Provider, Threads, Variant
@@ -92,7 +91,7 @@ class Kept(Group):
     seed: Seed = 0
 
 
-TINY, NOTHING_KEPT = Judged(TINY_MODEL), Kept()
+TINY, NOTHING_KEPT = Judged("redraft-135m"), Kept()
 
 
 Baseline = Annotated[

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import SettingsError
-from redraft.model.weights.registry import BEST_MODEL
 
 from . import eval_options as opt
 from .options import with_options
@@ -20,7 +19,7 @@ from .options import with_options
 if TYPE_CHECKING:
     from redraft.evals.gate.own_outcomes import Own
 
-BEST = opt.Judged(BEST_MODEL)
+BEST = opt.Judged("redraft-0.5b")
 
 app = typer.Typer(help="The decision to show, learned from outcomes.", no_args_is_help=True)
 
