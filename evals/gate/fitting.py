@@ -69,8 +69,11 @@ class OnOthers:
     by_chance: float  # error to be expected were every chance true
 
 
-def on_others(task: Task, samples: Sequence[Sample]) -> OnOthers:
-    """Fit on four fifths of the repositories at a time, and ask about the last."""
+def on_others(task: Task, samples: Sequence[Sample]) -> OnOthers | None:
+    """Fit on four fifths of the repositories at a time, and ask about the last; None where there is
+    but one."""
+    if len({each.group for each in samples}) < 2:
+        return None
     folds = fold_of([each.group for each in samples])
     said = np.zeros(len(samples))
     for fold in set(folds.tolist()):
@@ -119,7 +122,7 @@ def card_of(
         "model": sorted({str(run.settings.get("model")) for run in runs}),
         "weights_sha256": sorted({str(run.settings.get("model_sha256")) for run in runs}),
         "sources": sorted({str(run.settings.get("source")) for run in runs}),
-        "commits": sorted({str(run.machine.get("commit")) for run in runs}),  # that asked
+        "commits": sorted({each for run in runs if (each := run.machine.get("commit"))}),
         "moments": len(newest(runs).episodes),
         "ratio": WANT.ratio,
         "beta": WANT.beta,
@@ -127,6 +130,10 @@ def card_of(
         "candidates": {task: len(each) for task, each in samples.items()},
         "right": {task: sum(one.kept for one in each) for task, each in samples.items()},
         "repositories": len({one.group for each in samples.values() for one in each}),
-        "on_others": {task: asdict(on_others(task, each)) for task, each in samples.items()},
+        "on_others": {
+            task: asdict(told)
+            for task, each in samples.items()
+            if (told := on_others(task, each)) is not None
+        },
         "judged": judged,
     }

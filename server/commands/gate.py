@@ -226,8 +226,9 @@ def ship(
     gate = fit_gate(samples, f"shipped {version}")
     card = card_of(samples, read, judged)
     write_gate(out or SHIPPED, gate, card)
-    for task, told in card["on_others"].items():
-        count, right = card["candidates"][task], card["right"][task]
-        error = f"ECE {told['error']:.3f} ({told['by_chance']:.3f} by chance alone)"
-        line = f"{task}: {count} candidates, {right} right; of repositories left out {error}"
+    for task, count in card["candidates"].items():
+        line, told = f"{task}: {count} candidates, {card['right'][task]} right", card["on_others"]
+        if task in told:
+            error, by_chance = told[task]["error"], told[task]["by_chance"]
+            line += f"; ECE of repositories left out {error:.3f} ({by_chance:.3f} by chance alone)"
         console.print(line, markup=False)
