@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
-from redraft.model.edits.gate import Eagerness, threshold
+from redraft.model.edits.gate import Eagerness, least_total, threshold
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Quality
 
 #: Endings of settings that are secret by the name before them, and code is not.
@@ -77,6 +77,9 @@ class LspSettings(BaseModel):
     #: Learn from recorded outcomes which suggestions to show, on this machine and for it alone;
     #: nothing is learned while nothing is recorded.
     learn_gate: bool = True
+    #: While recording, show at one moment in a hundred what is a little too unsure, and hide at
+    #: another what is just sure enough, so that the gate learns of that too.
+    explore_gate: bool = False
     #: Predict the next edit, for clients that ask for it. Ghost text does not depend on it.
     next_edits: bool = True
     #: While a next edit is shown, compute the one that would follow it: Tab, Tab, Tab.
@@ -107,6 +110,11 @@ class LspSettings(BaseModel):
     def threshold(self) -> float:
         """The sureness from which a suggestion is shown, 0 … 1."""
         return threshold(self.eagerness)
+
+    @property
+    def least_total(self) -> float:
+        """Log-probability below which ghost text that nobody asked for by hand is given up."""
+        return least_total(self.threshold)
 
 
 def updated(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, ...]]:

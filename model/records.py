@@ -141,6 +141,7 @@ class EditRequest:
     max_tokens: AtLeastOne = 64  # of the answer
     min_tokens: Whole = 0  # written before END may come; 1: an answer in any case, however unsure
     max_lines: AtLeastOne | None = None  # cut an infill after so many lines; None: no limit
+    least_total: Log = LEAST_LOG  # log: an infill that gets less likely than this is given up
     quality: Quality = "medium"
     temperature: Temperature = 0.0  # 0: always the most likely token
     top_p: TopP = 1.0
@@ -182,6 +183,7 @@ class Facts:
     unknown: Whole = 0  # of those, how many stand nowhere in the file, the excerpts and the edits
     quoted: Flag = False  # is the cursor within a string or a comment?
     again: Flag = False  # does what it writes stand in the file already?
+    undone: Flag = False  # does it write a name that was put in lately, and is gone again?
     #: Log: how much likelier than the best other candidate; None: no other.
     ahead: Annotated[float, Exactly(LEAST_LOG, -LEAST_LOG)] | None = None
 

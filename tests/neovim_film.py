@@ -16,11 +16,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from neovim_show import INIT
-from support.neovim import Neovim
+from support.neovim import Neovim, pieces
 from support.neovim_screen import Film
 
 FILE = "prices.py"
@@ -55,14 +54,6 @@ KEYS: tuple[str | float | None, ...] = (
 _KEY_S, _FRAME_S = 0.13, 0.05
 _LONGEST_S = 60.0
 _LOADING_S = 300.0  # before the film begins
-
-
-def pieces(typed: str) -> Iterator[str]:
-    """One key after the other, those with names as one."""
-    while typed:
-        end = typed.index(">") + 1 if typed.startswith("<") else 1
-        yield typed[:end]
-        typed = typed[end:]
 
 
 def play(editor: Neovim, wait_s: float) -> None:

@@ -350,6 +350,14 @@ def test_a_read_only_cache_is_explained(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
+def test_doctor_says_what_the_cache_takes_of_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "ready").mkdir()
+    (tmp_path / "ready" / "weights").write_bytes(b"x" * 20_000_000)
+    os.link(tmp_path / "ready" / "weights", tmp_path / "again")  # takes nothing more
+    [finding] = cache_findings(tmp_path, ready=True, needed=0)
+    assert "holds 0.02 GB" in finding.what
+
+
 def test_a_file_in_the_place_of_the_cache_is_explained(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
     [finding] = cache_findings(tmp_path / "cache", ready=False, needed=1_000_000_000)

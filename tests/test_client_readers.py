@@ -14,24 +14,41 @@ from typing import Any
 
 import pytest
 from support.edit_prompts import VIM
+from support.neovim import edits
 from support.predictor import ScriptedPredictor
 from support.served import served
 
 PROMPT = {"model": "fake-1m", "prompt": "def add(a, b):\n    ", "suffix": "\n", "max_tokens": 64}
 
 
-def raw(route: str, body: dict[str, Any]) -> str:
+def raw(route: str, body: dict[str, Any], model: ScriptedPredictor | None = None) -> str:
     """The answer's text as it comes over the wire."""
 
     async def ask() -> str:
         async with (
-            served(ScriptedPredictor()) as (_, client),
+            served(model or ScriptedPredictor()) as (_, client),
             client.post(route, json=body) as response,
         ):
             assert response.status == 200, await response.text()
             return await response.text()
 
     return asyncio.run(ask())
+
+
+def read_by_cursortab(text: str, stops: list[str]) -> list[str]:
+    """``processLineStream`` of its client: a stop ends what stands before it in the same chunk as
+    one line, whatever it holds."""
+    lines, line = [], ""
+    for event in text.split("\n"):
+        if not event.startswith("data: ") or event == "data: [DONE]":
+            continue
+        piece = json.loads(event.removeprefix("data: "))["choices"][0]["text"]
+        for stop in stops:
+            if stop in piece:
+                return [*lines, line + piece.partition(stop)[0]]
+        *ended, line = (line + piece).split("\n")
+        lines += ended
+    return [*lines, line] if line else lines
 
 
 def taken_by_llama_vim(text: str) -> bool:
@@ -88,3 +105,26 @@ def test_cursortab_decodes_the_answer(route: str) -> None:
     (choice,) = said["choices"]
     assert choice["text"] == "return a + b"
     assert isinstance(choice["finish_reason"], str) and isinstance(choice["index"], int)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "stops"),
+    [
+        (
+            "<[fim-suffix]>\n<[fim-prefix]><filename>a.py\n<<<<<<< CURRENT\n"
+            "def f(a, b<|user_cursor|>):\n    pass\n\n\ng(a)\n=======\n<[fim-middle]>",
+            [">>>>>>> UPDATED\n", ">>>>>>> UPDATED"],
+        ),
+        (
+            "### User Excerpt:\n\n```a.py\n<|start_of_file|>\n<|editable_region_start|>\n"
+            "def f(a, b<|user_cursor_is_here|>):\n    pass\n\n\ng(a)\n<|editable_region_end|>\n```"
+            "\n\n### Response:\n",
+            ["\n<|editable_region_end|>"],
+        ),
+    ],
+    ids=["zeta-2", "zeta"],
+)
+def test_cursortab_reads_a_region_line_by_line(prompt: str, stops: list[str]) -> None:
+    body = {"model": "", "prompt": prompt, "stream": True, "stop": stops, "max_tokens": 64}
+    text = raw("/v1/completions", body, ScriptedPredictor([edits(("g(a)", "g(a, b)"))]))
+    assert read_by_cursortab(text, stops) == ["def f(a, b):", "    pass", "", "", "g(a, b)"]

@@ -69,7 +69,7 @@ def lines_of(prediction: Prediction) -> list[str]:
 
 @pytest.mark.parametrize("verifier", KINDS)
 def test_several_ranges_come_likeliest_first(verifier: str) -> None:
-    prediction = asked(ANSWERS, verifier, candidates=3)
+    prediction = asked(ANSWERS, verifier, quality="high", candidates=3)
     assert lines_of(prediction) == ["    return x + 1\n", "print(f(2))\n", "def f(y):\n"]
 
 
@@ -98,13 +98,29 @@ def test_no_edit_is_the_answer_where_it_may_be_and_is_likelier_than_all_others(
 @pytest.mark.parametrize("verifier", KINDS)
 def test_no_more_candidates_come_than_were_asked_for(verifier: str) -> None:
     for count in (1, 2, 4):
-        prediction = asked(ANSWERS, verifier, candidates=count)
+        prediction = asked(ANSWERS, verifier, quality="high", candidates=count)
         assert len(prediction.candidates) == count
+
+
+def test_medium_quality_writes_no_text_to_its_end_that_is_less_likely_than_another() -> None:
+    medium, high = (asked(ANSWERS, quality=each, candidates=3) for each in ("medium", "high"))
+    assert lines_of(medium) == lines_of(high)[:1]
+    assert medium.stats.denoise_steps < high.stats.denoise_steps
 
 
 def test_a_range_that_only_writes_its_lines_again_is_no_candidate() -> None:
     prediction = asked({"2-2\n    return x\n": 0.9, "4-4\nprint(1)\n": 0.1}, candidates=2)
     assert lines_of(prediction) == ["print(1)\n"]
+
+
+def test_a_text_that_gets_hopeless_is_not_written_to_its_end() -> None:
+    likely, hopeless = "2-2\n    return 2\n", "4-4\n" + "".join(f"print({n})\n" for n in range(9))
+    rest = {f"4-4\n{chr(97 + n)}\n": 0.005 for n in range(20)}
+    prediction = asked({likely: 0.4, hopeless: 0.005, **rest}, quality="high", candidates=2)
+    assert lines_of(prediction)[0] == "    return 2\n"
+    assert hopeless not in {each.text for each in prediction.candidates}
+    alone = asked({likely: 0.4}, quality="high", candidates=2)
+    assert prediction.stats.denoise_steps <= alone.stats.denoise_steps + 2
 
 
 @pytest.mark.parametrize("verifier", KINDS)
@@ -114,7 +130,8 @@ def test_the_same_document_twice_is_one_candidate(verifier: str) -> None:
         "2-3\n    return 2\n\n": 0.4,
         "4-4\nprint(1)\n": 0.1,
     }
-    documents = [after(each) for each in asked(answers, verifier, candidates=3).candidates]
+    found = asked(answers, verifier, quality="high", candidates=3).candidates
+    documents = [after(each) for each in found]
     assert len(documents) == len(set(documents)) == 2
 
 
@@ -156,8 +173,9 @@ def test_a_repeated_edit_is_a_draft_that_carries_its_chance(verifier: str) -> No
 
 def test_a_draft_is_scored_as_fresh_writing_would_be() -> None:
     answers = {"4-4\nprint(shown(1))\n": 0.4, "6-6\nprint(shown(2))\n": 0.3, "": 0.3}
-    written = asked(answers, text=CALLS, candidates=2).candidates
-    drafted = asked(answers, "ar", RENAMED, text=CALLS, candidates=2).candidates
+    both: dict[str, object] = {"text": CALLS, "quality": "high", "candidates": 2}
+    written = asked(answers, **both).candidates
+    drafted = asked(answers, "ar", RENAMED, **both).candidates
     assert [after(each, CALLS) for each in drafted] == [after(each, CALLS) for each in written]
     for draft, fresh in zip(drafted, written, strict=True):
         assert draft.confidence.total == pytest.approx(fresh.confidence.total, abs=1e-4)

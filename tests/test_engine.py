@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from redraft.model.decoding.denoise import Cancelled
-from redraft.model.engine.answer import answer, warm_up
+from redraft.model.engine.answer import CPU_STEP, answer, warm_up
 from redraft.model.engine.engine import Engine
 from redraft.model.errors import (
     InvalidRequest,
@@ -181,8 +181,8 @@ def test_prefill_runs_in_chunks_and_hears_a_cancel_between_them() -> None:
     backend = model.backend
     assert isinstance(backend, FakeBackend)
     assert [entry for sequence in backend.sequences for entry in sequence.log] == [
-        "prefill 256",
-        "prefill 256",
+        f"prefill {CPU_STEP}",
+        f"prefill {CPU_STEP}",
     ]
 
 

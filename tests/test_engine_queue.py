@@ -19,7 +19,8 @@ from redraft.model.errors import (
     WeightsError,
 )
 from redraft.model.records import CanvasState, ModelStatus, Prediction
-from redraft.model.runtime.backend import FloatArray
+from redraft.model.runtime.backend import Cancelled, FloatArray
+from redraft.model.runtime.prefix_cache import PrefixCache
 from support.engines_of import (
     ANSWER,
     REQUEST,
@@ -36,6 +37,7 @@ from support.fake_backend import (
     always,
     fake_tokenizer,
     ids,
+    small_config,
 )
 
 
@@ -208,6 +210,54 @@ def test_cancelling_stops_the_computation_within_a_step() -> None:
 
     with_engine(held, work)
     assert len(held.windows) == 2, "one pass of the cancelled request, one of the next"
+
+
+class Stoppable(FakeBackend):
+    """Its first pass takes until it is interrupted."""
+
+    def __init__(self) -> None:
+        super().__init__(Script(ids(ANSWER)), small_config())
+        self.entered, self.stopped, self.passes = threading.Event(), threading.Event(), 0
+
+    def _predict(self, context: list[int], window: list[int]) -> FloatArray:
+        self.passes += 1
+        if self.passes == 1:
+            self.entered.set()
+            assert self.stopped.wait(10)
+        if self.stopped.is_set():
+            raise Cancelled
+        return super()._predict(context, window)
+
+    def interrupt(self) -> None:
+        self.stopped.set()
+
+    def resume(self) -> None:
+        self.stopped.clear()
+
+
+def test_cancelling_ends_a_pass_that_can_be_interrupted_and_no_other_request() -> None:
+    backend = Stoppable()
+
+    async def work() -> Prediction:
+        model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 24), 512)
+        engine = Engine(lambda report: model, "fake")
+        try:
+            await ready(engine)
+            first = asyncio.create_task(engine.predict(REQUEST))
+            assert await asyncio.to_thread(backend.entered.wait, 10)
+            waiting = asyncio.create_task(engine.predict(REQUEST))
+            await asyncio.sleep(0)
+            given_up = asyncio.create_task(engine.predict(REQUEST))
+            await asyncio.sleep(0)
+            given_up.cancel()  # it was not its turn
+            await asyncio.gather(given_up, return_exceptions=True)
+            assert not backend.stopped.is_set()
+            first.cancel()
+            return await waiting
+        finally:
+            await engine.close()
+
+    assert run(work()).candidates[0].text == ANSWER[1:]
 
 
 def test_steps_are_shown_in_the_callers_loop_before_the_answer() -> None:

@@ -91,6 +91,11 @@ CASES: list[tuple[str, ...]] = [
     ("python", "x = total(▏)", "\n        it,\n    )", "x = total(\n        it,\n    )"),
     ("typescript", "it.map(▏);", "(x) => {\n    y;\n  });", "it.map((x) => {\n    y;\n  });"),
     ("typescript", "it.map(▏);", "(x) => {\n    y;\n  }", "it.map((x) => {\n    y;\n  });"),
+    # In front of a line of code.
+    ("python none", "▏it += 1", "cart = it\n    ", "cart = it\n    it += 1"),
+    ("python none", "▏it += 1", "cart = it\n    it += 1", "cart = it\n    it += 1"),
+    ("python none", "▏it += 1", "it += 1", NOTHING),
+    (ALL, "▏total(it)", "x = total(it)", "x = total(it)"),
     # At the end of a line: what is unfinished is whole enough, what is broken is not.
     ("typescript java none", "▏", "if (it) {", "if (it) {"),
     ("python", "▏", "@dataclass", "@dataclass"),

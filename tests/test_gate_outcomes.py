@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from redraft.evals.figures.runs import RunFile
-from redraft.evals.gate.comparing import (
+from redraft.evals.gate.comparing import episode_of, moments_of, policies, run_of, says
+from redraft.evals.gate.fitting import (
+    fit_gate,
+    judges_among,
+    left_out,
+    newest,
+    samples_of,
+    shown_to_gate,
+)
+from redraft.evals.gate.labels import Judged, is_right, judged
+from redraft.evals.gate.measures import (
     area,
     calibration_error,
-    episode_of,
-    moments_of,
-    policies,
-    run_of,
+    error_by_chance,
+    least_risk_coverage,
+    reliability,
+    risk_coverage,
 )
-from redraft.evals.gate.fitting import fit_gate, judges_among, samples_of, shown_to_gate
-from redraft.evals.gate.labels import is_right, judged
 from redraft.evals.gate.moments import in_suite, known_moments
 from redraft.evals.gate.outcomes import episode, question
 from redraft.evals.gate.ranking import rankings, worths
@@ -33,6 +42,7 @@ from typer.testing import CliRunner
 
 OLD = [f"value_{i} = compute({i})" for i in range(40)]
 NEW = [s.replace("compute", "measure") if i in (4, 8, 12) else s for i, s in enumerate(OLD)]
+PLAIN_SAYS = says("plain", lambda each: PLAIN)
 BEFORE, AFTER = "\n".join(OLD) + "\n", "\n".join(NEW) + "\n"
 
 
@@ -136,7 +146,8 @@ def test_gates_side_by_side(commits: Path) -> None:
     run = outcomes(commits, {True: 0.86, False: 0.6})
     moments = [each for each in moments_of([run]) if not each.is_done]
     shown = {
-        each.name: run_of(each, moments, {}).episodes.values() for each in policies(PLAIN, moments)
+        each.name: run_of(each, moments, {}).episodes.values()
+        for each in policies(PLAIN_SAYS, moments)
     }
     assert [each["utility"] for each in shown["gate, medium"]] == [75.0] * len(moments)
     assert not any(each["any"] for each in shown["by hand, medium"] if each["task"] == "next_edit")
@@ -148,7 +159,7 @@ def test_gates_side_by_side(commits: Path) -> None:
 def test_a_policy_shows_the_first_candidate_that_is_sure_enough(commits: Path) -> None:
     run = outcomes(commits, {True: 0.2, False: 0.9})
     moment = next(each for each in moments_of([run]) if not each.is_done)
-    gate = policies(PLAIN, [moment])
+    gate = policies(PLAIN_SAYS, [moment])
     medium = next(each for each in gate if each.name == "gate, medium")
     told = episode_of(medium, moment)
     assert (told["accepted"], told["right"]) == (False, False)
@@ -168,6 +179,46 @@ def test_the_calibration_error_by_hand() -> None:
     assert calibration_error(scores, right, bins=2) == pytest.approx(0.1)
 
 
+def test_the_area_of_risks_by_hand() -> None:
+    assert risk_coverage([0.9, 0.8, 0.1], [True, False, True]) == pytest.approx(
+        (0 + 1 / 2 + 1 / 3) / 3
+    )
+    assert risk_coverage([0.9, 0.8, 0.1], [True, True, False]) == pytest.approx(1 / 9)
+    assert least_risk_coverage([False, True, True]) == pytest.approx(1 / 9)
+    assert risk_coverage([0.5, 0.5], [True, False]) == 0.5  # in whatever order
+    assert risk_coverage([], []) is None
+
+
+def test_few_candidates_miss_their_chances_by_chance() -> None:
+    few, many = [0.1, 0.3, 0.5, 0.7, 0.9] * 6, [0.1, 0.3, 0.5, 0.7, 0.9] * 600
+    assert error_by_chance(few) > 0.08 > 0.02 > error_by_chance(many)
+    assert error_by_chance([]) == 0.0
+
+
+def test_said_and_true_by_hand() -> None:
+    low, high = reliability([0.8, 0.1, 0.9, 0.3], [True, False, True, True], bins=2)
+    assert (low.said, low.true, low.n) == (pytest.approx(0.2), 0.5, 2)
+    assert (high.said, high.true, high.n) == (pytest.approx(0.85), 1.0, 2)
+
+
+def test_a_gate_for_a_session_is_fitted_on_the_others_alone(commits: Path) -> None:
+    """What one session alone says is not heard where it is judged."""
+    run = outcomes(commits, {True: 0.9, False: 0.3})
+    [known, *_] = [each for each in shown_to_gate(run) if each.task == "infill"]
+
+    def session(name: str, right: bool, mean: float) -> list[Judged]:
+        candidate = replace(known.candidate, confidence=Confidence(mean, mean, mean))
+        made = replace(known, group=f"{name}:0", candidate=candidate, right=right, barred="")
+        return [made] * 40
+
+    liar = session("liar", True, 0.3) + session("liar", False, 0.9)
+    gate_of = left_out(samples_of(shown_to_gate(run)), liar + session("other", True, 0.9))
+    sure, unsure = session("", True, 0.95)[0].candidate, session("", True, 0.2)[0].candidate
+    for judge, expected in (("liar", True), ("other", False)):
+        gate = gate_of(replace(known, group=f"{judge}:1"))
+        assert (gate.sure(sure, "infill") > gate.sure(unsure, "infill")) is expected
+
+
 def test_what_a_feature_is_worth_is_what_the_ranking_loses_without(commits: Path) -> None:
     candidates = [
         each
@@ -176,8 +227,16 @@ def test_what_a_feature_is_worth_is_what_the_ranking_loses_without(commits: Path
     ]
     [mean] = [each for each in worths(PLAIN, candidates) if each.task == "infill"]
     assert (mean.feature, mean.auc_lost) == ("mean", 0.5)
-    found = {each.name: each for each in rankings([("plain", PLAIN)], candidates)}
-    assert found["plain, policy"].auc == 1.0
+    found = {each.name: each for each in rankings([PLAIN_SAYS], candidates)}
+    assert found["plain, policy"].auc == (1.0, 1.0, 1.0)
+
+
+def test_of_a_moment_that_several_runs_hold_the_last_one_counts(commits: Path) -> None:
+    before, after = (outcomes(commits, {True: sure, False: 0.2}) for sure in (0.5, 0.9))
+    both = newest([before, after])
+    assert both.episodes == after.episodes
+    after.episodes.pop(next(iter(after.episodes)))
+    assert len(newest([before, after]).episodes) == len(before.episodes)
 
 
 def test_a_gate_fitted_on_outcomes_tells_right_from_wrong(commits: Path) -> None:

@@ -135,7 +135,7 @@ def test_the_name_of_the_formats_own_model_is_taken() -> None:
     assert answer(prompt, ScriptedPredictor(), model="zeta2")["model"] == "fake-1m"
 
 
-def test_a_stream_of_an_edit_is_one_piece() -> None:
+def test_a_stream_of_an_edit_comes_line_by_line() -> None:
     async def run() -> str:
         body = {"prompt": zeta2_as_zed("", "a", "", 0), "stream": True, "n": 1, "top_k": 50}
         async with (
@@ -144,11 +144,11 @@ def test_a_stream_of_an_edit_is_one_piece() -> None:
         ):
             return await response.text()
 
-    first, done, _ = asyncio.run(run()).split("\n\n")
+    *pieces, done, _ = asyncio.run(run()).split("\n\n")
     assert done == "data: [DONE]"
-    [choice] = json.loads(first.removeprefix("data: "))["choices"]
-    assert choice["text"] == "A\n>>>>>>> UPDATED\n"
-    assert choice["finish_reason"] == "stop"
+    choices = [json.loads(each.removeprefix("data: "))["choices"][0] for each in pieces]
+    assert [each["text"] for each in choices] == ["A\n", ">>>>>>> UPDATED\n"]
+    assert [each["finish_reason"] for each in choices] == [None, "stop"]
 
 
 @pytest.mark.parametrize(

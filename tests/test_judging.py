@@ -306,6 +306,34 @@ def test_a_break_in_one_token_with_the_text_before_it_ends_a_line_too() -> None:
     assert sure_part(fused, [0.9, 0.2, 0.9, 0.9], 0, 0.3) is None  # the first line's own doubt
 
 
+@pytest.mark.parametrize(
+    ("text", "least", "cut"),
+    [
+        ("abcd", -1.0, None),  # 0.8 each: -0.9 together
+        ("abcd", -0.8, 0),  # the first line: nothing is left
+        ("ab\ncde", -1.2, 2),  # a whole line is there already
+        ("\nab", -0.5, 0),  # a blank one is none
+    ],
+)
+def test_what_gets_too_unlikely_as_a_whole_ends_before_its_line(
+    text: str, least: float, cut: int | None
+) -> None:
+    tokens = [char.encode() for char in text]
+    assert sure_part(tokens, [0.8] * len(tokens), 0, 0.0, least_total=least) == cut
+
+
+def test_a_hopeless_answer_is_given_up_in_the_middle_of_its_line() -> None:
+    """0.8 for each letter: below -1 with the fifth."""
+    judge = Judge("d" * 40, p=0.8)
+    for whole_lines in (False, True):
+        limits = Limits(max_tokens=60, total_above=-1.0, whole_lines=whole_lines)
+        draft, sequence, _ = judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)
+        assert (draft.text, draft.finish) == ("", "unsure")
+        assert len(sequence.log) == 5
+    limits = Limits(max_tokens=60, total_above=-1.0, forced="dd")
+    assert judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)[0].text == "dd"
+
+
 def test_an_unlikely_line_stays_while_the_answer_would_be_too_short() -> None:
     judge = Judge("abc\n" + "d" * 8, p=0.7)
     limits = Limits(max_tokens=60, min_tokens=6, line_above=0.3)

@@ -13,6 +13,7 @@ from redraft.lsp.recording import events as answers
 from redraft.lsp.recording import format as entries
 from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.session.decisions import Ask, Show
+from redraft.lsp.session.exploring import lot_of
 from redraft.lsp.session.outcomes import Outcome, Settled
 from redraft.lsp.session.questions import Query
 from redraft.lsp.session.suggestions import Suggestion
@@ -27,7 +28,7 @@ from typer.testing import CliRunner
 
 TEXT = "def area(r):\n    return\n"
 AT = len(TEXT) - 1
-GATE = PLAIN, UNKNOWN
+GATE = PLAIN, UNKNOWN, lot_of(LspSettings().threshold, False, "")
 PARTS = Confidence(0.91, 0.5, 0.8, total=-0.4, place=-0.1, nothing=-3.0)
 
 

@@ -74,6 +74,8 @@ def test_with_too_few_events_the_shipped_one_stays(count: int) -> None:
     assert own.heads == SHIPPED.heads
     assert not verdict.taken
     assert f"yours, {count} outcomes" in verdict.told
+    assert (f"infill: {count} are too few" in verdict.told) is (count > 0)
+    assert verdict.told.endswith("the shipped one is in use")
 
 
 def test_with_few_events_only_the_intercept_moves() -> None:
@@ -83,9 +85,21 @@ def test_with_few_events_only_the_intercept_moves() -> None:
     assert moved.policy[1:] == pytest.approx(HEAD.policy[1:], abs=1e-3)
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_all_kept_or_none_keeps_what_is_shown_within_bounds(kept: bool) -> None:
+@pytest.mark.parametrize(("kept", "said"), [(True, "all of 300"), (False, "none of 300")])
+def test_all_kept_or_none_teaches_nothing(kept: bool, said: str) -> None:
     samples = [Sample(each.candidate, kept, group=each.group) for each in seen(1, 300, False)]
+    own, verdict = fit_own(SHIPPED, {"infill": samples}, WANT)
+    assert own.heads == SHIPPED.heads
+    assert not verdict.taken
+    assert f"infill: {said} were right" in verdict.told
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_nearly_all_kept_or_hardly_any_keeps_what_is_shown_within_bounds(kept: bool) -> None:
+    samples = [
+        Sample(each.candidate, kept is (at % 20 > 0), group=each.group)
+        for at, each in enumerate(seen(1, 300, False))
+    ]
     moved = fit_own_head(HEAD, samples, WANT)
     assert np.isfinite([*moved.chance, *moved.policy]).all()
     before, after = (

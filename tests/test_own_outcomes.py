@@ -41,7 +41,8 @@ AT = TEXT.index("return ") + len("return ")
         ("rejected", 0.2, None, False, None),
         ("ignored", 0.8, None, False, (False, 0.4)),
         ("ignored", 0.5, None, False, None),
-        ("ignored", -3_600.0, None, False, None),  # the clock jumped
+        ("ignored", -3_600.0, None, False, None),  # the clock went back
+        ("rejected", 86_400.0, None, False, None),  # or jumped, or the lid was closed
         ("rejected", None, None, False, None),
         ("replaced", 5.0, None, False, None),
         ("cancelled", 5.0, None, False, None),
@@ -154,6 +155,17 @@ def test_outcomes_of_other_weights_are_left_out(work: Work) -> None:
     assert (other.count, other.strange) == (0, 1)
 
 
+@pytest.mark.parametrize("jump_ms", [-900, 86_400_000])
+def test_how_long_something_was_seen_is_not_learned_from_a_clock_that_jumps(
+    work: Work, jump_ms: int
+) -> None:
+    work.settle(work.suggest("2 * r"), "rejected")
+    work.settle(work.suggest("3 * r", id_="redraft-2"), "ignored", after_ms=jump_ms)
+    own = work.rest()
+    assert told(own) == [("2 * r", False, 1.0)]
+    assert own.untold == 1
+
+
 def test_a_recording_with_garbage_is_told_and_the_others_count(work: Work, tmp_path: Path) -> None:
     work.settle(work.suggest("r * r"), "rejected")
     work.rest()
@@ -205,6 +217,27 @@ def test_few_outcomes_are_told_and_the_shipped_gate_stays(at_home: Work) -> None
     assert at_home.recordings.others() == []
     assert "Forgotten" in run("reset")
     assert not at_home.recordings.learned.exists()
+
+
+def test_garbage_and_other_weights_are_told_by_fit_and_by_status(at_home: Work) -> None:
+    at_home.settle(at_home.suggest("r * r"), "rejected")
+    at_home.rest()
+    [path] = at_home.files()
+    line = next(each for each in path.read_text().split("\n") if "Redraft.answer" in each)
+    strange = line.replace('"weights":"w1"', '"weights":"w0"')
+    broken = line.replace('"candidates":[', '"candidates":[7,')
+    assert strange != line != broken
+    session = "ab" * 16
+    header = path.read_text().split("\n")[0]
+    uuid = json.loads(header)["uuid"]
+    torn = path.with_name(f"20200101-000000-{session[:8]}-1.jsonl")
+    torn.write_text(path.read_text().replace(uuid, session).replace(line, broken))
+    path.write_text(path.read_text().replace(line, f"{strange}\n{line}"))
+    for told in (run("fit"), run("status")):
+        assert "1 answers of other weights are left out" in told
+        assert f"cannot be read: {torn.name}" in told
+        assert "yours, 1 outcomes" in told
+        assert "the shipped one is in use" in told
 
 
 def test_deleting_recordings_deletes_what_was_learned(at_home: Work) -> None:

@@ -14,6 +14,7 @@ from redraft.model.decoding.prices import PassPrices
 from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.load import onnx_loader
 from redraft.model.records import EditRequest
+from redraft.model.runtime.backend import Interruptible
 from redraft.model.weights.provide import info, ready_variants
 
 NAME = "redraft-135m"
@@ -70,6 +71,28 @@ def test_a_cancelled_answer_leaves_the_next_one_unharmed(model: Model) -> None:
     polls = iter(range(1_000))
     with pytest.raises(Cancelled):
         answer(model, request, time.perf_counter, cancelled=lambda: next(polls) > 4)
+    again = answer(model, request, time.perf_counter)
+    assert [c.text for c in again.candidates] == [c.text for c in whole.candidates]
+
+
+def test_a_pass_that_is_interrupted_ends_at_once_and_leaves_the_next_answer_unharmed(
+    model: Model,
+) -> None:
+    request = replace(asking(""), max_tokens=48, max_lines=None)
+    whole = answer(model, request, time.perf_counter)
+    backend = model.backend
+    assert isinstance(backend, Interruptible)
+    for passes in range(3):  # the prompt is cached: the first that asks is about the first pass
+        polls = iter(range(1_000))
+
+        def interrupted(polls: Iterator[int] = polls, passes: int = passes) -> bool:
+            if next(polls) == passes:
+                backend.interrupt()
+            return False
+
+        with pytest.raises(Cancelled):
+            answer(model, request, time.perf_counter, cancelled=interrupted)
+        backend.resume()
     again = answer(model, request, time.perf_counter)
     assert [c.text for c in again.candidates] == [c.text for c in whole.candidates]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.outcomes import Debounce
 from redraft.model.edits.abstained import Abstained
+from redraft.model.records import LEAST_LOG
 from support.desk import Desk, reason, shown
 from support.predictor import infill
 
@@ -19,6 +22,25 @@ def test_the_request_holds_the_document_and_the_settings() -> None:
     assert (request.task, request.path, request.language) == ("infill", "a.py", "python")
     assert (request.text, request.cursor) == (desk.text, desk.cursor)
     assert (request.max_tokens, request.quality, request.context_tokens) == (32, "high", 1024)
+
+
+def test_only_who_asks_by_hand_gets_what_is_too_unlikely_to_be_shown() -> None:
+    desk = Desk()
+    typed, by_hand = desk.ask().request, desk.ask(invoked=True).request
+    assert by_hand.least_total == LEAST_LOG
+    assert math.log(desk.session.settings.threshold) > typed.least_total > LEAST_LOG
+
+
+def test_a_gesture_asks_again_only_where_the_answer_may_have_been_given_up() -> None:
+    desk = Desk()
+    asked = desk.ask()
+    desk.session.settle(asked, infill(asked.request), desk.revision, 0.0)
+    assert isinstance(desk.consider(), Abstained)
+    assert isinstance(desk.consider(invoked=True), Ask)
+    desk.type("r")
+    asked = desk.ask()
+    desk.session.settle(asked, infill(asked.request, "eturn x", confidence=0.0), desk.revision, 0.0)
+    assert shown(desk.consider(invoked=True)) == "eturn x"
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,15 @@ def test_subtle_mode_hints_until_asked(project: Open) -> None:
         w.await_hint("→ edit at line 13 · Tab")
 
 
+def test_asking_by_hand_ends_in_a_sentence_where_there_is_nothing(project: Open) -> None:
+    with project() as w:
+        w.await_ready()
+        w.go_to(9, 10)
+        w.press("Alt+\\")
+        w.until("document.querySelector('.statusbar').textContent.includes('Redraft: no ')")
+        w.picture("by-hand")
+
+
 # --- the server, and being left alone ------------------------------------------------------------
 
 

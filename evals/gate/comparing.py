@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from redraft.model.edits.gate import Eagerness, Gate, threshold
+from redraft.model.edits.gate import EAGERNESS, Eagerness, Gate, threshold
 from redraft.model.records import Candidate, Task
 from redraft.model.training.gate_fit import FOLDS, fold_of
 
 from ..figures.runs import Episode, RunFile
 from ..figures.tables import Metric
-from .fitting import repository_of
 from .labels import Judged, judged
 
 BENCHMARK = "gate"
@@ -54,7 +53,24 @@ def by_hand(candidate: Candidate, task: Task) -> float:
     return max(sure.mean, 0.8 + 0.2 * sure.repeat)
 
 
-Score = Callable[[Candidate, Task], float]
+Score = Callable[[Judged], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """What a gate says of candidates; or several gates, each of those that it was not fitted on."""
+
+    name: str
+    chance: Score
+    sure: Score
+
+
+def says(name: str, gate_of: Callable[[Judged], Gate]) -> Says:
+    return Says(
+        name,
+        lambda each: gate_of(each).weigh(each.candidate, each.task).chance,
+        lambda each: gate_of(each).weigh(each.candidate, each.task).sure,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +92,8 @@ class Moment:
     @property
     def is_done(self) -> bool:
         """Is nothing left to do?"""
-        return bool(self.episode["text"] == self.episode["after"])
+        same = self.episode["text"] == self.episode["after"]
+        return bool(same) and not any(each.right for each in self.candidates)
 
 
 def moments_of(runs: Iterable[RunFile]) -> list[Moment]:
@@ -84,21 +101,24 @@ def moments_of(runs: Iterable[RunFile]) -> list[Moment]:
     return [Moment(each, tuple(judged(each))) for run in runs for each in run.episodes.values()]
 
 
-def policies(gate: Gate, moments: Sequence[Moment]) -> list[Policy]:
+def policies(gate: Says, moments: Sequence[Moment], others: Sequence[Says] = ()) -> list[Policy]:
     """What is compared; the first is what the others have to beat."""
     free = [each for moment in moments for each in moment.candidates if not each.barred]
-    learned = _best_thresholds(free)
+    medium = _at(threshold("medium"))
     found = [
-        Policy(f"by hand, {name}", by_hand, _least_by_hand(name)) for name in ("medium", "high")
+        Policy(f"by hand, {name}", scored_by_hand, _least_by_hand(name))
+        for name in ("medium", "high")
     ]
-    found.append(Policy("by hand, threshold learned", by_hand, learned))
-    medium = threshold("medium")
-    chance: Score = lambda each, task: gate.weigh(each, task).chance  # noqa: E731
-    sure: Score = lambda each, task: gate.weigh(each, task).sure  # noqa: E731
-    found.append(Policy("logistic", chance, lambda each: medium))
-    for name in ("low", "medium", "high"):
-        found.append(Policy(f"gate, {name}", sure, _at(threshold(name))))
-    return [*found, *_as_many(found[0], sure, moments)]
+    found.append(Policy("by hand, threshold learned", scored_by_hand, _best_thresholds(free)))
+    found.append(Policy("logistic", gate.chance, medium))
+    for name in EAGERNESS:
+        found.append(Policy(f"gate, {name}", gate.sure, _at(threshold(name))))
+    found += [Policy(f"{each.name}, medium", each.sure, medium) for each in others]
+    return [*found, *_as_many(found[0], gate.sure, moments)]
+
+
+def scored_by_hand(each: Judged) -> float:
+    return by_hand(each.candidate, each.task)
 
 
 def _least_by_hand(eagerness: Eagerness) -> Callable[[Judged], float]:
@@ -114,7 +134,7 @@ def _as_many(first: Policy, score: Score, moments: Sequence[Moment]) -> list[Pol
     told = [episode_of(first, each) for each in moments]
     shown, right = (sum(bool(each[name]) for each in told) for name in ("any", "accepted"))
     levels = sorted(
-        {score(c.candidate, c.task) for m in moments for c in m.candidates if not c.barred},
+        {score(c) for m in moments for c in m.candidates if not c.barred},
         reverse=True,
     )
     found = []
@@ -138,19 +158,19 @@ def _as_many(first: Policy, score: Score, moments: Sequence[Moment]) -> list[Pol
 def _best_thresholds(free: Sequence[Judged]) -> Callable[[Judged], float]:
     """Of the score by hand, for each task the threshold of the most utility, learned on other
     repositories than it is used for."""
-    groups = [repository_of(each.group) for each in free]
+    groups = [each.source for each in free]
     folds = dict(zip(groups, fold_of(groups).tolist(), strict=True)) if free else {}
     found: dict[tuple[str, int], float] = {}
     for task in ("infill", "next_edit"):
         mine = [each for each in free if each.task == task]
         for fold in range(FOLDS):
-            rest = [each for each in mine if folds[repository_of(each.group)] != fold]
+            rest = [each for each in mine if folds[each.source] != fold]
             found[task, fold] = _best_threshold(rest)
-    return lambda each: found[each.task, folds[repository_of(each.group)]]
+    return lambda each: found[each.task, folds[each.source]]
 
 
 def _best_threshold(some: Sequence[Judged]) -> float:
-    scored = sorted(((by_hand(e.candidate, e.task), e.right) for e in some), reverse=True)
+    scored = sorted(((scored_by_hand(e), e.right) for e in some), reverse=True)
     worth = np.cumsum([utility(right) for _, right in scored])
     best = int(worth.argmax()) if len(worth) else 0
     return scored[best][0] if len(worth) and worth[best] > 0 else 1.1
@@ -174,11 +194,7 @@ def run_of(policy: Policy, moments: Sequence[Moment], about: Mapping[str, object
 
 def episode_of(policy: Policy, moment: Moment) -> Episode:
     """A moment by a policy: the candidate shown, else the likeliest."""
-    scored = [
-        (policy.score(each.candidate, each.task), each)
-        for each in moment.candidates
-        if not each.barred
-    ]
+    scored = [(policy.score(each), each) for each in moment.candidates if not each.barred]
     shown = next((each for each in scored if each[0] >= policy.least(each[1])), None)
     lead = shown or max(scored, key=lambda each: each[0], default=None)
     told = moment.episode
@@ -199,30 +215,3 @@ def episode_of(policy: Policy, moment: Moment) -> Episode:
         "utility": 100 * utility(right) if is_shown else 0.0,
         "brier": None if lead is None else (lead[0] - right) ** 2,
     }
-
-
-# --- the ranking ----------------------------------------------------------------------------------
-
-
-def area(scores: Sequence[float], right: Sequence[bool]) -> float | None:
-    """Area under the ROC curve: how often what is right scores more than what is not; a tie counts
-    half. None: all are right, or none is."""
-    score, hit = np.asarray(scores, np.float64), np.asarray(right, np.bool_)
-    if hit.all() or not hit.any():
-        return None
-    levels, order = np.unique(score, return_inverse=True)
-    above = np.concatenate(
-        [[0], np.cumsum(np.bincount(order[~hit], minlength=len(levels)))]
-    )  # wrong ones up to a level
-    below, tied = above[order[hit]], np.diff(above)[order[hit]]
-    return float((below + tied / 2).sum() / (hit.sum() * (~hit).sum()))
-
-
-def calibration_error(scores: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
-    """Adaptive expected calibration error: mean distance of said and true, in bins of equal
-    size."""
-    order = np.argsort(np.asarray(scores), kind="stable")
-    said, true = np.asarray(scores, np.float64)[order], np.asarray(right, np.float64)[order]
-    parts = zip(np.array_split(said, bins), np.array_split(true, bins), strict=True)
-    gaps = [abs(a.mean() - b.mean()) * len(a) for a, b in parts if len(a)]
-    return float(sum(gaps) / max(len(said), 1))

@@ -7,17 +7,20 @@ it knows by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 from redraft.model.edits.gate import Gate
 from redraft.model.edits.gate_features import GATED
 from redraft.model.records import Task
-from redraft.model.training.gate_fit import Sample, fit_shipped
+from redraft.model.training.gate_fit import Sample, fit_shipped, fold_of
 from redraft.model.training.kto import Objective
 
 from ..figures.runs import RunFile
 from .labels import Judged, judged
+from .measures import area, calibration_error, error_by_chance
 
 #: What is worth a suggestion kept, for each shown in vain, when the policy is tuned.
 WANT = Objective(ratio=3.0, most_kl=0.02)
@@ -32,21 +35,17 @@ def shown_to_gate(run: RunFile) -> Iterator[Judged]:
         yield from (each for each in judged(episode) if not each.barred)
 
 
+def newest(runs: Iterable[RunFile]) -> RunFile:
+    """All moments of some runs; of one that several hold, what the last of them says."""
+    return RunFile({}, episodes={name: one for run in runs for name, one in run.episodes.items()})
+
+
 def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
-    """By task, grouped by repository."""
+    """By task, grouped by repository or session."""
     found: dict[Task, list[Sample]] = {task: [] for task in GATED}
     for each in candidates:
-        found[each.task].append(sample_of(each))
+        found[each.task].append(Sample(each.candidate, each.right, group=each.source))
     return found
-
-
-def sample_of(each: Judged) -> Sample:
-    return Sample(each.candidate, each.right, group=repository_of(each.group))
-
-
-def repository_of(group: str) -> str:
-    """``owner/name`` of a commit or a file."""
-    return group.split("@")[0].split(":")[0]
 
 
 def fit_gate(
@@ -61,23 +60,73 @@ def fit_gate(
     return Gate(name, heads)
 
 
+@dataclass(frozen=True, slots=True)
+class OnOthers:
+    """How true the chances are of repositories that were not fitted on."""
+
+    auc: float | None
+    error: float  # calibration
+    by_chance: float  # error to be expected were every chance true
+
+
+def on_others(task: Task, samples: Sequence[Sample]) -> OnOthers:
+    """Fit on four fifths of the repositories at a time, and ask about the last."""
+    folds = fold_of([each.group for each in samples])
+    said = np.zeros(len(samples))
+    for fold in set(folds.tolist()):
+        rest = [each for each, one in zip(samples, folds, strict=True) if one != fold]
+        head = fit_shipped(task, rest, WANT)
+        for at in map(int, np.flatnonzero(folds == fold)):
+            said[at] = head.weigh(head.row(samples[at].candidate)).chance
+    right = [each.kept for each in samples]
+    return OnOthers(area(said, right), calibration_error(said, right), error_by_chance(said))
+
+
+def left_out(
+    samples: Mapping[Task, Sequence[Sample]], candidates: Iterable[Judged]
+) -> Callable[[Judged], Gate]:
+    """For each candidate a gate fitted on ``samples`` and on the candidates of all other sources
+    than its own."""
+    free = [each for each in candidates if not each.barred]
+    found: dict[str, Gate] = {}
+
+    def gate_of(judged: Judged) -> Gate:
+        if judged.source not in found:
+            others = samples_of(each for each in free if each.source != judged.source)
+            both = {task: [*samples[task], *some] for task, some in others.items()}
+            found[judged.source] = fit_gate(both, f"without {judged.source}")
+        return found[judged.source]
+
+    return gate_of
+
+
 def judges_among(runs: Iterable[RunFile]) -> list[str]:
     """Sources that are not for fitting."""
     named = [str(run.settings.get("source", "")) for run in runs]
     return [name for name in named if any(judge in name for judge in JUDGES)]
 
 
-def card_of(samples: Mapping[Task, Sequence[Sample]], runs: Sequence[RunFile]) -> dict[str, Any]:
-    """What a gate was fitted on."""
+def card_of(
+    samples: Mapping[Task, Sequence[Sample]], runs: Sequence[RunFile], judged: str
+) -> dict[str, Any]:
+    """What a gate was fitted on.
+
+    Args:
+        judged: what outcomes that it was not fitted on say of it, for people.
+    """
     return {
         "made_by": "redraft gate ship",
         "model": sorted({str(run.settings.get("model")) for run in runs}),
         "weights_sha256": sorted({str(run.settings.get("model_sha256")) for run in runs}),
         "sources": sorted({str(run.settings.get("source")) for run in runs}),
+        "commits": sorted({str(run.machine.get("commit")) for run in runs}),  # that asked
+        "moments": len(newest(runs).episodes),
         "ratio": WANT.ratio,
         "beta": WANT.beta,
         "most_kl": WANT.most_kl,
         "candidates": {task: len(each) for task, each in samples.items()},
         "right": {task: sum(one.kept for one in each) for task, each in samples.items()},
         "repositories": len({one.group for each in samples.values() for one in each}),
+        "on_others": {task: asdict(on_others(task, each)) for task, each in samples.items()},
+        "judged": judged,
     }

@@ -44,14 +44,31 @@ class Judged:
     right: bool
     barred: str  # the kind of rule that keeps it from being shown; "": none
 
+    @property
+    def source(self) -> str:
+        """``owner/name`` of a commit or a file; the session of a recording."""
+        return self.group.split("@")[0].split(":")[0]
+
+    @property
+    def block(self) -> str:
+        """What is resampled together: a source, or a stretch of a session."""
+        return self.group if self.kind == "replayed" else self.source
+
 
 def judged(episode: Episode) -> Iterator[Judged]:
-    """The candidates of an episode of ``redraft gate outcomes``, best first."""
+    """The candidates of an episode of ``redraft gate outcomes``, best first; without those of which
+    nobody can tell."""
     request = request_of(episode)
+    told = episode.get("right")  # of a recording, which tells it itself
     candidates = with_facts(request, [candidate_of(each) for each in episode["candidates"]])
     moment = moment_of(request, 0.0)
     for place, each in enumerate(candidates):
         edit = Replacement(request.text, each.start, each.end, each.text)
+        right = (
+            told[place] if told else is_right(edit, request, episode["after"], episode["wanted"])
+        )
+        if right is None:
+            continue
         verdict = judge(edit, 1.0, moment)
         yield Judged(
             moment=episode["id"],
@@ -61,7 +78,7 @@ def judged(episode: Episode) -> Iterator[Judged]:
             task=request.task,
             place=place,
             candidate=each,
-            right=is_right(edit, request, episode["after"], episode["wanted"]),
+            right=right,
             barred=verdict.kind if isinstance(verdict, Abstained) else "",
         )
 

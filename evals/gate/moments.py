@@ -28,8 +28,8 @@ from ..benchmarks.commit_moments import Step, steps_of
 from ..benchmarks.infill_gaps import Problem, gaps_of
 from ..figures.samples import MOST_LINES, changes_of, in_turn, rank, unix
 
-#: How many of each kind come in a turn: next edits of commits are what is to be judged best.
-TURN = {"commit": 4, "gap": 3, "chain": 2, "typing": 1}
+#: How many of each kind come in a turn: about as much ghost text as next edits.
+TURN = {"commit": 4, "gap": 6, "chain": 2, "typing": 1}
 _SHOWN_EDITS = 5
 
 

@@ -34,6 +34,7 @@ from ..replay.until_rest import until_rest
 
 SEEN_S = 0.75  # on the screen, before letting it pass says anything
 GLIMPSED_S = 0.3  # before turning it down does
+AWAY_S = 600.0  # on the screen: nobody looked at it any more, or a clock jumped
 _SHARE = 0.5  # of an accepted suggestion that has to be there at rest
 _GONE = 0.1  # under which it was undone
 #: How much a word on a candidate counts, beside an acceptance by a key.
@@ -58,7 +59,7 @@ def label_shown(
         if kept_share >= _SHARE:
             return True, _TYPED if typed else 1.0
         return (False, 1.0) if kept_share < _GONE else (True, kept_share)
-    if seconds is None or seconds < GLIMPSED_S:  # clocks that jump say nothing either
+    if seconds is None or not GLIMPSED_S <= seconds <= AWAY_S:  # a clock may go back, too
         return None
     if outcome == "rejected":
         return False, 1.0
@@ -214,7 +215,7 @@ def _samples(
 ) -> Iterator[tuple[Candidate, bool, float]]:
     shown = answer["shown"]
     pairs = [(told, _candidate(told, text)) for told in answer["candidates"]]
-    passed = [at for at, (told, _) in enumerate(pairs) if told.get("propensity")]
+    passed = [at for at, (told, _) in enumerate(pairs) if told.get("passed")]
     for at, (_, candidate) in enumerate(pairs):
         edit = Replacement(text, candidate.start, candidate.end, candidate.text)
         if _is_barred(answer, edit, path):

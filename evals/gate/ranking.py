@@ -1,8 +1,8 @@
 """Does a gate rank well, and by what? The first question: without ranking no threshold helps.
 
-Over the candidates that no rule forbids: the area under the ROC curve, how far said and true are
-apart, and what each feature is worth (the area lost where it is taken for average). Intervals are
-by resampling repositories. Pure.
+Over the candidates that no rule forbids: the areas under the ROC curve and under the risk–coverage
+curve, how far said and true are apart, and what each feature is worth (the area lost where it is
+taken for average). Intervals are by resampling repositories. Pure.
 """
 
 from __future__ import annotations
@@ -10,31 +10,58 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from redraft.model.edits.gate import Gate, Head
 from redraft.model.edits.gate_features import GATED
 from redraft.model.records import Task
 
 from ..figures.intervals import draws, middle_95
-from .comparing import area, by_hand, calibration_error
-from .fitting import repository_of
+from ..figures.resampling import FEW_GROUPS
+from .comparing import Says, Score, scored_by_hand
 from .labels import Judged
+from .measures import (
+    Bin,
+    area,
+    calibration_error,
+    error_by_chance,
+    least_risk_coverage,
+    reliability,
+    risk_coverage,
+)
 
 #: What can be told of a candidate without a model, and is not how sure the model is.
-STATIC = ("ahead", "lines", "removes", "away", "after", "errors", "unknown", "quoted", "again")
+STATIC = (
+    "ahead",
+    "lines",
+    "removes",
+    "away",
+    "after",
+    "errors",
+    "unknown",
+    "quoted",
+    "again",
+    "undone",
+)
 
-Score = Callable[[Judged], float]
+#: For people: fewer than in a drawing.
+_BINS = 5
+_RESAMPLES = 1_000
+
+Value = tuple[float, float, float]  # with its 95 % interval
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How one score ranks the candidates for one task."""
+    """How one score ranks the candidates for one task, and how true it is."""
 
     task: Task
     name: str
-    auc: float | None  # None: all are right, or none is
-    low: float | None  # 95 %
-    high: float | None
-    error: float | None  # calibration; None: it is not meant as a probability
+    auc: Value | None  # None: all are right, or none is
+    risk: Value | None  # area under the risk–coverage curve; None: there is no candidate
+    least_risk: float | None  # of a ranking without fault
+    error: Value | None  # calibration
+    by_chance: float  # error to be expected were every chance true
+    bins: tuple[Bin, ...]
     candidates: int
     right: int
 
@@ -49,54 +76,57 @@ class Worth:
     auc_lost: float  # where it is taken for average
 
 
-def rankings(
-    gates: Sequence[tuple[str, Gate]], judged: Sequence[Judged], seed: int = 0
-) -> list[Ranking]:
+def rankings(gates: Sequence[Says], judged: Sequence[Judged], seed: int = 0) -> list[Ranking]:
     """Of the score by hand and of each gate's chance and policy, by task."""
     found = []
     for task in GATED:
         mine = [each for each in judged if each.task == task and not each.barred]
-        scores: list[tuple[str, Score, bool]] = [
-            ("by hand", lambda each: by_hand(each.candidate, each.task), True)
-        ]
-        for name, gate in gates:
-            scores.append((f"{name}, chance", _chance(gate), True))
-            scores.append((f"{name}, policy", _sure(gate), True))
-        found += [_ranking(task, name, score, mine, says, seed) for name, score, says in scores]
+        scores: list[tuple[str, Score]] = [("by hand", scored_by_hand)]
+        for gate in gates:
+            scores += [(f"{gate.name}, chance", gate.chance), (f"{gate.name}, policy", gate.sure)]
+        found += [_ranking(task, name, score, mine, seed) for name, score in scores]
     return found
 
 
-def _chance(gate: Gate) -> Score:
-    return lambda each: gate.weigh(each.candidate, each.task).chance
+def _ranking(task: Task, name: str, score: Score, mine: Sequence[Judged], seed: int) -> Ranking:
+    scores = np.array([score(each) for each in mine], np.float64)
+    right = np.array([each.right for each in mine], np.bool_)
+    drawn = _drawn([each.block for each in mine], seed)
+
+    def value(measure: Callable[..., float | None]) -> Value | None:
+        whole = measure(scores, right) if mine else None
+        if whole is None:
+            return None
+        parts = (measure(scores[each], right[each]) for each in drawn)
+        return (whole, *middle_95([one for one in parts if one is not None]))
+
+    return Ranking(
+        task,
+        name,
+        value(area),
+        value(risk_coverage),
+        least_risk_coverage(right),
+        value(calibration_error),
+        error_by_chance(scores, seed=seed),
+        tuple(reliability(scores, right, _BINS)),
+        len(mine),
+        int(right.sum()),
+    )
 
 
-def _sure(gate: Gate) -> Score:
-    return lambda each: gate.weigh(each.candidate, each.task).sure
-
-
-def _ranking(
-    task: Task, name: str, score: Score, mine: Sequence[Judged], says: bool, seed: int
-) -> Ranking:
-    scores, right = [score(each) for each in mine], [each.right for each in mine]
-    low, high = _interval(scores, right, [repository_of(each.group) for each in mine], seed)
-    error = calibration_error(scores, right) if says and mine else None
-    auc = area(scores, right) if mine else None
-    return Ranking(task, name, auc, low, high, error, len(mine), sum(right))
-
-
-def _interval(
-    scores: Sequence[float], right: Sequence[bool], groups: Sequence[str], seed: int
-) -> tuple[float | None, float | None]:
-    members: dict[str, list[int]] = {}
-    for at, group in enumerate(groups):
-        members.setdefault(group, []).append(at)
-    found = []
-    for times in draws(len(members), seed) if members else ():
-        pairs = zip(times.astype(int), members.values(), strict=True)
-        drawn = [at for count, block in pairs for at in block * count]
-        value = area([scores[at] for at in drawn], [right[at] for at in drawn])
-        found += [] if value is None else [value]
-    return middle_95(found) if found else (None, None)
+def _drawn(blocks: Sequence[str], seed: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Which candidates each resample holds: whole blocks, or candidates where these are few."""
+    names = {name: at for at, name in enumerate(dict.fromkeys(blocks))}
+    member = np.array([names[name] for name in blocks], np.int64)
+    if len(names) < FEW_GROUPS:
+        member = np.arange(len(blocks))
+    if not len(member):
+        return []
+    every = np.arange(len(blocks))
+    count = int(member.max()) + 1
+    return [
+        np.repeat(every, times.astype(np.int64)[member]) for times in draws(count, seed, _RESAMPLES)
+    ]
 
 
 def worths(gate: Gate, judged: Sequence[Judged]) -> list[Worth]:

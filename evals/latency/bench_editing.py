@@ -145,10 +145,8 @@ async def _press(typist: Typist, engine: Engine, key: str, way: Way) -> _Key:
     typist.now_s += _KEY_S
     query = typist.press(typist.message(key))
     wall, processor = time.perf_counter(), time.process_time()
-    if way == "next edit, asked at every key":
-        question = typist.asked(query)
-    else:
-        question = typist.question(query, task)
+    by_hand = way == "next edit, a gesture at every key"
+    question = typist.question(query, task) if by_hand else typist.asked(query, task)
     request = typist.session.complete(question).request
     context_ms = 1000 * (time.perf_counter() - wall)
     said = await engine.predict(request)

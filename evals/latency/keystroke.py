@@ -126,9 +126,10 @@ class Typist:
         assert isinstance(decision, Ask), decision  # nothing is known of a text just typed
         return decision
 
-    def asked(self, query: Query) -> Ask:
-        """What a client that asks for next edits at every key makes the session ask the model."""
-        decision = self.session.consider_edit(query)
+    def asked(self, query: Query, task: Task) -> Ask:
+        """What a client that asks at every key makes the session ask the model."""
+        consider = self.session.consider if task == "infill" else self.session.consider_edit
+        decision = consider(query)
         assert isinstance(decision, Ask), decision
         return decision
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.model.engine.answer import answer
+from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.remote import RemotePredictor
 from redraft.model.engine.validate import check_request
 from redraft.model.errors import RedraftError, SettingsError
@@ -71,13 +71,18 @@ def open_predictor(who: Who, report: Report = lambda progress: None) -> ReadyPre
         return ReadyPredictor(policy.ask, policy.status(), lambda: None)
     subject = who.subject(report)
     model = load(subject, who.context_tokens, who.threads)
+    return ready_with(model, who.context_tokens)
+
+
+def ready_with(model: Model, context_tokens: int) -> ReadyPredictor:
+    """A model in memory."""
 
     def ask(request: EditRequest) -> Prediction:
         check_request(request)
         return answer(model, request, time.perf_counter)
 
     provider = model.backend.provider
-    status = ModelStatus("ready", model.label, provider, context_tokens=who.context_tokens)
+    status = ModelStatus("ready", model.label, provider, context_tokens=context_tokens)
     return ReadyPredictor(ask, status, model.backend.close)
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
 from typing import Any
 
 from lsprotocol import types
 from redraft.model.records import Prediction, Predictor, Task
+from redraft.model.release import RELEASE
 
 from ..context.workspace import saved_text
 from ..editor.documents import Documents
@@ -37,14 +37,6 @@ NAME = "redraft"
 
 _EARLY_S = 30.0  # after the start: what differs from its file was typed while nobody listened
 _STOP_S = 1.0  # for the index to end; a file takes it a few milliseconds, git at worst longer
-
-
-def version() -> str:
-    """The server's, as its clients are told."""
-    try:
-        return installed_version("redraft")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +98,13 @@ class Client:
             eagerness=lambda: self.session.settings.eagerness,
         )
         self.session = Session(
-            settings, clock, self._settled, self.context, gate=self.learning.gate
+            settings,
+            clock,
+            self._settled,
+            self.context,
+            gate=self.learning.gate,
+            explores=lambda: self._explores(recordings),
+            seed=secrets.randbits(32),
         )
         self.recorder = Recorder(
             recordings,
@@ -115,10 +113,11 @@ class Client:
                 lambda document: shown_path(document.uri, self.folders, document.language),
                 lambda: next(iter(self.folders), ""),
                 lambda: self.session.settings,
+                lambda query: self.session.lot(query),
                 self.learning.gate,
                 lambda: self.session.situation(),
             ),
-            made_by=f"redraft {version()}",
+            made_by=f"redraft {RELEASE}",
         )
         self._reads = background
         self._since_s = clock()
@@ -137,6 +136,11 @@ class Client:
         logger.debug("suggestion %s was %s", settled.suggestion.id, settled.outcome)
         self.recorder.settled(settled)
         self.learning.settled(settled.outcome)
+
+    def _explores(self, recordings: Recordings | None) -> bool:
+        """What is not recorded teaches nothing."""
+        wanted = self.session.settings.explore_gate
+        return wanted and recordings is not None and recordings.is_on()
 
     def saved_text(self, uri: str) -> str | None:
         """What the file of a document holds; None where it does not matter: once the client has

@@ -18,6 +18,7 @@ from redraft.model.records import Candidate, Prediction, Task
 
 from ..editor.positions import units
 from ..session.decisions import Ask, Show
+from ..session.exploring import Lot
 from ..session.outcomes import Settled
 from ..session.suggestions import Suggestion
 from ..settings import LspSettings
@@ -64,21 +65,22 @@ def answer(
     since_edit_ms: float | None,
     gate: Gate,
     now: Situation,
+    lot: Lot,
 ) -> Data:
     """Every candidate of the model, shown or not, and what the gate made of it."""
     query, task = ask.query, ask.request.task
-    least = settings.threshold
     return {
         "sourceId": ANSWER,
         "requestId": request,
         "task": task,
         "cursor": place(query.text, query.cursor),
         "candidates": [
-            _candidate(query.text, each, task, gate, now, least) for each in prediction.candidates
+            _candidate(query.text, each, task, gate, now, lot) for each in prediction.candidates
         ],
         "shown": decision.suggestion.id if isinstance(decision, Show) else None,
         "reason": decision.reason or prediction.reason,
-        "threshold": least,
+        "threshold": lot.threshold,
+        "explores": lot.explores,
         "features": _features(ask, since_edit_ms) | _situation(now),
         "versions": _versions(prediction, settings, gate),
         "latency": _latency(prediction, took_ms),
@@ -142,7 +144,7 @@ def _fetched(suggestion: Suggestion) -> Data:
 
 
 def _candidate(
-    text: str, candidate: Candidate, task: Task, gate: Gate, now: Situation, least: float
+    text: str, candidate: Candidate, task: Task, gate: Gate, now: Situation, lot: Lot
 ) -> Data:
     confidence = asdict(candidate.confidence)
     logs = [round(log, 3) for log in confidence.pop("logs")]
@@ -151,8 +153,8 @@ def _candidate(
         "edit": _edit(text, candidate.start, candidate.end, candidate.text),
         "showProbability": _rounded(weighed.sure),
         "chance": _rounded(weighed.chance),
-        # How probable it was that the gate would let it pass: it draws no lots.
-        "propensity": float(weighed.sure >= least),
+        "passed": weighed.sure >= lot.threshold,
+        "propensity": round(lot.propensity(weighed.sure), 5),
         "confidence": {key: _rounded(value) for key, value in confidence.items()} | {"logs": logs},
         "facts": asdict(candidate.facts) if candidate.facts is not None else None,
         "source": candidate.source,

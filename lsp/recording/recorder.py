@@ -34,7 +34,9 @@ from ..editor.history import Happening
 from ..editor.positions import Range
 from ..session.decisions import Ask, Show
 from ..session.exclusions import refuse_file
+from ..session.exploring import Lot
 from ..session.outcomes import Settled
+from ..session.questions import Query
 from ..settings import LspSettings
 from . import events as answers
 from . import format as entries
@@ -62,6 +64,7 @@ class Workplace:
     path: Callable[[Document], str]  # relative to the workspace, "/" separated
     root: Callable[[], str]  # URI of the workspace, "" for none
     settings: Callable[[], LspSettings]
+    lot: Callable[[Query], Lot]  # the threshold at a moment
     gate: Callable[[], Gate] = shipped
     situation: Callable[[], Situation] = lambda: UNKNOWN
 
@@ -358,6 +361,7 @@ class Recorder:
             *(number, ask, prediction, decision, took_ms, place.settings(), since_ms),
             gate=place.gate(),
             now=place.situation(),
+            lot=place.lot(ask.query),
         )
 
     def decided(self, document: Document, decision: Show | Abstained) -> None:

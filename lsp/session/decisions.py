@@ -20,6 +20,7 @@ from ..editor.history import History
 from ..settings import LspSettings
 from . import exclusions
 from .answers_and_rejections import Rejections, Results
+from .exploring import Lot, lot_of
 from .mentions import Place
 from .outcomes import Debounce, Outcomes
 from .pace import Pace
@@ -83,6 +84,8 @@ class SharedState:
     debounce: Debounce = field(default_factory=Debounce)
     pace: Pace = field(default_factory=Pace)
     gate: Callable[[], Gate] = shipped  # the one in use
+    explores: Callable[[], bool] = lambda: False  # see :mod:`.exploring`
+    seed: int = 0  # of what is drawn
     results: Results = field(default_factory=Results)
     rejections: Rejections = field(default_factory=Rejections)
     focused: bool = True
@@ -147,18 +150,23 @@ class SharedState:
 
     def moment(self, task: Task, query: Query) -> Moment:
         """What is proposed for the query's document is judged by this."""
-        settings, last = self.settings, self.history.last_edit(query.uri)
+        last = self.history.last_edit(query.uri)
         return Moment(
             task=task,
             path=query.path,
             language=query.language,
             text=query.text,
             cursor=query.cursor,
-            threshold=settings.threshold,
+            threshold=self.lot(query).threshold,
             just_done=self.history.just_done(query.uri),
             last_edit=last[1] if last is not None else None,
             rejected=lambda edit: self.rejections.know(query.uri, edit),
         )
+
+    def lot(self, query: Query) -> Lot:
+        """The threshold for what nobody asked for by a gesture."""
+        moment = f"{self.seed} {query.uri} {query.revision}"
+        return lot_of(self.settings.threshold, self.explores() and not query.invoked, moment)
 
     def sure(self, candidate: Candidate, task: Task) -> float:
         """What the gate makes of a candidate now, 0 … 1; held against the threshold."""

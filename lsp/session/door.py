@@ -23,6 +23,7 @@ from ..editor.history import History
 from ..settings import LspSettings
 from . import exclusions
 from .decisions import Ask, Decision, SharedState, Show
+from .exploring import Lot
 from .ghost_text import GhostText
 from .next_edits import NextEdits
 from .other_places import MOST_PLACES
@@ -45,6 +46,8 @@ class Session:
         listener: Callable[[Settled], None] = lambda settled: None,
         context: Context | None = None,
         gate: Callable[[], Gate] = shipped,
+        explores: Callable[[], bool] = lambda: False,
+        seed: int = 0,
     ) -> None:
         self.history = History(clock, self._refuse)
         self._listener = listener
@@ -56,6 +59,8 @@ class Session:
             self.history,
             self._outcomes,
             gate=gate,
+            explores=explores,
+            seed=seed,
         )
         self._ghost = GhostText(self._shared)
         self._edits = NextEdits(self._shared)
@@ -221,6 +226,10 @@ class Session:
     def situation(self) -> Situation:
         """How the user types and takes what is offered."""
         return self._shared.pace.situation(self._shared.clock())
+
+    def lot(self, query: Query) -> Lot:
+        """The threshold at a moment."""
+        return self._shared.lot(query)
 
     def shown_edit(self, uri: str, text: str) -> Suggestion | None:
         """The next edit that is shown, if it is for this ``text``."""

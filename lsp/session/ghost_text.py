@@ -15,7 +15,7 @@ from redraft.model.edits.ghost_rules import NOTHING_TO_ADD, refuse_completion
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show as Shown
 from redraft.model.edits.verdict import first_shown, judge, too_unsure
-from redraft.model.records import Candidate, Prediction
+from redraft.model.records import Candidate, EditRequest, Prediction
 
 from . import questions
 from .decisions import Ask, Decision, SharedState, Show
@@ -56,7 +56,7 @@ class GhostText:
         if kept is not None:
             return self._show(kept)
         request = questions.infill(query, shared.settings)
-        known = shared.results.get(request)
+        known = self._known(query, request)
         if known is not None:
             return self._show(self._judge(query, known, "same text and cursor as before"))
         wrong = shared.wrong_moment(query)
@@ -64,6 +64,16 @@ class GhostText:
             return wrong
         delay_ms = shared.delay_ms(query, "infill")
         return Ask(query, request, delay_ms, "nothing known about this text yet")
+
+    def _known(self, query: Query, request: EditRequest) -> Prediction | None:
+        """The answer to a question, where there is no need to ask it: what was not given up is the
+        same whether a gesture asks for it or not."""
+        results = self._shared.results
+        other = replace(query, invoked=not query.invoked)
+        otherwise = results.get(questions.infill(other, self._shared.settings))
+        if otherwise is not None and query.invoked and not otherwise.candidates:
+            otherwise = None  # it may have been given up
+        return results.get(request) or otherwise
 
     def settle(self, ask: Ask, prediction: Prediction, revision: int | None) -> Show | Abstained:
         """What to do with the model's answer; see ``Session.settle``."""
@@ -97,7 +107,6 @@ class GhostText:
     def _judge(self, query: Query, prediction: Prediction, reason: str) -> Show | Abstained:
         """The first candidate worth showing, or what speaks against the best one."""
         moment = self._shared.moment("infill", query)
-        least = moment.threshold
         if query.invoked:  # whoever asks for it may have it back, and what is less sure
             moment = replace(moment, just_done=(), threshold=0.0)
         judged = (
@@ -111,7 +120,7 @@ class GhostText:
         candidate, verdict = found
         assert isinstance(verdict, Shown), "the first that is shown"
         suggestion = self._suggestion(query, candidate, verdict.edit, prediction)
-        doubt = too_unsure(suggestion.confidence, least)
+        doubt = too_unsure(suggestion.confidence, self._shared.settings.threshold)
         suggestion = replace(suggestion, unsure=doubt.reason if doubt else "")
         return Show(suggestion, suggestion.replacement, reason)
 

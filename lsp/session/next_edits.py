@@ -309,7 +309,6 @@ class NextEdits:
             gated: it has to be sure enough.
         """
         moment = self._shared.moment("next_edit", ask.query)
-        least = moment.threshold
         if not gated:
             moment = replace(moment, threshold=0.0)
         if names is not None:
@@ -321,7 +320,7 @@ class NextEdits:
         )
         if isinstance(found, Abstained):
             return found
-        doubt = too_unsure(found.confidence, least)
+        doubt = too_unsure(found.confidence, self._shared.settings.threshold)
         suggestion = self._named(ask, replace(found, unsure=doubt.reason if doubt else ""))
         return Show(suggestion, suggestion.replacement, reason)
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from redraft.model.edits.ghost_rules import lines_wanted
 from redraft.model.prompt.render import window
-from redraft.model.records import Diagnostic, EditRequest, Quality, RelatedFile, Task
+from redraft.model.records import LEAST_LOG, Diagnostic, EditRequest, Quality, RelatedFile, Task
 from redraft.model.text.estimates import narrow
 
 from ..context import region
@@ -95,9 +95,10 @@ class PlainContext:
 
 
 def infill(query: Query, settings: LspSettings) -> EditRequest:
-    """Ghost text at the cursor."""
+    """Ghost text at the cursor; by hand all that the model writes, else what may be shown."""
     lines = lines_wanted(query.text, query.cursor, settings.max_lines)
-    return replace(_request("infill", query, settings), max_lines=lines)
+    least = LEAST_LOG if query.invoked else settings.least_total
+    return replace(_request("infill", query, settings), max_lines=lines, least_total=least)
 
 
 def next_edit(query: Query, settings: LspSettings, region: tuple[int, int]) -> EditRequest:

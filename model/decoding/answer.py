@@ -322,6 +322,7 @@ class Answer:
             len(self._forced),
             self.brief.limits.line_above,
             self.brief.limits.min_tokens,
+            self.brief.limits.total_above,
         )
         _, reason = self._cut()
         if reason is not None:

@@ -28,6 +28,7 @@ from ..records import LEAST_LOG, CanvasState, Source, StepCallback
 from ..runtime.backend import Sequence
 from .answer import Answer
 from .candidates import (
+    BESIDE,
     DRAFT_TOKENS,
     FAR_FETCHED,
     Effort,
@@ -143,6 +144,19 @@ class _Editor:
         self._drafts: list[Draft] = []
 
     def write(self) -> Denoised:
+        try:
+            self._search()
+        finally:  # branches are no text that a later prompt could go on from
+            self._run.sequence.truncate(self._base)
+        drafts = merged(self._drafts)
+        if drafts and self._run.on_step is not None:
+            steps = max(self._run.passes, drafts[0].steps)
+            self._run.on_step(CanvasState(steps, (drafts[0].text,)))
+        counts = self._run.tally.counts()
+        found = tuple(drafts or [no_edit(self._ranges, self._brief)])
+        return Denoised(found, self._run.passes, self._run.prefilled, counts)
+
+    def _search(self) -> None:
         packed = self._run.sequence.branches
         proposed = usable(self._brief, self._field, self._effort, quiet=False) if packed else []
         self._read([[], *map(self._whole, proposed)])
@@ -153,14 +167,6 @@ class _Editor:
             self._judge(proposal)
         if not quiet:
             self._write_ranges()
-        self._run.sequence.truncate(self._base)
-        drafts = merged(self._drafts)
-        if drafts and self._run.on_step is not None:
-            steps = max(self._run.passes, drafts[0].steps)
-            self._run.on_step(CanvasState(steps, (drafts[0].text,)))
-        counts = self._run.tally.counts()
-        found = tuple(drafts or [no_edit(self._ranges, self._brief)])
-        return Denoised(found, self._run.passes, self._run.prefilled, counts)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -209,7 +215,7 @@ class _Editor:
     def _write_ranges(self) -> None:
         """The most promising ranges, side by side where that can be, until enough is written."""
         while True:
-            chosen = self._chosen()
+            chosen = self._side_by_side(self._chosen())
             if not chosen:
                 return
             texts = [self._next(opening, at) for at, opening in enumerate(chosen)]
@@ -220,6 +226,19 @@ class _Editor:
                     one.go_on(self._tree, self._run)
                     self._finish(one)
             self._show()
+
+    def _side_by_side(self, chosen: list[Opening]) -> list[Opening]:
+        """Those worth the positions they take in the next pass; others wait until the best one
+        turns out to be no better than they are."""
+        hopes = [self._hope(each) for each in chosen]
+        return [
+            each for each, hope in zip(chosen, hopes, strict=True) if hope >= max(hopes) - BESIDE
+        ]
+
+    def _hope(self, opening: Opening) -> float:
+        """Log-probability that its text has at most."""
+        one = self._writing.get(opening.text)
+        return self._worth(opening) if one is None else one.answer.total
 
     def _chosen(self) -> list[Opening]:
         """The ranges to go on with: those in progress, and others as long as there is time."""
@@ -236,18 +255,20 @@ class _Editor:
         fitting = [
             each
             for each in left
-            if self._worth(each) >= best - FAR_FETCHED
-            and max(each.total, self._promise.get(each.text, LEAST_LOG)) >= needed
+            if each.total >= self._effort.hopeless
+            and self._worth(each) >= max(best - FAR_FETCHED, needed)
         ]
         return [*going, *sorted(fitting, key=self._worth, reverse=True)[:room]]
 
     def _goes_on(self, one: _Writing) -> bool:
-        if one.answer.finish is not None:
+        if not self._is_open(one):
             return False
         if self._late():
-            first = next(each for each in self._writing.values() if each.answer.finish is None)
-            return not self._drafts and one is first
+            return not self._drafts and one is next(filter(self._is_open, self._writing.values()))
         return one.answer.total >= good_enough(self._drafts, self._effort.wanted)
+
+    def _is_open(self, one: _Writing) -> bool:
+        return one.answer.finish is None and one.answer.total >= self._effort.hopeless
 
     def _worth(self, opening: Opening) -> float:
         """How promising a range is: as likely as it is, or as somebody's draft for it is."""

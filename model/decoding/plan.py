@@ -12,7 +12,7 @@ import numpy as np
 
 from ..config import ModelConfig
 from ..prompt.constraints import Constraint
-from ..records import Confidence, Finish, Source
+from ..records import LEAST_LOG, Confidence, Finish, Source
 from ..runtime.backend import IntArray
 from .copies import Odds
 from .prices import PassPrices
@@ -49,6 +49,7 @@ class Limits:
     min_tokens: int = 0
     max_lines: int | None = None
     line_above: float = 0.0  # a line after the first has to be this likely; 0: any
+    total_above: float = LEAST_LOG  # log: what the answer has to be as a whole, or it is given up
     whole_lines: bool = False  # an answer cut behind a line keeps that line's break
     stop: tuple[str, ...] = ()
     forced: str = ""  # what the answer begins with that is not part of the shown text

@@ -4,6 +4,7 @@ where it is cut."""
 from __future__ import annotations
 
 import codecs
+import math
 from collections.abc import Sequence as Seq
 
 import numpy as np
@@ -83,20 +84,27 @@ def pieces(tokens: Seq[bytes | None], skip: int, cut: int | None) -> list[str | 
 
 
 def sure_part(
-    tokens: Seq[bytes], probabilities: Seq[float], skip: int, least: float, min_tokens: int = 0
+    tokens: Seq[bytes],
+    probabilities: Seq[float],
+    skip: int,
+    least: float,
+    min_tokens: int = 0,
+    least_total: float = LEAST_LOG,
 ) -> int | None:
     """Where the lines end that are likely enough, in bytes: before the first line break that,
-    with the line it begins and END behind it, is less likely than ``least``. None: all are.
+    with the line it begins and END behind it, is less likely than ``least``; or before the line in
+    which all together get less likely than ``least_total`` (log), ``skip`` where that is the first.
+    None: all are.
 
     A line that is still being written counts with what there is of it: it only gets less likely.
     The first line that is not blank always stays, and so do ``min_tokens``; blank lines go with the
     line behind them. The bytes before ``skip`` are not the model's.
     """
-    if least <= 0:
+    if least <= 0 and least_total <= LEAST_LOG:
         return None
     text = b""
     broken: int | None = None  # where the line break stands that began the line
-    chance = 1.0
+    chance, total = 1.0, 0.0
     for count, (data, probability) in enumerate(zip(tokens, probabilities, strict=True)):
         line, newline, _ = data.partition(b"\n")
         before = text + line
@@ -107,8 +115,11 @@ def sure_part(
             chance = 1.0 if line.strip() else probability
         else:
             chance *= probability
-        if broken is not None and chance < least:
+        total += math.log(max(probability, 1e-30))
+        if broken is not None and (chance < least or total < least_total):
             return broken
+        if total < least_total:
+            return skip
         text += data
     return None
 
@@ -124,7 +135,7 @@ def cut_of(
     """
     cuts: list[tuple[int, Finish]] = []
     if sure is not None:
-        cuts.append((sure + limits.whole_lines, "unsure"))
+        cuts.append((sure + (limits.whole_lines and sure > skip), "unsure"))
     for stop in limits.stop:
         found = written.find(stop.encode("utf-8", "replace"), skip)
         if stop and found >= 0:

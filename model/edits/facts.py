@@ -16,9 +16,12 @@ from ..records import Candidate, EditRequest, Facts
 from ..text.syntax import Syntax, count_errors, language_of, parse
 from .ghost_rules import line_after
 from .replacement import Replacement
+from .rules import at_margin, parsed
 
-#: Characters on either side of the cursor that are parsed.
-_AROUND = 5_000
+#: Characters on either side of the cursor that may be parsed, and of the place where no definition
+#: begins within these: a part that is cut anywhere has errors, and recovering from them takes 1 ms
+#: for 1,000 characters.
+_FAR, _NEAR = 4_000, 500
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 #: What is quoted or remarked, roughly: there, words are not names.
 _PROSE = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|//.*|#.*|/\*.*?\*/")
@@ -43,11 +46,12 @@ def with_facts(request: EditRequest, candidates: Sequence[Candidate]) -> tuple[C
     known = "\n".join(
         (request.text, *(one.text for one in request.related), *(one.diff for one in request.edits))
     )
-    around = _around(request)
-    tree = _tree(request, around)
+    around = _around(request.text, *_touched(request, candidates))
+    tree, undone = _tree(request, around), _undone(request)
+    made = (_facts(request, each, candidates, known, around, tree) for each in candidates)
     return tuple(
-        replace(each, facts=_facts(request, each, candidates, known, around, tree))
-        for each in candidates
+        replace(each, facts=replace(facts, undone=not undone.isdisjoint(_names(each.text))))
+        for each, facts in zip(candidates, made, strict=True)
     )
 
 
@@ -85,19 +89,41 @@ def _facts(
 # --- syntax ------------------------------------------------------------------------------------
 
 
-def _around(request: EditRequest) -> tuple[int, int]:
-    """The lines of a text that are parsed, as indices [start, end)."""
-    text = request.text
-    low, high = max(0, request.cursor - _AROUND), min(len(text), request.cursor + _AROUND)
-    low = text.rfind("\n", 0, low) + 1
-    end = text.find("\n", high)
-    return low, len(text) if end < 0 else end
+def _touched(request: EditRequest, candidates: Sequence[Candidate]) -> tuple[int, int]:
+    """From where to where the cursor and the candidates near it are."""
+    low, high = request.cursor - _FAR, request.cursor + _FAR
+    near = [each for each in candidates if low <= each.start and each.end <= high]
+    starts, ends = (each.start for each in near), (each.end for each in near)
+    return min((request.cursor, *starts)), max((request.cursor, *ends))
+
+
+def _around(text: str, first: int, last: int) -> tuple[int, int]:
+    """The lines of a text that are parsed, as indices [start, end): whole definitions around what
+    is touched, or a few lines where these are long."""
+    low = text.rfind("\n", 0, first) + 1
+    while low > max(0, first - _FAR) and not at_margin(text, low):
+        low = text.rfind("\n", 0, low - 1) + 1
+    if low and not at_margin(text, low):
+        low = text.rfind("\n", 0, max(0, first - _NEAR)) + 1
+    high = _line_end(text, last)
+    while high < min(len(text), last + _FAR) and not at_margin(text, high + 1):
+        high = _line_end(text, high + 1)
+    if high < len(text) and not at_margin(text, high + 1):
+        high = _line_end(text, min(len(text), last + _NEAR))
+    return low, high
+
+
+def _line_end(text: str, at: int) -> int:
+    found = text.find("\n", at)
+    return len(text) if found < 0 else found
 
 
 def _tree(request: EditRequest, around: tuple[int, int]) -> Syntax | None:
     part = request.text[slice(*around)]
+    if len(part) > 8 * _FAR:  # one line of a megabyte
+        return None
     by_path = language_of(request.path) or ""
-    return parse(part, request.language) or parse(part, by_path)
+    return parsed(part, request.language) or parsed(part, by_path)
 
 
 def _errors_added(edit: Replacement, tree: Syntax | None, around: tuple[int, int]) -> int | None:
@@ -130,6 +156,20 @@ def _names(written: str) -> Iterator[str]:
     for found in _NAME.finditer(_PROSE.sub(" ", written)):
         if found[0] not in _WORDS:
             yield found[0]
+
+
+def _undone(request: EditRequest) -> set[str]:
+    """Names that an edit put in and a later one took out, and that are nowhere in the text."""
+    put_in, taken_out = set[str](), set[str]()
+    for edit in request.edits:
+        old, new = (set(_names(_lines_of(edit.diff, sign))) for sign in "-+")
+        taken_out = (taken_out | (put_in & (old - new))) - new
+        put_in |= new - old
+    return {name for name in taken_out if not _stands_in(name, request.text)}
+
+
+def _lines_of(diff: str, sign: str) -> str:
+    return "\n".join(line[1:] for line in diff.split("\n") if line.startswith(sign))
 
 
 def _stands_in(name: str, text: str) -> bool:

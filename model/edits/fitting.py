@@ -130,7 +130,7 @@ def _ways(written: str, at: At, replaces: bool) -> Iterator[_Way]:
     before, rest = line_before(at.text, at.cursor), line_after(at.text, at.cursor)
     behind = rest.strip()
     if behind:
-        yield from _without_overlap(written, rest)
+        yield from _without_overlap(before, written, rest)
     yield _Way(written)
     if behind and replaces:
         yield from _over(before, written, rest)
@@ -139,12 +139,22 @@ def _ways(written: str, at: At, replaces: bool) -> Iterator[_Way]:
         yield _Way(written[:cut])
 
 
-def _without_overlap(written: str, rest: str) -> Iterator[_Way]:
-    """Without an end that is the beginning of what follows, the longest first."""
+def _without_overlap(before: str, written: str, rest: str) -> Iterator[_Way]:
+    """Without an end that is the beginning of what follows, the longest first.
+
+    In front of a line of code, which may be another line than the one that is written, words count
+    only where they begin a line or are all of that line: ``ind = i`` above ``i += 1`` repeats
+    nothing.
+    """
+    above = not before.strip() and _is_word(rest.strip()[:1])
+    whole_lines = "\n" in written[len(written.rstrip()) :]
     for text, follows in ((written, rest.rstrip()), (written.rstrip(), rest.strip())):
         for size in range(min(len(text), len(follows)), 0, -1):
+            left = text[: len(text) - size]
+            all_of_it = size == len(follows) and not whole_lines
+            if above and left.rpartition("\n")[2].strip() and not all_of_it:
+                continue
             if text.endswith(follows[:size]) and _between_words(text, follows, size):
-                left = text[:-size]
                 yield _Way(left if text is written else left.rstrip())
 
 

@@ -34,6 +34,14 @@ def threshold_of(ratio: float) -> float:
     return 1 / (1 + ratio)
 
 
+def least_total(threshold: float) -> float:
+    """Log-probability below which ghost text is given up while it is written: with a quarter of the
+    threshold nothing is shown. Of 120 answers at training moments the least likely that was right
+    had -1.8, the least likely that medium eagerness shows -1.7; 50 were less likely than it asks
+    for here, with a third of all tokens."""
+    return math.log(threshold / 4)
+
+
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """What the gate says of a candidate."""

@@ -47,9 +47,8 @@ _CIRCLE = re.compile(
 _CIRCLE_CHARS, _CIRCLE_TURNS = 40, 16  # what is below both, such as "0, 0, 0, 0", may be meant
 
 # A file longer than this is parsed around the edit alone, from a line to a line that begin at the
-# margin: 100,000 characters take a few milliseconds.
-_WHOLE_CHARS = 100_000
-_NEAR_CHARS = 30_000  # ghost text waits for several parses
+# margin: every suggestion waits for several parses, and 100,000 characters take 20 ms each.
+_WHOLE_CHARS = 30_000
 _AROUND_LINES = 300
 _NEARBY_LINES = 5  # where errors in the file as it is excuse errors in the edit
 
@@ -203,7 +202,7 @@ def refuse_syntax(edit: Replacement, path: str, language: str) -> Abstained | No
     low, high = _around(edit.text, start, end)
     before, after = edit.text[low:high], edit.text[low:start] + new
     after += edit.text[end:high]
-    tree = _parsed(before, language) or _parsed(before, language_of(path) or "")
+    tree = parsed(before, language) or parsed(before, language_of(path) or "")
     if tree is None:
         return None
     near = _nearby(before, start - low, end - low)
@@ -225,9 +224,9 @@ def count_errors_of(
     Args:
         behind: what is to be written behind the new text as well.
     """
-    low, high = _around(edit.text, edit.start, edit.end, _NEAR_CHARS)
+    low, high = _around(edit.text, edit.start, edit.end)
     before = edit.text[low:high]
-    tree = _parsed(before, language) or _parsed(before, language_of(path) or "")
+    tree = parsed(before, language) or parsed(before, language_of(path) or "")
     if tree is None:
         return None
     after = edit.text[low : edit.start] + edit.new + behind + edit.text[edit.end : high]
@@ -236,8 +235,10 @@ def count_errors_of(
     return was, count_errors(changed) if changed else was
 
 
-def _parsed(text: str, language: str) -> Syntax | None:
-    """All candidates of an answer are edits of one text: 20 ms each in 2,600 lines."""
+def parsed(text: str, language: str) -> Syntax | None:
+    """The syntax tree of a text that is asked about again and again: all candidates of an answer
+    are edits of one text, 20 ms each in 2,600 lines, and both tasks are asked at one cursor. None
+    where there is no grammar for the language."""
     return _TREES.get((text, language), lambda asked: parse(*asked))
 
 
@@ -246,25 +247,24 @@ _TREES: Memo[tuple[str, str], Syntax | None] = Memo(
 )
 
 
-def _around(text: str, start: int, end: int, whole: int = _WHOLE_CHARS) -> tuple[int, int]:
-    """The part of a text to parse: all of it, or, where it is longer than ``whole`` characters,
-    from margin to margin."""
-    if len(text) <= whole:
+def _around(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part of a text to parse: all of it, or, where it is long, from margin to margin."""
+    if len(text) <= _WHOLE_CHARS:
         return 0, len(text)
     low, high = start, end
     for _ in range(_AROUND_LINES):
         low = text.rfind("\n", 0, max(0, low - 1)) + 1
         high = text.find("\n", min(high + 1, len(text)))
         high = len(text) if high < 0 else high
-    while low > 0 and not _at_margin(text, low):
+    while low > 0 and not at_margin(text, low):
         low = text.rfind("\n", 0, low - 1) + 1
-    while high < len(text) and not _at_margin(text, high + 1):
+    while high < len(text) and not at_margin(text, high + 1):
         high = text.find("\n", high + 1)
         high = len(text) if high < 0 else high
     return low, high
 
 
-def _at_margin(text: str, at: int) -> bool:
+def at_margin(text: str, at: int) -> bool:
     """Does a definition begin in the line that starts at ``at``?"""
     return text[at : at + 1].isalpha() or text[at : at + 1] in ("@", "#")
 

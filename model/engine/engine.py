@@ -2,8 +2,8 @@
 
 One worker thread loads the model and then answers one request after the other; the event loop only
 queues, waits and cancels. Knows nothing of LSP or HTTP. Cancelling the task that awaits
-:meth:`Engine.predict` frees its place in the queue at once, and stops a running computation before
-its next chunk of prefill or denoise step.
+:meth:`Engine.predict` frees its place in the queue at once, and stops a running computation in the
+middle of a pass, or before the next one where the backend cannot be interrupted.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ..decoding.denoise import Cancelled
 from ..errors import EngineGone, ModelNotReady, Overloaded, PredictionTimeout, RedraftError
 from ..records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
+from ..runtime.backend import Backend, Cancelled, Interruptible
 from .answer import Clock, Loader, LoadState, Model, answer
 from .converse import longest_tokens
 from .validate import check_request
@@ -98,6 +98,7 @@ class Engine:
         self._changed = threading.Condition()  # guards everything below
         self._status = ModelStatus("loading", model)
         self._waiting: Waiting[_Job] = Waiting(queue_length)
+        self._computing: tuple[_Job, Backend] | None = None
         self._closing = False
         self._retry = False
         self._failed_s = 0.0  # when the last load failed
@@ -133,6 +134,7 @@ class Engine:
         """Stop computing and free the model. Waiting requests end with EngineGone."""
         with self._changed:
             self._closing = True
+            self._interrupt()
             self._changed.notify_all()
         await asyncio.to_thread(self._thread.join, CLOSE_TIMEOUT_S)
 
@@ -158,6 +160,25 @@ class Engine:
         job.cancelled.set()
         with self._changed:
             self._waiting.remove(job)
+            if self._computing is not None and self._computing[0] is job:
+                self._interrupt()
+
+    def _interrupt(self) -> None:
+        """End the pass under way; the lock is held."""
+        if self._computing is not None and isinstance(self._computing[1], Interruptible):
+            self._computing[1].interrupt()
+
+    @contextlib.contextmanager
+    def _being_computed(self, job: _Job, backend: Backend) -> Iterator[None]:
+        with self._changed:
+            self._computing = (job, backend)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._computing = None
+                if isinstance(backend, Interruptible):
+                    backend.resume()
 
     def _demand_retry(self) -> None:
         """Load again, where loading failed long enough ago."""
@@ -291,14 +312,15 @@ class Engine:
             return self._clock() - begin > self._limit_s
 
         try:
-            prediction = answer(
-                model,
-                job.request,
-                self._clock,
-                cancelled=is_over,
-                on_step=job.show if job.on_step is not None else None,
-                queue_ms=(begin - job.queued_s) * 1e3,
-            )
+            with self._being_computed(job, model.backend):
+                prediction = answer(
+                    model,
+                    job.request,
+                    self._clock,
+                    cancelled=is_over,
+                    on_step=job.show if job.on_step is not None else None,
+                    queue_ms=(begin - job.queued_s) * 1e3,
+                )
         except Cancelled:
             if not problem:  # heard only where the engine, not the caller, ended it
                 job.resolve(_gone() if self._closing else self._took_too_long(begin))

@@ -102,6 +102,8 @@ class Reader:
         written = draft.text[len(self.prompt.forced) :]
         if draft.finish == "stop":
             return "The answer begins with a stop string."
+        if draft.finish == "unsure" and not written:
+            return "The model is too unsure of what belongs here."
         if written.strip():
             return "The model would only write what follows the cursor anyway."
         if written or draft.finish == "length":

@@ -23,6 +23,10 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float32]
 
 
+class Cancelled(Exception):
+    """Nobody waits for the answer any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class CanvasOutput:
     """What one denoise step says about each of the B predictions (K rows where packed).
@@ -69,7 +73,8 @@ class Sequence(Protocol):
 
     @property
     def tokens(self) -> Seq[int]:
-        """The tokens whose keys and values are in the cache."""
+        """The tokens whose keys and values are in the cache, or will be when they are needed: a few
+        at the end may wait to be read in one pass with what follows them."""
 
     @property
     def capacity(self) -> int:
@@ -160,6 +165,18 @@ class Backend(Protocol):
         """Give the sequence's memory back for reuse."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """A backend whose passes end before their time when another thread says so."""
+
+    def interrupt(self) -> None:
+        """End the pass under way, and each after it, with :class:`Cancelled`. Its sequence is then
+        as it was before that pass."""
+
+    def resume(self) -> None:
+        """Passes run to their end again; to be called while none is under way."""
 
 
 @runtime_checkable

@@ -102,6 +102,7 @@ class OnnxBackend:
         """A new sequence with the first ``length`` tokens of another; empty where its size class
         rotates positions differently (see ``rope.stretch``): those keys would be wrong."""
         assert isinstance(sequence, OnnxSequence) and 0 <= length <= len(sequence.tokens)
+        sequence.settle()
         fork = self.new_sequence(capacity)
         if stretch(self.config, fork.capacity) == stretch(self.config, sequence.capacity):
             self.graphs.memory.copy(sequence.buffer, fork.buffer, length)
@@ -117,6 +118,13 @@ class OnnxBackend:
         """Why the weights are not what was loaded: somebody wrote into their file; "" if not."""
         file = self._mapped.changed()
         return "" if file is None else f"{file.name} was written to while it was in use"
+
+    def interrupt(self) -> None:
+        """See ``backend.Interruptible``: heard between two operators, after some milliseconds."""
+        self.graphs.interrupt(True)
+
+    def resume(self) -> None:
+        self.graphs.interrupt(False)
 
     def close(self) -> None:
         self.graphs.close()

@@ -17,6 +17,7 @@ from ..errors import WeightsError
 from ..network.quantize import float_type
 from ..network.rope import rope_tables
 from ..weights.manifest import MANIFEST, problem_of, read_json
+from .backend import Cancelled
 from .device import Provider
 from .embedding import Embedding
 from .kv_memory import Memory, memory_on
@@ -36,7 +37,7 @@ _FITTING: dict[Purpose, tuple[Form, ...]] = {
 
 #: Of the graphs this module knows how to feed; as in ``network/onnx_files.py``, which brings onnx
 #: along.
-LAYOUT = 4
+LAYOUT = 5
 
 #: The file beside the graphs that holds every large tensor; as in ``network/onnx_nodes.py``.
 DATA_FILE = "weights.bin"
@@ -94,6 +95,9 @@ class Graphs:
         self._forms = tuple(about.get("forms", ()))
         self._threads = threads
         self._sessions: dict[Form, Any] = {}
+        self._run_options = runtime.RunOptions()
+        self._run_options.log_severity_level = 4  # an interrupted pass is no error
+        self._inputs: dict[Form, frozenset[str]] = {}
         self._tables: dict[int, tuple[Any, Any]] = {}
         self._suppressed: dict[tuple[int, ...], Any] = {}
         self.session(self.form_for("prefill"))
@@ -135,6 +139,34 @@ class Graphs:
             path = self._folder / f"{form}.onnx"
             self._sessions[form] = open_session(self.runtime, path, self.provider, self._threads)
         return self._sessions[form]
+
+    def run(self, form: Form, binding: Any) -> None:
+        """One pass over what is bound.
+
+        Raises:
+            Cancelled: it was interrupted.
+        """
+        try:
+            self.session(form).run_with_iobinding(binding, self._run_options)
+        except RuntimeError:
+            if self._run_options.terminate:
+                raise Cancelled from None
+            raise
+
+    def interrupt(self, now: bool) -> None:
+        """End the pass under way and each after it; or, where not ``now``, let them run again."""
+        self._run_options.terminate = now
+
+    def inputs(self, form: Form) -> frozenset[str]:
+        """Names of what a graph is fed."""
+        if form not in self._inputs:
+            self._inputs[form] = frozenset(each.name for each in self.session(form).get_inputs())
+        return self._inputs[form]
+
+    @property
+    def places(self) -> bool:
+        """Whether the causal graph reads rows whose positions, and what each sees, are given."""
+        return "placed" in self.inputs(self.form_for("judge"))
 
     def tables(self, capacity: int) -> tuple[Any, Any]:
         """Cosines and sines for a capacity, on the device."""

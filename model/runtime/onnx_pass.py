@@ -36,14 +36,13 @@ class Pass:
     """A graph bound to one KV buffer; only the small inputs and the outputs change per run."""
 
     def __init__(self, graphs: Graphs, purpose: Purpose, buffer: Buffer) -> None:
-        self._runtime = graphs.runtime
+        self._graphs, self._runtime = graphs, graphs.runtime
         self._embedding, self._canvas = graphs.embedding, graphs.reads_masks(purpose)
-        form = graphs.form_for(purpose)
+        self._form = form = graphs.form_for(purpose)
         causal = purpose in ("prefill", "judge")
         self.placed = form == "packed" or (form == "shared" and not causal)
-        self._session = graphs.session(form)
         self.ends: SpecialEnds | None = None  # where any special token is read as END
-        self._binding = self._session.io_binding()
+        self._binding = graphs.session(form).io_binding()
         self._fed: dict[str, Any] = {}  # the binding does not keep the arrays alive
         for name, value in buffer.values():
             self._binding.bind_ortvalue_input(f"past_{name}", value)
@@ -51,12 +50,14 @@ class Pass:
         cos, sin = graphs.tables(buffer.capacity)
         self._binding.bind_ortvalue_input("cos", cos)
         self._binding.bind_ortvalue_input("sin", sin)
-        if form == "shared":
-            self.feed("causal", np.array(not self.placed))
+        takes = graphs.inputs(form)
+        if "causal" in takes:
+            self.feed("causal", np.array(causal))
+        if "placed" in takes:
+            self.feed("placed", np.array(purpose == "judge"))
+        if "positions" in takes:
             self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), graphs.dtype))
-        self._on_masks = graphs.config.adapter == "masks" and form in ("shared", "prefill")
-        if self._on_masks and purpose != "judge":
-            self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), graphs.dtype))
+        self._takes_masks = "mask_rows" in takes
 
     def suppress(self, bias: Any) -> None:
         """What is added to the logits of the next pass. OrtValue [vocab]"""
@@ -89,8 +90,7 @@ class Pass:
             masks: so many of the last tokens are masks behind judged tokens.
         """
         total = cached + len(tokens)
-        if self._on_masks:
-            self.feed("masked", np.array(masks > 0))
+        if self._takes_masks:
             self.feed("mask_rows", np.arange(len(tokens) - masks, len(tokens), dtype=np.int64))
             self.feed("scored_masks", np.flatnonzero(rows >= len(tokens) - masks))
         self.feed("embedded", self._embedding.rows(tokens, self._canvas))
@@ -101,7 +101,7 @@ class Pass:
         for name, array in outputs.items():
             self._fed[name] = self._value(array)
             self._binding.bind_ortvalue_output(name, self._fed[name])
-        self._session.run_with_iobinding(self._binding)
+        self._graphs.run(self._form, self._binding)
         if self.ends is not None:
             self.ends.read(outputs)
 

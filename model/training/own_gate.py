@@ -42,6 +42,7 @@ class Verdict:
     shipped: float
     low: float  # of own - shipped, 90 %
     high: float
+    unlearned: tuple[str, ...] = ()  # why nothing was learned, by task
 
     @property
     def told(self) -> str:
@@ -49,7 +50,8 @@ class Verdict:
         sign = ">" if self.own > self.shipped else "<" if self.own < self.shipped else "="
         said = f"yours, {self.outcomes} outcomes: {self.own:.2f} {sign} {self.shipped:.2f}"
         bounds = f"difference {self.low:+.2f} to {self.high:+.2f}"
-        return f"{said} ({bounds}); {'yours' if self.taken else 'the shipped one'} is in use"
+        used = f"{'yours' if self.taken else 'the shipped one'} is in use"
+        return "; ".join((f"{said} ({bounds})", *self.unlearned, used))
 
 
 def fit_own(
@@ -72,8 +74,8 @@ def fit_own(
 def fit_own_head(
     head: Head, samples: Sequence[Sample], want: Objective, strange: bool = False
 ) -> Head:
-    """The shipped head moved by some outcomes; the same where these are too few."""
-    if len(samples) < LEAST:
+    """The shipped head moved by some outcomes; the same where these tell nothing."""
+    if unlearned(samples):
         return head
     seen = _faded(rows_of(head, samples))
     variance = _variance(head, samples) * (4 if strange else 1)
@@ -88,6 +90,16 @@ def fit_own_head(
         policy=tuple(map(float, policy)),
         variance=tuple(map(float, chance.variance)),
     )
+
+
+def unlearned(samples: Sequence[Sample]) -> str:
+    """Why nothing can be learned from these; "" where something can."""
+    kept = sum(each.kept for each in samples)
+    if len(samples) < LEAST:
+        return f"{len(samples)} are too few, {LEAST} are needed"
+    if kept in (0, len(samples)):
+        return f"{'all' if kept else 'none'} of {len(samples)} were right: nothing to tell apart"
+    return ""
 
 
 def _faded(seen: Outcomes) -> Outcomes:
@@ -140,12 +152,17 @@ def judge_own(
             worth = (want.desirable if sample.kept else -want.undesirable) * sample.weight
             gains.append((f"{sample.group} {block}", mine * worth, ships * worth))
             weight += sample.weight
+    doubts = tuple(
+        f"{task.replace('_', ' ')}: {doubt}"
+        for task, some in samples.items()
+        if some and (doubt := unlearned(some))
+    )
     if not gains or not weight:
-        return Verdict(False, len(gains), 0.0, 0.0, 0.0, 0.0)
+        return Verdict(False, len(gains), 0.0, 0.0, 0.0, 0.0, doubts)
     scale = 100 / weight
     own, ship = scale * sum(each[1] for each in gains), scale * sum(each[2] for each in gains)
     low, high = _bounds([(name, scale * (a - b)) for name, a, b in gains])
-    return Verdict(low > 1e-9, len(gains), own, ship, low, high)
+    return Verdict(low > 1e-9, len(gains), own, ship, low, high, doubts)
 
 
 def _decisions(

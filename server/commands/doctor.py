@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,10 +20,11 @@ from typing import Literal
 import psutil
 from redraft.model.errors import RedraftError
 from redraft.model.records import EditRequest, Predictor
+from redraft.model.release import RELEASE
 
 from ..engine_process.client import join_running
 from ..engine_process.open import open_engine
-from ..engine_process.rendezvous import RELEASE, Rendezvous
+from ..engine_process.rendezvous import Rendezvous
 from ..settings import Settings, config_file, load_settings
 
 Verdict = Literal["ok", "note", "problem"]
@@ -154,13 +156,23 @@ def cache_findings(folder: Path, ready: bool, needed: int) -> Iterator[Finding]:
             "Make it writable, or set REDRAFT_CACHE_DIR to another folder.",
         )
         return
-    what = f"{folder}, {free / 1e9:.1f} GB free"
+    what = f"{folder}, holds {_size_of(folder) / 1e9:.2f} GB, {free / 1e9:.1f} GB free"
     if free < needed and not ready:
         missing = f"{(needed - free) / 1e9:.1f} GB"
         advice = f"Free {missing}, or set REDRAFT_CACHE_DIR to a folder on another disk."
         yield Finding("problem", "cache", what, advice)
     else:
         yield Finding("ok", "cache", what)
+
+
+def _size_of(folder: Path) -> int:
+    """Bytes of its files; one that several names lead to counts once."""
+    found: dict[tuple[int, int], int] = {}
+    for file in folder.rglob("*"):
+        with suppress(OSError):  # gone meanwhile
+            stat = file.lstat()
+            found[stat.st_dev, stat.st_ino] = stat.st_size
+    return sum(found.values())
 
 
 async def _engine_process(settings: Settings) -> list[Finding]:

@@ -18,9 +18,9 @@ from .json_file import write_json
 
 if TYPE_CHECKING:
     from redraft.evals.figures.runs import RunFile
+    from redraft.evals.gate.comparing import Says
     from redraft.evals.gate.ranking import Ranking, Worth
     from redraft.evals.report.build import NamedRun, Section
-    from redraft.model.edits.gate import Gate
 
 Runs = Annotated[
     list[Path], typer.Argument(metavar="RUN.jsonl…", help="Of 'redraft gate outcomes'.")
@@ -41,6 +41,12 @@ def gate(
         list[Path] | None,
         typer.Option(metavar="RUN.jsonl", help="Fit gates with and without static features anew."),
     ] = None,
+    sessions: Annotated[
+        bool,
+        typer.Option(
+            help="Fit besides on what is judged here, each session left out where it is judged."
+        ),
+    ] = False,
     html: Annotated[Path | None, typer.Option(metavar="OUT.html", help="The page.")] = None,
     json_file: opt.Json = None,
     seed: opt.Seed = 0,
@@ -48,7 +54,7 @@ def gate(
     """What gates would have shown: thresholds by hand, logistic regression, KTO."""
     from redraft.evals.figures.runs import read_run
     from redraft.evals.figures.tables import overall
-    from redraft.evals.gate.comparing import METRICS, moments_of, policies, run_of
+    from redraft.evals.gate.comparing import METRICS, moments_of, policies, run_of, says
     from redraft.evals.gate.ranking import rankings, worths
     from redraft.evals.report.build import NamedRun
     from redraft.model.edits.gate_file import SHIPPED, read_gate
@@ -60,11 +66,12 @@ def gate(
         raise SettingsError("These runs hold no moment. Make some with 'redraft gate outcomes'.")
     candidates = [each for moment in moments for each in moment.candidates]
     about = {"source": " ".join(path.stem for path in runs), "gate": used.name}
+    first, others = says(used.name, lambda each: used), _fitted(fitted_on or [], read, sessions)
     named = [
-        NamedRun(policy.name, run_of(policy, moments, about)) for policy in policies(used, moments)
+        NamedRun(policy.name, run_of(policy, moments, about))
+        for policy in policies(first, moments, others)
     ]
-    gates = [(used.name, used), *_fitted(fitted_on or [], read)]
-    ranked, worth = rankings(gates, candidates, seed), worths(used, candidates)
+    ranked, worth = rankings([first, *others], candidates, seed), worths(used, candidates)
     tables = [overall(run.name, METRICS, run.episodes, seed) for run in named]
     _show(named, ranked, worth, seed)
     if html is not None:
@@ -78,10 +85,12 @@ def gate(
     )  # fmt: skip
 
 
-def _fitted(paths: Sequence[Path], judged: Sequence[RunFile]) -> list[tuple[str, Gate]]:
-    """Gates with and without static features, of runs that are not judged here."""
+def _fitted(paths: Sequence[Path], judged: Sequence[RunFile], sessions: bool) -> list[Says]:
+    """Gates with and without static features, of runs that are not judged here; and with all
+    sources judged here but a candidate's own."""
     from redraft.evals.figures.runs import read_run
-    from redraft.evals.gate.fitting import fit_gate, samples_of, shown_to_gate
+    from redraft.evals.gate.comparing import says
+    from redraft.evals.gate.fitting import fit_gate, left_out, newest, samples_of, shown_to_gate
     from redraft.evals.gate.ranking import STATIC
 
     if not paths:
@@ -90,11 +99,14 @@ def _fitted(paths: Sequence[Path], judged: Sequence[RunFile]) -> list[tuple[str,
     known = {name for run in judged for name in run.episodes}
     if any(name in known for run in read for name in run.episodes):
         raise SettingsError("--fitted-on names moments that are judged here. Name other runs.")
-    samples = samples_of(each for run in read for each in shown_to_gate(run))
-    return [
-        ("with static", fit_gate(samples, "with static")),
-        ("without static", fit_gate(samples, "without static", STATIC)),
-    ]
+    samples = samples_of(shown_to_gate(newest(read)))
+    static = fit_gate(samples, "with static")
+    without = fit_gate(samples, "without static", STATIC)
+    found = [says(each.name, lambda one, each=each: each) for each in (static, without)]  # type: ignore[misc]
+    if sessions:
+        free = [each for run in judged for each in shown_to_gate(run)]
+        found.append(says("and other sessions", left_out(samples, free)))
+    return found
 
 
 def _show(
@@ -124,21 +136,36 @@ def _show(
             cells.append(f"{value:+.1f} [{low:+.1f}, {high:+.1f}]")
         against.add_row(run.name, *cells)
     show_sheet(against)
-    ranking = Sheet("ranking of candidates", ("", "task", "n", "right", "AUC", "ECE"))
-    for each in ranked:
-        auc = (
-            "–"
-            if each.auc is None
-            else f"{each.auc:.3f} [{each.low or 0:.3f}, {each.high or 0:.3f}]"
-        )
-        error = "–" if each.error is None else f"{each.error:.3f}"
-        ranking.add_row(each.name, each.task, f"{each.candidates:,}", f"{each.right:,}", auc, error)
-    show_sheet(ranking)
+    _show_ranking(ranked)
     features = Sheet("what the gate goes by", ("feature", "task", "weight", "AUC lost without"))
     for one in worth:
         if one.weight:
             features.add_row(one.feature, one.task, f"{one.weight:+.2f}", f"{one.auc_lost:+.3f}")
     show_sheet(features)
+
+
+def _show_ranking(ranked: Sequence[Ranking]) -> None:
+    from .eval_tables import Sheet, show_sheet
+
+    headings = ("", "task", "n", "right", "AUC", "risk–coverage (least)", "ECE (by chance)")
+    drawn = Sheet("ranking of candidates", headings)
+    for each in ranked:
+        least = "" if each.least_risk is None else f" ({each.least_risk:.3f})"
+        drawn.add_row(
+            each.name, each.task, f"{each.candidates:,}", f"{each.right:,}", _told(each.auc),
+            _told(each.risk) + least, f"{_told(each.error)} ({each.by_chance:.3f})",
+        )  # fmt: skip
+    show_sheet(drawn)
+    bins = Sheet("said and right, a fifth of the candidates each", ("", "task", *"12345"))
+    for each in ranked:
+        if each.name.endswith(("by hand", "chance")):
+            told = [f"{one.said:.2f} → {one.true:.2f}" for one in each.bins]
+            bins.add_row(each.name, each.task, *told, *["–"] * (5 - len(told)))
+    show_sheet(bins)
+
+
+def _told(value: tuple[float, float, float] | None) -> str:
+    return "–" if value is None else f"{value[0]:.3f} [{value[1]:.3f}, {value[2]:.3f}]"
 
 
 def _draw(html: Path, named: Sequence[NamedRun], worth: Sequence[Worth], seed: int) -> None:

@@ -58,7 +58,7 @@ def fit(
         card = {
             "taken": verdict.taken, "told": verdict.told, "weights": own.weights,
             "outcomes": own.count, "shown": own.shown, "hidden": own.hidden,
-            "shipped": shipped().name, "eagerness": eagerness,
+            "shipped": shipped().name, "eagerness": eagerness, "left_out": _left_out(own),
         }  # fmt: skip
         write_gate(recordings.learned, made, card)
     else:
@@ -105,7 +105,9 @@ def status(
     if told["own"] is None:
         console.print("Yours: not fitted. 'redraft record on', and it comes by itself.")
     else:
-        console.print(harmless(f"{card.get('told', '')}\n{told['file']}"), markup=False)
+        lines = (card.get("told", ""), *card.get("left_out", ()), told["file"])
+        for line in lines:
+            console.print(harmless(str(line)), markup=False)
 
 
 @app.command()
@@ -142,6 +144,9 @@ def outcomes(
     suite: Annotated[
         Literal["carry-on"] | None, typer.Option(help="Scenarios that judge gates.")
     ] = None,
+    recording: Annotated[
+        list[Path] | None, typer.Option(metavar="PATH", help="Recordings, played once more.")
+    ] = None,
     share: Annotated[
         float, typer.Option(min=0, max=1, help="Of the lines of these, how many are looked at.")
     ] = 0.05,
@@ -154,24 +159,34 @@ def outcomes(
     """Ask a model at moments whose outcome is known, for 'redraft gate fit' and 'eval gate'."""
     from redraft.evals.gate.moments import in_suite, known_moments
     from redraft.evals.gate.outcomes import make_outcomes
+    from redraft.evals.gate.replayed import replay_outcomes
+    from redraft.evals.replay.predictors import ready_with
+    from redraft.evals.replay.runs import read_scripts
 
-    if commits is None and files is None and suite is None:
+    sources = [path for path in (commits, files) if path] or recording or []
+    if bool(sources) == (suite is not None) or (recording and sources != recording):
         raise SettingsError(
-            "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both, or --suite carry-on."
+            "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both; or --suite carry-on; "
+            "or --recording PATH."
         )
     subject = opt.judged_model(judged, out)
-    moments = known_moments(commits, files, share, limit, seed) if suite is None else in_suite()
     settings = {
         "benchmark": "gate outcomes", "share": share, "seed": seed, "context": context,
-        "source": suite or " ".join(path.name for path in (commits, files) if path),
+        "source": suite or " ".join(path.name for path in sources),
         **opt.about(subject),
     }  # fmt: skip
+    scripts = read_scripts(recording) if recording else []
     plan = opt.plan_of("medium", None, None)
     with (
         opt.loaded(subject, judged.threads, context) as model,
         opt.open_run_for(out, settings, resume) as run,
         opt.progress_of("asking") as progress,
     ):
+        if scripts:
+            ready = ready_with(model, context)
+            replay_outcomes(scripts, ready, run, limit, context, seed, progress)
+            return
+        moments = in_suite() if suite else known_moments(commits, files, share, limit, seed)
         make_outcomes(model, moments, plan, context, run, progress)
 
 
@@ -184,6 +199,9 @@ def ship(
         Path | None, typer.Option(metavar="GATE.json", help="Default: the one that is shipped.")
     ] = None,
     version: Annotated[str, typer.Option(help="Of the gate, for people.")] = "1",
+    judged: Annotated[
+        str, typer.Option(help="What 'eval gate' said of it on others, for its card.")
+    ] = "",
 ) -> None:
     """Fit the gate that comes with Redraft on outcomes of training commits. Takes seconds."""
     from redraft.evals.figures.runs import read_run
@@ -191,6 +209,7 @@ def ship(
         card_of,
         fit_gate,
         judges_among,
+        newest,
         samples_of,
         shown_to_gate,
     )
@@ -204,9 +223,12 @@ def ship(
             f"{', '.join(judges_among(read))} judges gates and is never fitted on. Name runs over "
             "training commits."
         )
-    samples = samples_of(each for run in read for each in shown_to_gate(run))
+    samples = samples_of(shown_to_gate(newest(read)))
     gate = fit_gate(samples, f"shipped {version}")
-    write_gate(out or SHIPPED, gate, card_of(samples, read))
-    for task, each in samples.items():
-        right = sum(one.kept for one in each)
-        console.print(f"{task}: {len(each)} candidates, {right} right", markup=False)
+    card = card_of(samples, read, judged)
+    write_gate(out or SHIPPED, gate, card)
+    for task, told in card["on_others"].items():
+        count, right = card["candidates"][task], card["right"][task]
+        error = f"ECE {told['error']:.3f} ({told['by_chance']:.3f} by chance alone)"
+        line = f"{task}: {count} candidates, {right} right; of repositories left out {error}"
+        console.print(line, markup=False)

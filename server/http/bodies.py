@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TypeVar
 
 from aiohttp import web
@@ -143,7 +143,8 @@ class Stream:
         await self._response.write((f"data: {text}\n\n" if self._events else f"{text}\n").encode())
 
     async def end(self) -> web.StreamResponse:
-        await self._response.write_eof()
+        with suppress(ConnectionResetError):  # the client has all it wants, and left
+            await self._response.write_eof()
         return self._response
 
     async def follow(

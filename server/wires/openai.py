@@ -1,12 +1,14 @@
 """OpenAI's text completions with ``suffix``.
 
 Prompts are recognised by their markers (``wires/prompts/markers.py``), infill and region rewrites
-alike; one made for another kind of model is answered with empty text. A stream carries the text in
-one piece: all of a canvas's tokens are denoised together, and none is certain before the last.
+alike; one made for another kind of model is answered with empty text. A stream carries the text
+line by line once it is whole: none of a canvas's tokens is certain before the last, but clients
+that read streams (cursortab.nvim) take what comes at once for one line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Annotated
@@ -35,6 +37,7 @@ from .completion import (
 from .feedback import LEDGER
 from .guided import guided
 from .prompts.markers import Middle, recognise
+from .prompts.zeta import ZETA1_END, ZETA1_START
 
 routes = web.RouteTableDef()
 
@@ -108,6 +111,16 @@ def _choice(index: int, text: str, finish: str | None) -> Json:
     return {"index": index, "text": text, "logprobs": None, "finish_reason": finish}
 
 
+def _lines(text: str, stop: Sequence[str]) -> list[str]:
+    """The pieces of a stream: what stands before the first of ``stop``, line by line. Whoever stops
+    at the end of a zeta 1 region shows the lines before as they come: its first mark is none."""
+    ends = [at for word in stop if (at := text.find(word)) >= 0]
+    text = text[: min(ends, default=len(text))]
+    if any(ZETA1_END in word for word in stop):
+        text = text.removeprefix(f"{ZETA1_START}\n")
+    return text.splitlines(keepends=True) or [""]
+
+
 async def _stream(http: web.Request, service: Service, ask: Ask, head: Head) -> web.StreamResponse:
     stream = Stream(http, EVENT_STREAM)
     counted = ask.body.stream_options.include_usage
@@ -121,8 +134,10 @@ async def _stream(http: web.Request, service: Service, ask: Ask, head: Head) -> 
     async def finish(prediction: Prediction | None) -> None:
         http.app[LEDGER].given(head.id)
         for index, one in enumerate(_choices(service, ask, prediction)):
-            choices = [_choice(index, one.text, one.finish)]
-            await stream.send({**chunk(choices), **why(one)})
+            *lines, last = [one.text] if ask.body.diffusing else _lines(one.text, ask.body.stop)
+            for line in lines:
+                await stream.send(chunk([_choice(index, line, None)]))
+            await stream.send({**chunk([_choice(index, last, one.finish)]), **why(one)})
         if counted:
             await stream.send(chunk([], usage(prediction)))
         await stream.send("[DONE]")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -120,6 +121,8 @@ def written(
     write = write_edits if brief.judged else write_canvas_edits
     field = dataclasses.replace(FIELD, proposals=tuple(proposals))
     rng = np.random.default_rng(0)
-    result = write(sequence, PROMPT[-1], brief, field, effort_for("medium", wanted), rng)
+    effort = effort_for("medium", wanted)
+    effort = dataclasses.replace(effort, wanted=wanted, hopeless=-math.inf)  # noise is no better
+    result = write(sequence, PROMPT[-1], brief, field, effort, rng)
     assert sequence.tokens[: len(PROMPT) - 1] == PROMPT[:-1]
     return result

@@ -76,6 +76,14 @@ def ghost(text: str, confidence: float = 0.9) -> Callable[[EditRequest], Predict
     return edits(ghost=text, confidence=confidence)
 
 
+def pieces(typed: str) -> Iterator[str]:
+    """One key after the other, those with names (``<Esc>``) as one."""
+    while typed:
+        end = typed.index(">") + 1 if typed.startswith("<") else 1
+        yield typed[:end]
+        typed = typed[end:]
+
+
 class Server:
     """Language servers for any number of editors, in a thread of this process."""
 

@@ -13,6 +13,8 @@ from redraft.lsp.editor.history import History
 from redraft.lsp.editor.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.recording.recorder import Recorder, Workplace
+from redraft.lsp.session.exploring import Lot, lot_of
+from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
 
 URI = "file:///w/project/a.py"
@@ -27,13 +29,18 @@ class Scene:
         self.settings = LspSettings(**settings)  # type: ignore[arg-type]
         self.now_ms = 1_700_000_000_000
         self.history = History(lambda: self.now_ms / 1000)
-        workplace = Workplace(self.documents.all, path_of, lambda: "file:///w", self._settings)
+        workplace = Workplace(
+            self.documents.all, path_of, lambda: "file:///w", self._settings, self._lot
+        )
         self.recorder = Recorder(self.recordings, workplace, "redraft test", lambda: self.now_ms)
         if on:
             self.recordings.turn_on()
 
     def _settings(self) -> LspSettings:
         return self.settings
+
+    def _lot(self, query: Query) -> Lot:
+        return lot_of(self.settings.threshold, False, "")
 
     def open(self, text: str, uri: str = URI) -> Document:
         document = self.documents.open(uri, text, 1, "python")

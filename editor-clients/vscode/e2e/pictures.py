@@ -18,8 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from vscode_desk import Window, window  # noqa: E402
-from vscode_studio import Studio, missing, studio  # noqa: E402
+from support.vscode_desk import Window, window  # noqa: E402
+from support.vscode_studio import Studio, missing, studio  # noqa: E402
 
 MEDIA = ROOT / "editor-clients" / "vscode" / "media"
 

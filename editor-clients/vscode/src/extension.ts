@@ -4,6 +4,7 @@
  */
 
 import * as vscode from 'vscode';
+import { sentence } from './asked';
 import { Server } from './client';
 import { Painter } from './decorations';
 import { Ghost } from './ghost';
@@ -13,6 +14,9 @@ import { FOCUS } from './messages';
 import { NextEdits } from './next_edits';
 import { change, clientSettings, SECTION } from './settings';
 import { StatusItem } from './status';
+
+/** ms that what came of asking by hand stands in the status bar. */
+const SAID_MS = 8_000;
 
 /** Settings that take a new server process. */
 const RESTARTING = ['server.path', 'server.arguments', 'server.environment', 'server.model'];
@@ -100,7 +104,7 @@ class Redraft implements vscode.Disposable {
         edits.rejected(ghost.id);
         return ghost.dismiss();
       },
-      suggest: () => Promise.all([ghost.invoke(), edits.ask(true)]),
+      suggest: () => this.suggest(),
       menu: () => showMenu(actions),
       why: () => why(this.status),
       chooseModel: () => chooseModel(actions),
@@ -118,6 +122,22 @@ class Redraft implements vscode.Disposable {
     return Object.entries(all).map(([name, run]) =>
       vscode.commands.registerCommand(`redraft.${name}`, run),
     );
+  }
+
+  /** Asked by hand: what comes of it is seen, or said. */
+  private async suggest(): Promise<void> {
+    const document = vscode.window.activeTextEditor?.document;
+    if (!document) return;
+    if (!this.server.serves(document)) {
+      const { message } = this.status.last;
+      return this.say(this.server.running ? `a ${document.uri.scheme} document is not looked at` : message);
+    }
+    const [ghost, edit] = await Promise.all([this.ghost.invoke(), this.edits.ask(true)]);
+    this.say(sentence(ghost, edit));
+  }
+
+  private say(what: string): void {
+    if (what) vscode.window.setStatusBarMessage(`$(sparkle) Redraft: ${what}`, SAID_MS);
   }
 
   private events(): vscode.Disposable[] {

@@ -4,6 +4,7 @@
  */
 
 import * as vscode from 'vscode';
+import { type Asked } from './asked';
 import { setKey } from './keys';
 import { ACCEPT_PART, type Command, type GhostAnswer, question, range, REJECT, SHOW_GHOST, span } from './messages';
 import { type Server } from './client';
@@ -34,6 +35,8 @@ export class Ghost {
   private shown: Shown | undefined;
   /** The next question of VS Code is our own doing, not the user's gesture. */
   private prompted = false;
+  /** What came of the user's last gesture. */
+  private invoked: Asked | undefined;
 
   constructor(
     private readonly server: () => Server,
@@ -56,10 +59,12 @@ export class Ghost {
     await vscode.commands.executeCommand(TRIGGER);
   }
 
-  /** The user asks for it. */
-  async invoke(): Promise<void> {
+  /** The user asks for it. What came of that; undefined where VS Code asked for none. */
+  async invoke(): Promise<Asked | undefined> {
     this.prompted = false;
+    this.invoked = undefined;
     await vscode.commands.executeCommand(TRIGGER);
+    return this.invoked;
   }
 
   async provide(
@@ -74,6 +79,7 @@ export class Ghost {
     const edit = this.editItem(document, position);
     if (edit) {
       this.show(document, edit.command, String(edit.item.insertText));
+      if (invoked) this.invoked = { shown: true, why: '' };
       return [edit.item];
     }
     const chosen = context.selectedCompletionInfo;
@@ -85,6 +91,9 @@ export class Ghost {
     const answer = await this.ask(document, params, token);
     const item = answer?.items[0];
     if (token.isCancellationRequested) return undefined;
+    if (invoked && answer) {
+      this.invoked = { shown: !!item, why: (item ? item.unsure : answer.reason) ?? '' };
+    }
     if (!item) {
       this.gone();
       return undefined;

@@ -28,7 +28,10 @@ export interface GhostAnswer {
     readonly range: Span;
     readonly filterText?: string;
     readonly command: Command;
+    /** Why it would not be shown, had nobody asked by hand. */
+    readonly unsure?: string;
   }[];
+  readonly reason?: string;
 }
 
 export interface EditAnswer {

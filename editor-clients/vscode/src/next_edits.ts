@@ -4,6 +4,7 @@
  */
 
 import * as vscode from 'vscode';
+import { type Asked } from './asked';
 import { type Server } from './client';
 import { type Painter } from './decorations';
 import { asGhost, type Edit, followed, least, portion } from './edit';
@@ -103,15 +104,16 @@ export class NextEdits implements vscode.Disposable {
     this.waiting = setTimeout(() => void this.ask(false), TOGETHER_MS);
   }
 
-  /** What comes next? `invoked`: the user asks. */
-  async ask(invoked: boolean): Promise<void> {
+  /** What comes next? `invoked`: the user asks. What came of it; undefined where it was overtaken. */
+  async ask(invoked: boolean): Promise<Asked | undefined> {
     clearTimeout(this.waiting);
     this.asking?.cancel();
     const editor = vscode.window.activeTextEditor;
-    if (!editor || !this.server().serves(editor.document)) return;
+    if (!editor || !this.server().serves(editor.document)) return undefined;
     if (invoked && this.shown) {
       this.revealed = this.shown.id;
-      return this.refresh();
+      this.refresh();
+      return { shown: true, why: '' };
     }
     const source = new vscode.CancellationTokenSource();
     this.asking = source;
@@ -122,9 +124,11 @@ export class NextEdits implements vscode.Disposable {
       { ...params, diagnostics: diagnostics(document), otherDocuments: true },
       source.token,
     );
-    if (source.token.isCancellationRequested || !answer) return;
+    if (source.token.isCancellationRequested || !answer) return undefined;
     if (invoked) this.revealed = answer.id ?? '';
     this.take(answer);
+    const shown = this.shown !== undefined;
+    return { shown, why: (shown ? answer.unsure : answer.reason) ?? '' };
   }
 
   private take(answer: EditAnswer): void {

@@ -1,0 +1,148 @@
+"""A film of the real thing: VS Code with the extension, the server and the default model.
+
+    REDRAFT_VSCODE_DIR=DIR python editor-clients/vscode/e2e/film.py [OUT.gif]
+
+Nothing is scripted but the keys: they are typed at a person's pace, and where a person would wait
+for a suggestion they wait for it. What comes is what the model wrote. Needs what ``pictures.py``
+beside it needs, and Pillow (``pip install pillow``), which writes the GIF.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pictures import MEDIA, SETTINGS
+from support.neovim import pieces
+from support.vscode_desk import GHOST, HINTS, Window, window
+from support.vscode_studio import missing, studio
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+FILE = "prices.py"
+TEXT = '''"""What an order costs."""
+
+from decimal import Decimal
+
+VAT = Decimal("0.19")
+
+
+def net(order):
+    return sum(line.price for line in order.lines)
+
+
+def gross(order):
+    return net(order) * (1 + VAT)
+
+
+def report(orders):
+    for order in orders:
+        print(order.id, net(order))
+'''
+
+#: What is typed, ``<…>`` is one key; None waits for a suggestion, a number of seconds is a pause.
+KEYS: tuple[str | float | None, ...] = (
+    *(1.0, "<Control+Shift+ArrowRight>", 0.6, "net_total", None, 1.5),
+    *("<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", 1.5),
+    *("<Control+End>", 0.6, "\n\ndef average(orders):\n", "return ", None, 1.5),
+    *("<Alt+k>", 1.0, "<Alt+k>", 1.0, "<Tab>", 2.0),
+)
+BEGIN = (8, 5)  # line and column, from 1
+SIZE = (860, 540)
+_KEY_S, _POLL_S, _LAST_S = 0.1, 0.15, 3.0
+_COLOURS = 64
+
+
+@dataclass
+class Film:
+    """What a window showed, and since when."""
+
+    window: Window
+    folder: Path
+    frames: list[Image] = field(default_factory=list)
+    since: list[float] = field(default_factory=list)  # seconds, by the clock
+
+    def take(self) -> None:
+        """The window as it is; no frame where nothing has changed."""
+        from PIL import Image, ImageChops
+
+        file = self.folder / "frame.png"
+        at = time.monotonic()
+        self.window.studio.browser.do("screenshot", path=str(file))
+        with Image.open(file) as opened:
+            shot = opened.convert("RGB")
+        if not self.frames or ImageChops.difference(shot, self.frames[-1]).getbbox():
+            self.frames.append(shot)
+            self.since.append(at)
+
+    def watch(self, seconds: float, until: str = "") -> None:
+        """For so long, or until the expression is true in the page."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not (until and self.window.evaluate(until)):
+            self.take()
+            time.sleep(_POLL_S)
+        self.take()
+
+    def save(self, out: Path) -> None:
+        ends = [*self.since[1:], self.since[-1] + _LAST_S]
+        shown_ms = [
+            round(1000 * (end - begin)) for begin, end in zip(self.since, ends, strict=True)
+        ]
+        palette = self.frames[-1].quantize(_COLOURS)
+        first, *rest = [each.quantize(palette=palette, dither=0) for each in self.frames]
+        how: dict[str, Any] = {"duration": shown_ms, "loop": 0, "optimize": True}
+        first.save(out, save_all=True, append_images=rest, **how)
+
+
+def play(film: Film, wait_s: float) -> None:
+    w = film.window
+    for step in KEYS:
+        if isinstance(step, float):
+            film.watch(step)
+        elif step is None:
+            film.watch(0.5)
+            film.watch(wait_s, f"{GHOST} !== '' || {HINTS} !== ''")
+        else:
+            for key in pieces(step):
+                if key.startswith("<"):
+                    w.press(key[1:-1])
+                else:
+                    w.type(key, 0)
+                time.sleep(_KEY_S)
+                film.take()
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("out", nargs="?", type=Path, default=MEDIA / "film.gif")
+    parser.add_argument("--wait", type=float, default=8.0, help="seconds for each suggestion")
+    given = parser.parse_args()
+    if missing():
+        sys.stderr.write(f"{missing()}\n")
+        return 1
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with (
+            studio(folder, folder) as opened,
+            window(opened, folder / "shop", "film", {FILE: TEXT}, {}, SETTINGS, SIZE) as w,
+        ):
+            w.press("Control+b")  # no side bar
+            w.await_ready()
+            w.go_to(*BEGIN)
+            film = Film(w, folder)
+            film.take()
+            play(film, given.wait)
+            film.save(given.out)
+    sys.stdout.write(f"{given.out}: {len(film.frames)} frames, {given.out.stat().st_size} bytes\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+/**
+ * What came of asking by hand, in a sentence for the status bar: pure functions.
+ */
+
+/** Of one kind of suggestion. */
+export interface Asked {
+  readonly shown: boolean;
+  /** Why nothing is shown, or why it would not be, had nobody asked; '' where there is no more to say. */
+  readonly why: string;
+}
+
+/** '' where what is shown speaks for itself; undefined is an answer that was overtaken. */
+export function sentence(ghost: Asked | undefined, edit: Asked | undefined): string {
+  const shown = [ghost, edit].find((each) => each?.shown);
+  if (shown) return shown.why && `not sure of this: ${shown.why}`;
+  if (!ghost && !edit) return '';
+  const [text, next] = [ghost?.why ?? '', edit?.why ?? ''];
+  if (text && next && text !== next) return `no ghost text: ${text} · no next edit: ${next}`;
+  return `nothing to show: ${text || next || 'the model would change nothing here'}`;
+}

@@ -1,0 +1,138 @@
+"""What the model proposes in the moments of recordings: ``redraft gate outcomes --recording``.
+
+A recording is played through the language server itself (:mod:`redraft.evals.replay.player`); what
+the model answered about the user's document is held against what the user typed next. Where that
+cannot be told, the candidate says nothing. Episodes are those of ``outcomes.py``, with what is
+right among them. Knows nothing of gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+
+from redraft.lsp.settings import LspSettings
+from redraft.model.edits.fitting import fit
+from redraft.model.edits.ghost_rules import tidied
+from redraft.model.edits.replacement import Replacement
+from redraft.model.records import Candidate, EditRequest, Prediction
+
+from ..figures.runs import Episode, Progress, RunFile
+from ..replay.followed_text import Step
+from ..replay.matchers import UNSEEN_S, match
+from ..replay.player import TASKS, Outcome, play
+from ..replay.predictors import ReadyPredictor
+from ..replay.script import Script, sample
+from ..replay.timed_predictor import ReplayPredictor
+from ..replay.until_rest import until_rest
+
+KIND = "replayed"
+LATENCY_MS = 400.0  # simulated, of every answer: about what one takes on two cores
+
+
+def replay_outcomes(
+    scripts: Sequence[Script],
+    ready: ReadyPredictor,
+    run: RunFile,
+    limit: int | None,
+    context: int,
+    seed: int = 0,
+    progress: Progress = lambda done, total: None,
+) -> None:
+    """Ask at moments of recordings that ``run`` does not hold yet.
+
+    Args:
+        limit: moments at most, of each recording.
+        context: tokens of a prompt.
+    """
+    chosen = {each for script in scripts for each in sample([script], limit, seed)}
+    told = _asked_at(run)
+    settings = LspSettings(context_tokens=context, prefetch=False)
+    for script in scripts:
+        left = frozenset(
+            each.id for each in script.moments if each.id in chosen and each.id not in told
+        )
+        if not left:
+            continue
+        ask = partial(_in_any_case, ready)
+        predictor = ReplayPredictor(ask, ready.status, LATENCY_MS)
+
+        def hear(outcome: Outcome, script: Script = script) -> None:
+            for each in episodes_of(script, outcome):
+                run.add(each)
+            told.add(outcome.moment.id)
+            progress(len(told & chosen), len(chosen))
+
+        play(script, left, predictor, settings, hear)
+
+
+def _asked_at(run: RunFile) -> set[str]:
+    return {each["moment"] for each in run.episodes.values()}
+
+
+def _in_any_case(ready: ReadyPredictor, request: EditRequest) -> Prediction:
+    """However sure the model is that nothing is to be done."""
+    return ready.ask(replace(request, min_tokens=1, seed=0))
+
+
+def episodes_of(script: Script, outcome: Outcome) -> Iterator[Episode]:
+    """For each task, the answer about the user's own document; one without candidates where there
+    is none, so that the moment counts."""
+    moment = outcome.moment
+    steps = script.following(moment.document, moment.done)
+    for task, asking in zip(TASKS, outcome.askings, strict=True):
+        here = [
+            (each.request, each.prediction)
+            for each in asking.answered
+            if each.request.task == task and each.request.text == moment.text and each.prediction
+        ]
+        request, said = here[0] if here else (_nothing(outcome, task), None)
+        candidates = said.candidates if said is not None else ()
+        is_told = script.ends_s - moment.at_s >= UNSEEN_S
+        yield {
+            "id": f"{KIND}:{moment.id}:{task}",
+            "moment": moment.id,
+            "group": moment.group,
+            "language": moment.language or "other",
+            "kind": KIND,
+            "task": task,
+            "path": request.path,
+            "text": request.text,
+            "cursor": request.cursor,
+            "edits": [asdict(each) for each in request.edits],
+            "related": [asdict(each) for each in request.related],
+            "after": _at_rest(moment.text, until_rest(steps, moment.at_s)),
+            "wanted": [],
+            "candidates": [asdict(each) for each in candidates],
+            "right": [is_right(request, each, steps, is_told) for each in candidates],
+            "reason": said.reason if said is not None else "not asked, or given up",
+        }
+
+
+def _nothing(outcome: Outcome, task: str) -> EditRequest:
+    moment = outcome.moment
+    return EditRequest(
+        "infill" if task == "infill" else "next_edit", moment.path, moment.text, 0, moment.language
+    )
+
+
+def _at_rest(text: str, steps: Iterable[Step]) -> str:
+    for step in steps:
+        text = step.apply(text)
+    return text
+
+
+def is_right(
+    request: EditRequest, candidate: Candidate, steps: Sequence[Step], told: bool
+) -> bool | None:
+    """Did the user write it, or begin to; None: it cannot be told."""
+    edit = Replacement(request.text, candidate.start, candidate.end, candidate.text)
+    if request.task == "infill":
+        made = fit(tidied(edit.new, edit.text, request.cursor), request, replaces=True)
+        edit = made if isinstance(made, Replacement) else edit
+    least = edit.least()
+    seen = match(least.text, least.start, least.end, least.new, steps, told)
+    if seen.exact is None and seen.prefix is None:
+        return None
+    return bool(seen.exact or seen.prefix)
