@@ -183,6 +183,7 @@ class Facts:
     unknown: Whole = 0  # of those, how many stand nowhere in the file, the excerpts and the edits
     quoted: Flag = False  # is the cursor within a string or a comment?
     again: Flag = False  # does what it writes stand in the file already?
+    undone: Flag = False  # does it write a name that was put in lately, and is gone again?
     #: Log: how much likelier than the best other candidate; None: no other.
     ahead: Annotated[float, Exactly(LEAST_LOG, -LEAST_LOG)] | None = None
 

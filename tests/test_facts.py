@@ -96,3 +96,31 @@ def test_every_feature_is_a_number_or_not_told(task: str) -> None:
             value = read(name, each, situation)
             assert value is None or abs(value) < 100, name
     assert set(WEIGHED[task]) <= READINGS.keys()  # type: ignore[index]
+
+
+def edit_of(old: str, new: str) -> RecentEdit:
+    return RecentEdit("a.py", 3, f"-{old}\n+{new}\n")
+
+
+@pytest.mark.parametrize(
+    ("edits", "undone"),
+    [
+        ((), False),
+        ((edit_of("area = 1", "size = 1"), edit_of("size = 1", "area = 1")), True),
+        ((edit_of("area = 1", "size = 1"),), False),  # put in, and there may be more of it
+        ((edit_of("size = 1", "area = 1"),), False),  # it was there before: it may go elsewhere
+        (
+            (
+                edit_of("area = 1", "size = 1"),
+                edit_of("size = 1", "area = 1"),
+                edit_of("area = 1", "size = 2"),
+            ),
+            False,
+        ),
+    ],
+)
+def test_a_name_that_was_put_in_and_taken_out_again_is_told(
+    edits: tuple[RecentEdit, ...], undone: bool
+) -> None:
+    assert facts("size * 2", edits=edits).undone is undone
+    assert not facts("size * 2", "size = 1\n" + TEXT, AT + 9, edits=edits).undone

@@ -346,12 +346,3 @@ def test_ship_refuses_what_judges(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["gate", "ship", str(path), "--out", str(tmp_path / "g.json")])
     assert isinstance(done.exception, SettingsError)
     assert "never fitted on" in str(done.exception)
-
-
-def test_where_nothing_is_left_counts_as_often_as_in_recorded_sessions(commits: Path) -> None:
-    run = outcomes(commits, {True: 0.9, False: 0.2})
-    [known, *_] = [each for each in shown_to_gate(run) if each.task == "next_edit"]
-    some = [replace(known, moment=f"{at}", done=at < 2) for at in range(11)]
-    weights = [each.weight for each in samples_of(some)["next_edit"]]
-    assert weights == [pytest.approx(1.5)] * 2 + [1.0] * 9
-    assert {each.weight for each in samples_of(some[2:])["next_edit"]} == {1.0}

@@ -32,7 +32,7 @@ USES_TORCH = {
 #: each other. Modules at a package's door stand here by their names, those of one line together.
 LEVELS = {
     "model": (
-        "__init__ errors config silence memo reading", "records", "text",
+        "__init__ errors config silence memo reading release", "records", "text",
         "edits prompt network", "proposals weights",
         "runtime", "decoding", "engine training",
     ),

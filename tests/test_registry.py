@@ -18,7 +18,7 @@ from redraft.model.weights.fetch import Progress
 from support.models_on_disk import MASK_TOKEN, World, merged, sha, store
 from support.tiny_gguf import write_llama
 
-REAL_MATERIALISE = combine._materialise
+REAL_WRITE_GRAPHS = combine.write_graphs
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         calls.append(args[3])
         store(*args)
 
-    monkeypatch.setattr(combine, "_materialise", counting)
+    monkeypatch.setattr(combine, "write_graphs", counting)
     return calls
 
 
@@ -157,7 +157,7 @@ def test_a_failure_while_combining_leaves_nothing_behind(
         store(*args)
         raise MemoryError
 
-    monkeypatch.setattr(combine, "_materialise", fail)
+    monkeypatch.setattr(combine, "write_graphs", fail)
     with pytest.raises(WeightsError, match="not enough memory"):
         provide.ensure("tiny")
     assert world.leftovers() == []
@@ -213,7 +213,7 @@ def test_two_at_once_make_it_once_and_the_second_says_it_waits(
         if progress.stage == "wait":
             waiting.set()
 
-    monkeypatch.setattr(combine, "_materialise", slow)
+    monkeypatch.setattr(combine, "write_graphs", slow)
     monkeypatch.setattr(provide, "_LOCK_POLL_S", 0.05)
     first = threading.Thread(target=provide.ensure, args=("tiny",))
     first.start()
@@ -267,7 +267,7 @@ def test_the_real_combine_step_makes_graphs_that_load(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="comes with 'redraft[cpu]'")
-    monkeypatch.setattr(combine, "_materialise", REAL_MATERIALISE)
+    monkeypatch.setattr(combine, "write_graphs", REAL_WRITE_GRAPHS)
     seen: list[Progress] = []
     folder = provide.ensure("tiny", "fp32", seen.append)
     assert seen[-1] == Progress("combine", 1_000, 1_000)
@@ -288,7 +288,7 @@ def test_where_a_folder_cannot_be_made_anew_the_earlier_one_is_used(
         raise WeightsError("The disk is full")
 
     world.describe(version="2")
-    monkeypatch.setattr(combine, "_materialise", interrupted)
+    monkeypatch.setattr(combine, "write_graphs", interrupted)
     assert provide.ensure("tiny") == earlier
     assert "The disk is full" in caplog.text and "an earlier release" in caplog.text
     with pytest.raises(WeightsError, match="disk is full"):  # somebody asks for the new one

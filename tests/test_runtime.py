@@ -187,6 +187,7 @@ def test_keys_and_values_are_the_same_bits_however_they_were_chunked(
     whole, parts = fresh(backend, TOKENS), backend.new_sequence(200)
     for start, size in zip(np.cumsum([0, *chunks]), chunks, strict=False):
         parts.prefill(TOKENS[start : start + size])
+    parts.settle()
     assert parts.tokens == whole.tokens
     left = whole.buffer.block[..., : len(TOKENS), :]
     assert np.array_equal(left, parts.buffer.block[..., : len(TOKENS), :])

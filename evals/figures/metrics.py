@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.text.common import common_ends, common_head, common_tail
+from redraft.model.edits.replacement import Replacement
+from redraft.model.text.common import common_head, common_tail
 from redraft.model.text.syntax import count_errors, parse
 
 #: Worth of a suggestion that is accepted, and cost of one that is shown and is not. They say the
@@ -175,7 +176,8 @@ def reversal_ratio(before: str, base: str, candidate: str) -> float | None:
     Returns:
         None where the suggestion changes nothing.
     """
-    done, wanted = _change(before, base), _change(base, candidate)
+    done = Replacement(before, 0, len(before), base).least()
+    wanted = Replacement(base, 0, len(base), candidate).least()
     deleted, written = wanted.end - wanted.start, len(wanted.new)
     if not deleted + written:
         return None
@@ -185,19 +187,6 @@ def reversal_ratio(before: str, base: str, candidate: str) -> float | None:
     undone = max(0, min(high, wanted.end) - max(low, wanted.start))
     put_back = common_tokens(list(wanted.new), list(before[done.start : done.end]))[0]
     return (undone + int(put_back.sum())) / (deleted + written)
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    start: int  # index into the old text
-    end: int
-    new: str
-
-
-def _change(old: str, new: str) -> _Change:
-    """The one replacement that makes ``new`` of ``old``, without what stays at its ends."""
-    head, tail = common_ends(old, new)
-    return _Change(head, len(old) - tail, new[head : len(new) - tail])
 
 
 # --- the rest ------------------------------------------------------------------------------------

@@ -8,24 +8,22 @@ it knows by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 from redraft.model.edits.gate import Gate
 from redraft.model.edits.gate_features import GATED
 from redraft.model.records import Task
-from redraft.model.training.gate_fit import Sample, fit_shipped
+from redraft.model.training.gate_fit import Sample, fit_shipped, fold_of
 from redraft.model.training.kto import Objective
 
 from ..figures.runs import RunFile
 from .labels import Judged, judged
+from .measures import area, calibration_error, error_by_chance
 
 #: What is worth a suggestion kept, for each shown in vain, when the policy is tuned.
 WANT = Objective(ratio=3.0, most_kl=0.02)
-
-#: Share of moments after which nothing is left to do: 109 of the 426 of recorded sessions of which
-#: that can be told. Commits and chains have fewer, as somebody always went on.
-DONE = 0.25
-_MOST_WEIGHT = 4.0  # of the few there are
 
 #: Sources that judge, and must never be fitted on.
 JUDGES = ("dev-commits", "human-eval", "carry-on")
@@ -43,24 +41,11 @@ def newest(runs: Iterable[RunFile]) -> RunFile:
 
 
 def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
-    """By task, grouped by repository or session; what is proposed where nothing is left to do
-    counts as if that were :data:`DONE` of the moments."""
+    """By task, grouped by repository or session."""
     found: dict[Task, list[Sample]] = {task: [] for task in GATED}
-    known = list(candidates)
-    for task, some in found.items():
-        mine = [each for each in known if each.task == task]
-        weight = _weight_of_done(mine)
-        some += [
-            Sample(each.candidate, each.right, weight if each.done else 1.0, each.source)
-            for each in mine
-        ]
+    for each in candidates:
+        found[each.task].append(Sample(each.candidate, each.right, group=each.source))
     return found
-
-
-def _weight_of_done(mine: Sequence[Judged]) -> float:
-    done = len({each.moment for each in mine if each.done})
-    others = len({each.moment for each in mine}) - done
-    return min(max(DONE / (1 - DONE) * others / done, 1.0), _MOST_WEIGHT) if done else 1.0
 
 
 def fit_gate(
@@ -73,6 +58,28 @@ def fit_gate(
     """
     heads = {task: fit_shipped(task, each, WANT, without) for task, each in samples.items()}
     return Gate(name, heads)
+
+
+@dataclass(frozen=True, slots=True)
+class OnOthers:
+    """How true the chances are of repositories that were not fitted on."""
+
+    auc: float | None
+    error: float  # calibration
+    by_chance: float  # error to be expected were every chance true
+
+
+def on_others(task: Task, samples: Sequence[Sample]) -> OnOthers:
+    """Fit on four fifths of the repositories at a time, and ask about the last."""
+    folds = fold_of([each.group for each in samples])
+    said = np.zeros(len(samples))
+    for fold in set(folds.tolist()):
+        rest = [each for each, one in zip(samples, folds, strict=True) if one != fold]
+        head = fit_shipped(task, rest, WANT)
+        for at in map(int, np.flatnonzero(folds == fold)):
+            said[at] = head.weigh(head.row(samples[at].candidate)).chance
+    right = [each.kept for each in samples]
+    return OnOthers(area(said, right), calibration_error(said, right), error_by_chance(said))
 
 
 def left_out(
@@ -120,5 +127,6 @@ def card_of(
         "candidates": {task: len(each) for task, each in samples.items()},
         "right": {task: sum(one.kept for one in each) for task, each in samples.items()},
         "repositories": len({one.group for each in samples.values() for one in each}),
+        "on_others": {task: asdict(on_others(task, each)) for task, each in samples.items()},
         "judged": judged,
     }

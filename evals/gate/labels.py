@@ -43,7 +43,6 @@ class Judged:
     candidate: Candidate
     right: bool
     barred: str  # the kind of rule that keeps it from being shown; "": none
-    done: bool = False  # was nothing left to do at its moment?
 
     @property
     def source(self) -> str:
@@ -81,7 +80,6 @@ def judged(episode: Episode) -> Iterator[Judged]:
             candidate=each,
             right=right,
             barred=verdict.kind if isinstance(verdict, Abstained) else "",
-            done=request.text == episode["after"] and not right,
         )
 
 

@@ -30,7 +30,18 @@ from .measures import (
 )
 
 #: What can be told of a candidate without a model, and is not how sure the model is.
-STATIC = ("ahead", "lines", "removes", "away", "after", "errors", "unknown", "quoted", "again")
+STATIC = (
+    "ahead",
+    "lines",
+    "removes",
+    "away",
+    "after",
+    "errors",
+    "unknown",
+    "quoted",
+    "again",
+    "undone",
+)
 
 #: For people: fewer than in a drawing.
 _BINS = 5

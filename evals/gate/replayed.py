@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.fitting import Place, fit
+from redraft.model.edits.fitting import fit
 from redraft.model.edits.ghost_rules import tidied
 from redraft.model.edits.replacement import Replacement
 from redraft.model.records import Candidate, EditRequest, Prediction
@@ -129,8 +129,7 @@ def is_right(
     """Did the user write it, or begin to; None: it cannot be told."""
     edit = Replacement(request.text, candidate.start, candidate.end, candidate.text)
     if request.task == "infill":
-        place = Place(edit.text, request.cursor, request.path, request.language, replaces=True)
-        made = fit(tidied(edit.new, edit.text, request.cursor), place)
+        made = fit(tidied(edit.new, edit.text, request.cursor), request, replaces=True)
         edit = made if isinstance(made, Replacement) else edit
     least = edit.least()
     seen = match(least.text, least.start, least.end, least.new, steps, told)

@@ -11,12 +11,11 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
 from typing import Any
 
 from lsprotocol import types
 from redraft.model.records import Prediction, Predictor, Task
+from redraft.model.release import RELEASE
 
 from ..context.workspace import saved_text
 from ..editor.documents import Documents
@@ -38,14 +37,6 @@ NAME = "redraft"
 
 _EARLY_S = 30.0  # after the start: what differs from its file was typed while nobody listened
 _STOP_S = 1.0  # for the index to end; a file takes it a few milliseconds, git at worst longer
-
-
-def version() -> str:
-    """The server's, as its clients are told."""
-    try:
-        return installed_version("redraft")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +117,7 @@ class Client:
                 self.learning.gate,
                 lambda: self.session.situation(),
             ),
-            made_by=f"redraft {version()}",
+            made_by=f"redraft {RELEASE}",
         )
         self._reads = background
         self._since_s = clock()

@@ -11,9 +11,10 @@ import asyncio
 from typing import Any
 
 from redraft.model.errors import InvalidRequest
+from redraft.model.release import RELEASE
 
 from ..session.decisions import snoozing
-from .client import Client, version
+from .client import Client
 
 SNOOZE_COMMAND = "redraft.snooze"
 STATUS_COMMAND = "redraft.status"
@@ -55,7 +56,7 @@ async def status(client: Client) -> dict[str, Any]:
     model = await client.watch.look()
     return {
         **client.line.state(),
-        "version": version(),
+        "version": RELEASE,
         "model": {
             "state": model.state,
             "name": model.model,

@@ -16,11 +16,12 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from redraft.model.errors import InvalidRequest
+from redraft.model.release import RELEASE
 
 from ..editor.documents import Document
 from ..editor.paths import shown_path
 from . import messages, reports, suggesting
-from .client import NAME, Client, version
+from .client import NAME, Client
 from .messages import at
 
 logger = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ def _initialize(client: Client, params: Any) -> types.InitializeResult:
     notebooks = at(fields, "capabilities", "notebookDocument") is not None
     return types.InitializeResult(
         capabilities=_capabilities(notebooks, client.session.settings.completion_items),
-        server_info=types.ServerInfo(NAME, version()),
+        server_info=types.ServerInfo(NAME, RELEASE),
     )
 
 

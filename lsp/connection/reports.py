@@ -10,9 +10,10 @@ from typing import Any
 
 from lsprotocol import types
 from redraft.model.errors import InvalidRequest
+from redraft.model.release import RELEASE
 
 from . import commands, messages
-from .client import Client, version
+from .client import Client
 
 ACCEPT_COMMAND = "redraft.accept"
 REJECT_COMMAND = "redraft.reject"
@@ -107,7 +108,7 @@ def _check_status(client: Client, params: Any) -> dict[str, str]:
 
 
 def _get_version(client: Client, params: Any) -> dict[str, str]:
-    return {"version": version()}
+    return {"version": RELEASE}
 
 
 def _set_editor_info(client: Client, params: Any) -> str:

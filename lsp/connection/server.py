@@ -22,10 +22,11 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 from redraft.model.errors import SettingsError
 from redraft.model.records import Predictor
+from redraft.model.release import RELEASE
 
 from ..recording.folder import Recordings
 from ..settings import LspSettings
-from .client import NAME, Client, version
+from .client import NAME, Client
 from .documents_sync import HANDLERS
 from .door import Refused, let_in
 from .framing import (
@@ -57,7 +58,7 @@ class RedraftServer(LanguageServer):
         recordings: Recordings | None = None,
     ) -> None:
         super().__init__(
-            NAME, version(), protocol_cls=RedraftProtocol, converter_factory=default_converter
+            NAME, RELEASE, protocol_cls=RedraftProtocol, converter_factory=default_converter
         )
         notify, ask = self.protocol.notify, self.protocol.send_request_async
         self.client = Client(predictor, settings, clock, notify, ask, recordings=recordings)

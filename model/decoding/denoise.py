@@ -235,31 +235,33 @@ class Run:
     def judge(self, judging: Judging) -> None:
         """Have the causal pass judge draft after draft until the answer is finished."""
         while judging.answer.finish is None:
-            self.judge_draft(judging)
+            self.keep(judging, *self.read_draft(judging))
 
-    def judge_draft(self, judging: Judging) -> None:
-        """One pass of the judge.
+    def read_draft(self, judging: Judging, logits: bool = False) -> tuple[JudgedRow, JudgedOutput]:
+        """The first half of a pass of the judge; :meth:`keep` is the other.
 
         1. Draft: what a grammar forces, a copy, what masks of the last pass guessed, or what a
            canvas guesses in a pass of its own where that may pay.
         2. Run the last token and the draft causally, and masks behind some of them.
-        3. Keep what the pass stands by and its own next token, in the cache too, and what the masks
-           behind them guess comes then.
         """
         answer, config = judging.answer, judging.answer.brief.config
         judging.drafts = self._drafts(judging)  # 1
-        base = len(self.sequence.tokens)
         groups = judging.groups(judging.drafts)
         row = lay_out(
             answer.last_token, judging.drafts, config.mask_token, groups.masks, groups.behind
         )
-        out = self.read(row, judging.wants_logits())  # 2
+        return row, self.read(row, logits or judging.wants_logits())  # 2
+
+    def keep(self, judging: Judging, row: JudgedRow, out: JudgedOutput) -> None:
+        """Keep what a pass stands by and its own next token, in the cache too, and what the masks
+        behind them guess comes then."""
+        before = len(self.sequence.tokens) - row.judging
         kept = judging.review(out.causal)
         self.tally.note(judging.drafts, judging.right)
-        self.sequence.truncate(base + kept)  # 3
+        self.sequence.truncate(before + kept)
         judging.keep_guesses(row, out)
         judging.settle(kept)
-        self.show(answer)
+        self.show(judging.answer)
 
     def _drafts(self, judging: Judging) -> Drafts:
         drafts = surest(judging.forced(), surest(judging.copy(), judging.masks()))
@@ -303,10 +305,11 @@ class Run:
     ) -> list[Answer]:
         """``count`` judged answers at most, one after another, out of one first causal pass."""
         first = Judging(Answer(brief, last_token, rng))
-        out = self.verify([last_token], logits=count > 1 or first.wants_logits())
-        after = len(self.sequence.tokens)
+        after = len(self.sequence.tokens) + 1
+        read, said = self.read_draft(first, logits=count > 1)
+        out = said.causal
         choices = first.answer.first_choices(out, count)[1:] if count > 1 else []
-        first.settle(first.review(out))
+        self.keep(first, read, said)
         self.judge(first)
         self.on_step = None
         rows = [first]

@@ -28,6 +28,7 @@ from ..records import LEAST_LOG, CanvasState, Source, StepCallback
 from ..runtime.backend import Sequence
 from .answer import Answer
 from .candidates import (
+    BESIDE,
     DRAFT_TOKENS,
     FAR_FETCHED,
     Effort,
@@ -214,7 +215,7 @@ class _Editor:
     def _write_ranges(self) -> None:
         """The most promising ranges, side by side where that can be, until enough is written."""
         while True:
-            chosen = self._chosen()
+            chosen = self._side_by_side(self._chosen())
             if not chosen:
                 return
             texts = [self._next(opening, at) for at, opening in enumerate(chosen)]
@@ -225,6 +226,19 @@ class _Editor:
                     one.go_on(self._tree, self._run)
                     self._finish(one)
             self._show()
+
+    def _side_by_side(self, chosen: list[Opening]) -> list[Opening]:
+        """Those worth the positions they take in the next pass; others wait until the best one
+        turns out to be no better than they are."""
+        hopes = [self._hope(each) for each in chosen]
+        return [
+            each for each, hope in zip(chosen, hopes, strict=True) if hope >= max(hopes) - BESIDE
+        ]
+
+    def _hope(self, opening: Opening) -> float:
+        """Log-probability that its text has at most."""
+        one = self._writing.get(opening.text)
+        return self._worth(opening) if one is None else one.answer.total
 
     def _chosen(self) -> list[Opening]:
         """The ranges to go on with: those in progress, and others as long as there is time."""

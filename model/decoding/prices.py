@@ -20,9 +20,10 @@ class PassPrices:
 
     positions: tuple[int, ...]  # widths that were measured, ascending
     ms: tuple[float, ...]  # of a pass so wide; nowhere falling
+    masks_ms: float = 0.0  # more, where any of the positions are masks behind judged tokens
 
     @classmethod
-    def measured(cls, table: Mapping[int, float]) -> PassPrices:
+    def measured(cls, table: Mapping[int, float], masks_ms: float = 0.0) -> PassPrices:
         """Prices of a probe, ``{positions: ms}``; one position must be among them.
 
         A wider pass is never cheaper: where the clock says so, by noise or because a single
@@ -39,7 +40,8 @@ class PassPrices:
                 mean = (before * shared + mean * count) / (shared + count)
                 count += shared
             pools.append((mean, count))
-        return cls(tuple(widths), tuple(mean for mean, count in pools for _ in range(count)))
+        ms = tuple(mean for mean, count in pools for _ in range(count))
+        return cls(tuple(widths), ms, max(masks_ms, 0.0))
 
     def of(self, positions: int) -> float:
         """Milliseconds of a pass over ``positions``: between two measured widths on the line
@@ -102,7 +104,8 @@ def worth_groups(chances: Sequence[float], guesses: Sequence[float], prices: Pas
     being right up to draft i with e_i = a_1 … a_i (1 - a_{i+1}). Only the masks behind that draft
     are of use then: they are the drafts of the next pass, where m of them, right with b_1 … b_m,
     bring G(m) of :func:`worth`. So a group behind token i brings e_i G(m) and costs its m positions
-    in this pass. Groups are added by falling e_i, for each m; the best sum is taken.
+    in this pass, and the first of all what any mask adds to a pass besides. Groups are added by
+    falling e_i, for each m; the best sum is taken.
 
     Args:
         guesses: b_1, b_2, … of the masks of one group, as many as there may be.
@@ -117,7 +120,7 @@ def worth_groups(chances: Sequence[float], guesses: Sequence[float], prices: Pas
         for count, token in enumerate(order, 1):
             brought += ends[token] * each
             width = len(ends) + count * masks
-            gain = brought - (prices.of(width) - prices.of(len(ends)))
+            gain = brought - (prices.of(width) - prices.of(len(ends))) - prices.masks_ms
             if gain > best_gain:
                 best, best_gain = Groups(masks, tuple(sorted(order[:count]))), gain
     return best

@@ -47,10 +47,11 @@ def with_facts(request: EditRequest, candidates: Sequence[Candidate]) -> tuple[C
         (request.text, *(one.text for one in request.related), *(one.diff for one in request.edits))
     )
     around = _around(request.text, *_touched(request, candidates))
-    tree = _tree(request, around)
+    tree, undone = _tree(request, around), _undone(request)
+    made = (_facts(request, each, candidates, known, around, tree) for each in candidates)
     return tuple(
-        replace(each, facts=_facts(request, each, candidates, known, around, tree))
-        for each in candidates
+        replace(each, facts=replace(facts, undone=not undone.isdisjoint(_names(each.text))))
+        for each, facts in zip(candidates, made, strict=True)
     )
 
 
@@ -155,6 +156,20 @@ def _names(written: str) -> Iterator[str]:
     for found in _NAME.finditer(_PROSE.sub(" ", written)):
         if found[0] not in _WORDS:
             yield found[0]
+
+
+def _undone(request: EditRequest) -> set[str]:
+    """Names that an edit put in and a later one took out, and that are nowhere in the text."""
+    put_in, taken_out = set[str](), set[str]()
+    for edit in request.edits:
+        old, new = (set(_names(_lines_of(edit.diff, sign))) for sign in "-+")
+        taken_out = (taken_out | (put_in & (old - new))) - new
+        put_in |= new - old
+    return {name for name in taken_out if not _stands_in(name, request.text)}
+
+
+def _lines_of(diff: str, sign: str) -> str:
+    return "\n".join(line[1:] for line in diff.split("\n") if line.startswith(sign))
 
 
 def _stands_in(name: str, text: str) -> bool:

@@ -80,6 +80,7 @@ READINGS: dict[str, tuple[Reading, bool]] = {
     "unknown": (_of_facts(lambda f: min(f.unknown, 3)), False),
     "quoted": (_of_facts(lambda f: float(f.quoted)), False),
     "again": (_of_facts(lambda f: float(f.again)), False),
+    "undone": (_of_facts(lambda f: float(f.undone)), False),
     # the situation
     "rested": (lambda each, now: _log(now.since_edit_ms), False),
     "speed": (lambda each, now: _log(now.keys_per_s), False),
@@ -101,7 +102,7 @@ WEIGHED: dict[Task, tuple[str, ...]] = {
     ),
     "next_edit": (
         *("mean", "minimum", "text", "place", "not_nothing", "repeat", "both", "doubts"),
-        *("ahead", "lines", "removes", "away", "errors", "unknown", "again"),
+        *("ahead", "lines", "removes", "away", "errors", "unknown", "again", "undone"),
         *_SITUATION,
     ),
 }

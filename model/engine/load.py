@@ -150,14 +150,14 @@ def template_in(folder: Path, tokenizer: Tokenizer) -> ChatTemplate | None:
 
 
 def _prices(backend: Backend) -> PassPrices | None:
-    """What causal passes cost here, measured in about half a second; None where drafts are not
-    judged."""
+    """What causal passes cost here, measured in about half a second, or twice that where masks
+    draft; None where drafts are not judged."""
     from ..runtime.onnx_backend import OnnxBackend
-    from ..runtime.pass_costs import measure_passes
+    from ..runtime.pass_costs import measure_masks, measure_passes
 
     if backend.config.verifier != "ar" or not isinstance(backend, OnnxBackend):
         return None
-    return PassPrices.measured(measure_passes(backend))
+    return PassPrices.measured(measure_passes(backend), measure_masks(backend))
 
 
 def kept_bytes(backend: Backend, budget: int) -> int:

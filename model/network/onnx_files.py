@@ -24,7 +24,7 @@ from .quantize import Array, FloatArray, Stored
 
 #: Raise when the inputs or outputs of the graphs change: ``runtime/onnx_graphs.py`` refuses other
 #: layouts.
-LAYOUT = 4
+LAYOUT = 5
 
 #: Offset and length in the data file, in bytes, of each tensor by its name.
 Places = dict[str, tuple[int, int]]

@@ -20,7 +20,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from ..config import ModelConfig
 from ..errors import WeightsError
-from .onnx_interface import Form, Graph, graph_of, reads_masks
+from .onnx_interface import Form, Graph, graph_of, reads_masks, reads_placed
 from .onnx_linear import LinearMaps
 from .onnx_nodes import CONTRIB, Nodes
 from .quantize import Stored, block_size, check_variant, float_type, format_of
@@ -70,9 +70,10 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
         targets int64 [r] -> log_probability float32 [r, 1], of each target after its row
         shared: causal bool; where it is true, the next two may be empty
         packed, shared: positions int64 [1, n]; bias [1, 1, n, total]
-        prefill, shared, where the adapter is on masks: masked bool; where it is true the last g
-                rows are masks behind judged tokens: mask_rows int64 [g] of the n, scored_masks
-                int64 [g] of the r; positions and bias then are of all n
+        prefill, shared, but for fp16 without masks: placed bool; where it is true, positions and
+                bias are given as well, and hide more than what comes later
+        the same, where the adapter is on masks: the last g rows may be masks behind judged
+                tokens: mask_rows int64 [g] of the n, scored_masks int64 [g] of the r
         denoise, where the attention is by blocks: bias [1, 1, n, total]
 
     Raises:
@@ -98,8 +99,7 @@ class _Builder:
     def __init__(self, config: ModelConfig, variant: str, form: Form) -> None:
         self.config, self.variant, self.form = config, variant, form
         self.nodes = Nodes()
-        self.on_masks = reads_masks(config, form)
-        self.linear = LinearMaps(self.nodes, config, variant, self.on_masks)
+        self.linear = LinearMaps(self.nodes, config, variant, reads_masks(config, form))
 
     # --- the network, top to bottom
 
@@ -181,20 +181,21 @@ class _Builder:
         return helper.make_node("If", [condition], outputs, f"{condition}.{outputs[0]}", **branches)
 
     def _read(self, layer: int, inputs: list[str], outputs: list[str]) -> NodeProto:
-        """Causal attention, with masks behind the tokens where there are some. The kernel is the
-        same and reads of each token as much as without, so that masks change no bit of theirs."""
-        if not self.on_masks:
+        """Causal attention, with masks behind the tokens or side by side as branches where there
+        are some. The kernel is the same and reads of each token as much as without, so that neither
+        changes a bit of what a prompt's own tokens say."""
+        if not reads_placed(self.config, self.variant, self.form):
             return self._attend(layer, inputs, outputs, "prefill")
         return self._if(
-            "masked",
+            "placed",
             outputs,
-            lambda own: [self._attend(layer, inputs, own, "judged")],
+            lambda own: [self._attend(layer, inputs, own, "placed")],
             lambda own: [self._attend(layer, inputs, own, "prefill")],
         )
 
     def _attend(self, layer: int, inputs: list[str], outputs: list[str], kind: str) -> NodeProto:
-        """As in one of the forms, or "judged": causal, positions and bias given."""
-        if kind in ("packed", "judged"):
+        """As in one of the forms, or "placed": causal, positions and bias given."""
+        if kind in ("packed", "placed"):
             inputs = [*inputs, "positions", "bias"]
         elif self.config.attention == "block":
             inputs = [*inputs, "", "bias"]  # positions count on from what is cached
@@ -207,7 +208,7 @@ class _Builder:
             num_heads=self.config.heads,
             kv_num_heads=self.config.kv_heads,
             do_rotary=1,
-            causal=1 if kind in ("prefill", "judged") else 0,
+            causal=1 if kind in ("prefill", "placed") else 0,
         )
 
     def _norm_heads(self, name: str, x: str, heads: int) -> str:

@@ -31,13 +31,21 @@ def reads_masks(config: ModelConfig, form: Form) -> bool:
     return config.adapter == "masks" and form in ("shared", "prefill")
 
 
+def reads_placed(config: ModelConfig, variant: str, form: Form) -> bool:
+    """Whether a causal graph also reads rows whose positions, and what each sees, are given: masks
+    behind judged tokens, or the branches of a tree. CUDA's fused attention takes no bias."""
+    if config.attention != "canvas" or form not in ("shared", "prefill"):
+        return False
+    return variant != "fp16" or config.adapter == "masks"
+
+
 def graph_of(nodes: Nodes, config: ModelConfig, variant: str, form: Form) -> Graph:
     """The model of all nodes; its inputs and outputs are those of ``onnx_graph.build``."""
     kind = helper.np_dtype_to_tensor_dtype(float_type(variant))
     graph = helper.make_graph(
         nodes.nodes,
         f"redraft.{form}",
-        [*_inputs(config, form, kind), *_caches("past", config, kind)],
+        [*_inputs(config, variant, form, kind), *_caches("past", config, kind)],
         [*_outputs(config), *_caches("present", config, kind)],
         initializer=nodes.initializers(),
     )
@@ -48,9 +56,9 @@ def graph_of(nodes: Nodes, config: ModelConfig, variant: str, form: Form) -> Gra
     return Graph(model, tuple(nodes.stored.values()))
 
 
-def _inputs(config: ModelConfig, form: Form, kind: int) -> list[ValueInfoProto]:
+def _inputs(config: ModelConfig, variant: str, form: Form, kind: int) -> list[ValueInfoProto]:
     info = helper.make_tensor_value_info
-    half, masks = config.head_dim // 2, reads_masks(config, form)
+    half, placed = config.head_dim // 2, reads_placed(config, variant, form)
     values = [
         info("embedded", kind, [1, "n", config.hidden]),
         info("seqlens_k", TensorProto.INT32, [1]),
@@ -63,16 +71,17 @@ def _inputs(config: ModelConfig, form: Form, kind: int) -> list[ValueInfoProto]:
     ]
     if form == "shared":
         values += [info("causal", TensorProto.BOOL, [])]
-    if form in ("packed", "shared") or masks:
-        values += [info("positions", TensorProto.INT64, [1, "placed"])]
-    if masks:
+    if placed:
+        values += [info("placed", TensorProto.BOOL, [])]
+    if form in ("packed", "shared") or placed:
+        values += [info("positions", TensorProto.INT64, [1, "given"])]
+    if reads_masks(config, form):
         values += [
-            info("masked", TensorProto.BOOL, []),
             info("mask_rows", TensorProto.INT64, ["g"]),
             info("scored_masks", TensorProto.INT64, ["g"]),
         ]
-    if form in ("packed", "shared") or masks or config.attention == "block":
-        values += [info("bias", kind, [1, 1, "placed", "all"])]
+    if form in ("packed", "shared") or placed or config.attention == "block":
+        values += [info("bias", kind, [1, 1, "given", "all"])]
     return values
 
 

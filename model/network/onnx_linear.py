@@ -61,7 +61,7 @@ class LinearMaps:
         else:
             y = self.nodes.op("MatMul", x, tensors[0])
         if self.masks:
-            y = self._adapt_masks(sources, x, y, inputs, tail)
+            y = self._adapt_masks(sources, x, y, inputs, outputs, tail)
         if not bias:
             return y
         parts = tuple(f"{source}.bias" for source in sources)
@@ -72,38 +72,32 @@ class LinearMaps:
     def _dtype(self) -> np.dtype[Any]:
         return float_type(self.variant)
 
-    def _adapt_masks(self, sources: list[str], x: str, y: str, inputs: int, tail: bool) -> str:
+    def _adapt_masks(
+        self, sources: list[str], x: str, y: str, inputs: int, outputs: int, tail: bool
+    ) -> str:
         """y plus B (A x) in the rows of masks; the other rows keep their bits. No rows cost
         nothing, as the sum goes into y's own memory."""
-        rank, widths = self.config.mask_rank, self._widths()
+        rank = self.config.mask_rank * len(sources)
         which = "scored_masks" if tail else "mask_rows"
         if x not in self.masked:
             self.masked[x] = self.nodes.op("Gather", x, which, axis=1)  # [1, g, inputs]
-        down = [f"{source}.lora_a" for source in sources]
-        low = self._low_rank(f"{sources[0]}.low", down, self.masked[x], inputs, rank * len(sources))
-        lows = [low]
-        if len(sources) > 1:
-            lows = self.nodes.ops("Split", [low], len(sources), axis=-1, num_outputs=len(sources))
-        ups = []
-        for source, part in zip(sources, lows, strict=True):
-            width = widths[source.split(".", 2)[2]]
-            ups.append(self._low_rank(f"{source}.high", [f"{source}.lora_b"], part, rank, width))
-        change = ups[0]  # [1, g, outputs]
-        if len(ups) > 1:
-            change = self.nodes.op("Concat", *ups, axis=-1)
+        low = self._low_rank("lora_a", sources, self.masked[x], inputs, rank)
+        change = self._low_rank("lora_b", sources, low, rank, outputs)  # [1, g, outputs]
         return self.nodes.op("ScatterND", y, self._index_of(which), change, reduction="add")
 
-    def _low_rank(self, name: str, sources: list[str], x: str, inputs: int, outputs: int) -> str:
-        """x times a matrix of the masks' adapter."""
+    def _low_rank(self, side: str, sources: list[str], x: str, inputs: int, outputs: int) -> str:
+        """x times one side of the masks' adapter, of all ``sources`` in one product: each has a
+        rank of its own, so their ``lora_b`` lie along a diagonal."""
         how: Format = "plain" if format_of(self.variant, "linear") == "plain" else "blocks"
         stored = Stored(
-            name,
-            tuple(sources),
+            f"{sources[0]}.{side}",
+            tuple(f"{source}.{side}" for source in sources),
             how,
             (outputs, inputs),
             self._dtype,
             block_size(self.variant),
             of_masks=True,
+            diagonal=side == "lora_b",
         )
         self.nodes.store(stored)
         tensors = list(stored.tensors())
@@ -118,20 +112,6 @@ class LinearMaps:
             batch = self.nodes.op("Mul", at, self.nodes.ints("nothing", 0))
             self.masked[rows] = self.nodes.op("Concat", batch, at, axis=-1)
         return self.masked[rows]
-
-    def _widths(self) -> dict[str, int]:
-        """Outputs of each linear map."""
-        c = self.config
-        kv = c.kv_heads * c.head_dim
-        return {
-            "attn.q": c.heads * c.head_dim,
-            "attn.k": kv,
-            "attn.v": kv,
-            "attn.o": c.hidden,
-            "mlp.gate": c.intermediate,
-            "mlp.up": c.intermediate,
-            "mlp.down": c.hidden,
-        }
 
     def blocks_product(
         self,

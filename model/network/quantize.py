@@ -82,6 +82,7 @@ class Stored:
         name: unique within a graph together with ``format``.
         sources: weights, stacked along their outputs.
         shape: of the stacked weights, (outputs, inputs) or (length,).
+        diagonal: each source has inputs of its own as well, so that zeros fill the rest.
         dtype: of unquantised tensors.
         adapted: it differs between context and canvas when the adapter is on the canvas only.
         of_masks: it belongs to the adapter that acts on masks alone.
@@ -95,6 +96,7 @@ class Stored:
     block: int = 32
     adapted: bool = False
     of_masks: bool = False
+    diagonal: bool = False
 
     def tensors(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
         """Type and shape of each tensor by its name in the graph."""
@@ -148,6 +150,8 @@ class Stored:
                     "than their config.json says. Run 'redraft model pull' again."
                 )
             parts.append(np.asarray(weights[source], dtype=np.float32))
+        if self.diagonal and all(part.ndim == 2 for part in parts):
+            parts = _along_diagonal(parts)
         trailing = {part.shape[1:] for part in parts}
         shape = (sum(part.shape[0] for part in parts), *self.shape[1:])
         if trailing != {self.shape[1:]} or shape != self.shape:
@@ -157,6 +161,15 @@ class Stored:
                 "describes another model. Run 'redraft model pull' again."
             )
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _along_diagonal(parts: list[FloatArray]) -> list[FloatArray]:
+    """Each matrix [outputs, inputs] with zeros where the inputs of the others are."""
+    inputs = [part.shape[1] for part in parts]
+    return [
+        np.pad(part, ((0, 0), (sum(inputs[:at]), sum(inputs[at + 1 :]))))
+        for at, part in enumerate(parts)
+    ]
 
 
 def quantize_blocks(matrix: FloatArray, block: int) -> tuple[Array, FloatArray]:

@@ -73,7 +73,8 @@ class Sequence(Protocol):
 
     @property
     def tokens(self) -> Seq[int]:
-        """The tokens whose keys and values are in the cache."""
+        """The tokens whose keys and values are in the cache, or will be when they are needed: a few
+        at the end may wait to be read in one pass with what follows them."""
 
     @property
     def capacity(self) -> int:

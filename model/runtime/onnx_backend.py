@@ -102,6 +102,7 @@ class OnnxBackend:
         """A new sequence with the first ``length`` tokens of another; empty where its size class
         rotates positions differently (see ``rope.stretch``): those keys would be wrong."""
         assert isinstance(sequence, OnnxSequence) and 0 <= length <= len(sequence.tokens)
+        sequence.settle()
         fork = self.new_sequence(capacity)
         if stretch(self.config, fork.capacity) == stretch(self.config, sequence.capacity):
             self.graphs.memory.copy(sequence.buffer, fork.buffer, length)

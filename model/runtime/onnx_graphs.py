@@ -37,7 +37,7 @@ _FITTING: dict[Purpose, tuple[Form, ...]] = {
 
 #: Of the graphs this module knows how to feed; as in ``network/onnx_files.py``, which brings onnx
 #: along.
-LAYOUT = 4
+LAYOUT = 5
 
 #: The file beside the graphs that holds every large tensor; as in ``network/onnx_nodes.py``.
 DATA_FILE = "weights.bin"
@@ -97,6 +97,7 @@ class Graphs:
         self._sessions: dict[Form, Any] = {}
         self._run_options = runtime.RunOptions()
         self._run_options.log_severity_level = 4  # an interrupted pass is no error
+        self._inputs: dict[Form, frozenset[str]] = {}
         self._tables: dict[int, tuple[Any, Any]] = {}
         self._suppressed: dict[tuple[int, ...], Any] = {}
         self.session(self.form_for("prefill"))
@@ -155,6 +156,17 @@ class Graphs:
     def interrupt(self, now: bool) -> None:
         """End the pass under way and each after it; or, where not ``now``, let them run again."""
         self._run_options.terminate = now
+
+    def inputs(self, form: Form) -> frozenset[str]:
+        """Names of what a graph is fed."""
+        if form not in self._inputs:
+            self._inputs[form] = frozenset(each.name for each in self.session(form).get_inputs())
+        return self._inputs[form]
+
+    @property
+    def places(self) -> bool:
+        """Whether the causal graph reads rows whose positions, and what each sees, are given."""
+        return "placed" in self.inputs(self.form_for("judge"))
 
     def tables(self, capacity: int) -> tuple[Any, Any]:
         """Cosines and sines for a capacity, on the device."""

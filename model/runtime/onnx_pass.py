@@ -50,12 +50,14 @@ class Pass:
         cos, sin = graphs.tables(buffer.capacity)
         self._binding.bind_ortvalue_input("cos", cos)
         self._binding.bind_ortvalue_input("sin", sin)
-        if form == "shared":
-            self.feed("causal", np.array(not self.placed))
+        takes = graphs.inputs(form)
+        if "causal" in takes:
+            self.feed("causal", np.array(causal))
+        if "placed" in takes:
+            self.feed("placed", np.array(purpose == "judge"))
+        if "positions" in takes:
             self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), graphs.dtype))
-        self._on_masks = graphs.config.adapter == "masks" and form in ("shared", "prefill")
-        if self._on_masks and purpose != "judge":
-            self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), graphs.dtype))
+        self._takes_masks = "mask_rows" in takes
 
     def suppress(self, bias: Any) -> None:
         """What is added to the logits of the next pass. OrtValue [vocab]"""
@@ -88,8 +90,7 @@ class Pass:
             masks: so many of the last tokens are masks behind judged tokens.
         """
         total = cached + len(tokens)
-        if self._on_masks:
-            self.feed("masked", np.array(masks > 0))
+        if self._takes_masks:
             self.feed("mask_rows", np.arange(len(tokens) - masks, len(tokens), dtype=np.int64))
             self.feed("scored_masks", np.flatnonzero(rows >= len(tokens) - masks))
         self.feed("embedded", self._embedding.rows(tokens, self._canvas))

@@ -18,6 +18,10 @@ from .onnx_pass import Outputs, Pass, room_for
 #: ``CHUNK`` where every row is judged: the logits of 64 rows of 151,936 take 39 MB.
 VERIFY_CHUNK = 64
 
+#: Tokens of a prompt at most that wait to be read in the pass behind them, which they make hardly
+#: dearer, instead of in one of their own: a key typed costs so many.
+FEW = 24
+
 
 class OnnxSequence:
     """Tokens and their keys and values in one buffer. See ``backend.Sequence``."""
@@ -26,6 +30,7 @@ class OnnxSequence:
         self._graphs = graphs
         self._buffer: Buffer | None = buffer
         self._tokens: list[int] = []
+        self._waiting = 0  # of the last tokens: their keys and values are not computed yet
         self._passes: dict[tuple[Purpose, int], Pass] = {}
         self._bias: tuple[tuple[int, int, int], NDArray[Any]] | None = None
         self._permitted: tuple[int, ...] = graphs.config.ends
@@ -45,7 +50,7 @@ class OnnxSequence:
 
     def adopt(self, tokens: list[int]) -> None:
         """The buffer already holds the keys and values of ``tokens``."""
-        self._tokens = list(tokens)
+        self._tokens, self._waiting = list(tokens), 0
 
     def pretend(self, tokens: list[int]) -> None:
         """Take ``tokens`` for cached without computing them, their keys and values in memory that
@@ -57,7 +62,7 @@ class OnnxSequence:
         buffer = self.buffer
         self._buffer = None
         self._passes.clear()
-        self._tokens = []
+        self.adopt([])
         return buffer
 
     def permit(self, marks: Seq[int]) -> None:
@@ -65,10 +70,37 @@ class OnnxSequence:
 
     def truncate(self, length: int) -> None:
         assert 0 <= length <= len(self._tokens)
+        self._waiting = max(self._waiting - (len(self._tokens) - length), 0)
         del self._tokens[length:]
 
     def prefill(self, tokens: IntArray) -> None:
         self._check_room(len(tokens))
+        if self._waiting + len(tokens) > FEW or not self._cached:  # behind nothing no row is placed
+            self._prefill(np.append(self._ahead(), tokens))
+        else:
+            self._tokens.extend(tokens.tolist())
+            self._waiting += len(tokens)
+
+    def settle(self) -> None:
+        """Read what waits, so that the buffer holds the keys and values of all tokens."""
+        if self._waiting:
+            self._prefill(self._ahead())
+
+    @property
+    def _cached(self) -> int:
+        """Tokens whose keys and values are in the buffer."""
+        return len(self._tokens) - self._waiting
+
+    def _ahead(self) -> IntArray:
+        """The tokens that wait: any pass begins with them."""
+        return np.asarray(self._tokens[self._cached :], np.int64)
+
+    def _hold(self, tokens: IntArray) -> None:
+        """The pass is done that read what waited and whatever follows it in ``tokens``."""
+        self._tokens[self._cached :] = tokens.tolist()
+        self._waiting = 0
+
+    def _prefill(self, tokens: IntArray) -> None:
         idle = self._graphs.idle_rows
         for start in range(0, len(tokens), CHUNK):
             chunk = tokens[start : start + CHUNK]
@@ -76,13 +108,16 @@ class OnnxSequence:
 
     def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
         self._check_room(len(tokens))
+        if len(tokens) + self._waiting > VERIFY_CHUNK:
+            self.settle()
         n = len(tokens)
         outputs = self._room_for(n, targets=True, logits=logits)
         following = np.append(tokens[1:], tokens[-1:])  # nobody reads the last one's target
         for start in range(0, n, VERIFY_CHUNK):
             part = slice(start, start + VERIFY_CHUNK)
             spoken = {name: values[part] for name, values in outputs.items()}
-            self._append(tokens[part], following[part], spoken)
+            read = np.append(self._ahead(), tokens[part])
+            self._append(read, following[part], spoken, self._waiting)
         return _causal(outputs, n)
 
     def judge(
@@ -93,63 +128,74 @@ class OnnxSequence:
         judging: int,
         logits: bool = False,
     ) -> JudgedOutput:
-        if judging == len(tokens) or not self._tokens:
+        if judging == len(tokens) or not self._cached:
             # Without a cache GroupQueryAttention takes only the first position and counts on.
             return JudgedOutput.without_masks(self.verify(tokens[:judging], logits))
-        n, cached = len(tokens), len(self._tokens)
-        alone = int(judging == 1)  # as in _append: run twice, so that it has the bits of a prompt's
-        self._check_room(n + alone)
-        read = np.concatenate([tokens[:judging], tokens[:alone], tokens[judging:]])
-        twin = np.ones(alone, np.int64)
-        placed = np.concatenate([positions[:judging], twin, positions[judging:]])
-        rows = np.concatenate([np.arange(judging), np.arange(judging, n) + alone])
-        outputs = self._room_for(n, targets=True, logits=logits)
-        one = self._pass("judge", len(outputs))
-        one.place(cached + placed, self._masks_bias(sees, judging, rows))
-        one.run(read, cached, rows, np.append(tokens[1:], tokens[-1:]), outputs, n - judging)
-        self._tokens.extend(tokens[:judging].tolist())
+        outputs = self._room_for(len(tokens), targets=True, logits=logits)
+        at, following = len(self._tokens) + positions, np.append(tokens[1:], tokens[-1:])
+        self._read_placed(tokens, at, sees, len(tokens) - judging, following, outputs)
         guessed, sure = outputs["token"][judging:, 0], outputs["confidence"][judging:, 0]
         return JudgedOutput(_causal(outputs, judging), guessed, sure)
 
-    def _masks_bias(self, sees: NDArray[np.bool_], judging: int, rows: IntArray) -> NDArray[Any]:
-        """What masks behind ``judging`` tokens look at; ``rows`` [n] are where the tokens of
-        ``sees`` [n, n] stand among those read. [1, 1, read, cached + read]"""
-        n, cached = len(sees), len(self._tokens)
-        read = int(rows[-1]) + 1
-        bias = np.zeros((1, 1, read, cached + read), self._graphs.dtype)
-        hidden = np.ones((n - judging, read), np.bool_)  # the kernel hides what comes later
-        hidden[:, rows] = ~sees[judging:]
-        bias[0, 0, read - (n - judging) :, cached:][hidden] = self._graphs.unseen
-        return bias
-
     @property
     def branches(self) -> bool:
-        """Whether the graph that takes any positions reads as the judge does."""
+        """Whether a graph that takes any positions reads as the judge does."""
         config = self._graphs.config
-        return config.attention == "canvas" and config.adapter in ("none", "all")
+        if config.attention != "canvas":
+            return False
+        return self._graphs.places or config.adapter in ("none", "all")
 
     def branch(
         self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
     ) -> CausalOutput:
-        n, held = len(tokens), len(self._tokens)
-        alone = int(n == 1)  # as in _append
-        self._check_room(n + alone)
-        rows = np.arange(n, dtype=np.int64)
-        outputs = self._room_for(n, logits=True)
-        bias = np.zeros((1, 1, n + alone, held + n + alone), self._graphs.dtype)
-        bias[0, 0, :n, base : held + n][~sees] = self._graphs.unseen
-        bias[0, 0, :n, held + n :] = self._graphs.unseen
-        one = self._pass("packed", len(outputs))
-        one.place(base + np.append(depths, depths[-1:] + 1)[: n + alone], bias)
-        read = np.append(tokens, tokens[-1:])[: n + alone]
-        one.run(read, held, rows, tokens, outputs)
-        self._tokens.extend(tokens.tolist())
+        outputs = self._room_for(len(tokens), logits=True)
+        self._read_placed(tokens, base + depths, sees, 0, tokens, outputs)
         token, confidence = outputs["token"][:, 0], outputs["confidence"][:, 0]
         return CausalOutput(token, confidence, np.empty(0, np.float32), outputs["logits"])
 
-    def _append(self, chunk: IntArray, targets: IntArray, outputs: Outputs) -> None:
+    def _read_placed(
+        self,
+        tokens: IntArray,
+        at: IntArray,
+        sees: NDArray[np.bool_],
+        masks: int,
+        targets: IntArray,
+        outputs: Outputs,
+    ) -> None:
+        """Read ``tokens`` [n] at the positions ``at`` [n] and append them, but for the last
+        ``masks``; ``outputs`` speak of all.
+
+        Args:
+            sees: [n, k + n] what each looks at: the last k tokens held, and these; it sees all that
+                comes before.
+
+        What waits is read ahead of them, and a single token twice, as in :meth:`_append`.
+        """
+        if not self._graphs.places:
+            self.settle()
+        n, cached, first = len(tokens), self._cached, self._waiting
+        kept = n - masks
+        twin = int(kept == 1 and not first)
+        self._check_room(first + n + twin)
+        rows = first + np.arange(n, dtype=np.int64)
+        rows[kept:] += twin
+        read = np.concatenate([self._ahead(), tokens[:kept], tokens[:twin], tokens[kept:]])
+        placed = np.concatenate([cached + np.arange(first), at[:kept], at[:twin] + 1, at[kept:]])
+        width, held = first + n + twin, cached + first
+        unseen = np.zeros((n, cached + width), np.bool_)
+        unseen[:, held + 1 : held + 1 + twin] = True
+        before = np.arange(held - (sees.shape[1] - n), held)
+        unseen[:, np.concatenate([before, cached + rows])] = ~sees
+        bias = np.zeros((1, 1, width, cached + width), self._graphs.dtype)
+        bias[0, 0, rows] = np.where(unseen, self._graphs.unseen, 0.0)
+        one = self._pass("judge" if self._graphs.places else "packed", len(outputs))
+        one.place(placed, bias)
+        one.run(read, cached, rows, targets, outputs, masks)
+        self._hold(read[: first + kept])
+
+    def _append(self, chunk: IntArray, targets: IntArray, outputs: Outputs, first: int = 0) -> None:
         """Append ``chunk``; ``outputs`` are filled with what is said of ``targets``, each after
-        the token of the same index.
+        the token of the same index from ``first`` on.
 
         A single token is run twice, one behind the other, and the second is forgotten: one row
         goes through other kernels than several, whose last bits differ, and quantised activations
@@ -157,13 +203,15 @@ class OnnxSequence:
         rows on, keys and values are equal bit by bit however a prompt is chunked, in fp32, q8 and
         int8; the second row costs a fifth of the first.
         """
-        alone = len(chunk) == 1 and len(self._tokens) + 2 <= self.capacity
+        cached = self._cached
+        alone = len(chunk) == 1 and cached + 2 <= self.capacity
         tokens = np.repeat(chunk, 2) if alone else chunk
-        rows = np.arange(len(targets), dtype=np.int64)
-        self._pass("prefill", len(outputs)).run(tokens, len(self._tokens), rows, targets, outputs)
-        self._tokens.extend(chunk.tolist())
+        rows = first + np.arange(len(targets), dtype=np.int64)
+        self._pass("prefill", len(outputs)).run(tokens, cached, rows, targets, outputs)
+        self._hold(chunk)
 
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
+        self.settle()
         read = self._with_ahead(window[None])
         self._check_room(read.size)
         one = self._pass("denoise", 3 if logits else 2)
@@ -172,6 +220,7 @@ class OnnxSequence:
         return self._canvas(one, read, window.shape, logits)
 
     def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
+        self.settle()
         read = self._with_ahead(windows)
         count, width = read.shape
         self._check_room(read.size)

@@ -20,6 +20,7 @@ from .kto import Objective, fit_kto
 FOLDS = 5
 #: What counts as average, and as much more, of what outcomes of commits do not tell.
 _UNTOLD = {
+    "undone": (0.0, 1.0),
     "rested": (7.0, 1.5),  # log ms: about a second
     "speed": (1.4, 0.7),  # log keys a second: about three
     "previous": (0.0, 1.0),
@@ -29,6 +30,9 @@ _FREE = 100.0  # variance of an intercept nothing is known of
 #: Variance of the weights: how sure the model is tells most, anything else has to prove itself.
 _FREEDOM = dict.fromkeys(("mean", "minimum", "first", "text", "repeat", "not_nothing"), 1.0)
 _FREEDOM_ELSE = 0.1
+#: Where a weight begins, if not at nought: commits hold nothing that was taken back, and who takes
+#: something back does not want it again.
+_EXPECTED = {"undone": -3.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ def fit_shipped(
     blank = _standards(names, samples)
     seen = rows_of(blank, samples)
     prior = Prior(
-        np.zeros(len(names) + 1),
+        np.array([0.0, *(_EXPECTED.get(name, 0.0) for name in names)]),
         np.array([_FREE, *(_FREEDOM.get(name, _FREEDOM_ELSE) for name in names)]),
     )
     found = fit_chance(seen, prior, positive_of(names))

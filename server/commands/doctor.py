@@ -20,10 +20,11 @@ from typing import Literal
 import psutil
 from redraft.model.errors import RedraftError
 from redraft.model.records import EditRequest, Predictor
+from redraft.model.release import RELEASE
 
 from ..engine_process.client import join_running
 from ..engine_process.open import open_engine
-from ..engine_process.rendezvous import RELEASE, Rendezvous
+from ..engine_process.rendezvous import Rendezvous
 from ..settings import Settings, config_file, load_settings
 
 Verdict = Literal["ok", "note", "problem"]

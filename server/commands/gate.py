@@ -225,7 +225,10 @@ def ship(
         )
     samples = samples_of(shown_to_gate(newest(read)))
     gate = fit_gate(samples, f"shipped {version}")
-    write_gate(out or SHIPPED, gate, card_of(samples, read, judged))
-    for task, each in samples.items():
-        right = sum(one.kept for one in each)
-        console.print(f"{task}: {len(each)} candidates, {right} right", markup=False)
+    card = card_of(samples, read, judged)
+    write_gate(out or SHIPPED, gate, card)
+    for task, told in card["on_others"].items():
+        count, right = card["candidates"][task], card["right"][task]
+        error = f"ECE {told['error']:.3f} ({told['by_chance']:.3f} by chance alone)"
+        line = f"{task}: {count} candidates, {right} right; of repositories left out {error}"
+        console.print(line, markup=False)

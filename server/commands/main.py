@@ -77,9 +77,9 @@ def _fail(message: str) -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from redraft.model.release import RELEASE
 
-        typer.echo(f"redraft {version('redraft')}")
+        typer.echo(f"redraft {RELEASE}")
         raise typer.Exit
 
 

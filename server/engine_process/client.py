@@ -23,9 +23,10 @@ from redraft.model.engine.record_json import WIRE_VERSION
 from redraft.model.engine.remote import RemotePredictor
 from redraft.model.errors import EngineGone, ModelNotReady, RedraftError, Unauthorized
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
+from redraft.model.release import RELEASE
 
 from ..settings import Settings
-from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous
+from .rendezvous import DEFAULT_ENGINE, Endpoint, Rendezvous
 from .signs_of_life import POLL_S, end_if_hung, end_process, reach, reach_living
 
 log = logging.getLogger(__name__)

@@ -24,13 +24,14 @@ from aiohttp import web
 from filelock import BaseFileLock
 from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.records import Predictor
+from redraft.model.release import RELEASE
 
 from ..app import create_app
 from ..http.bodies import json_response
 from ..http.connections import Limits
 from ..http.listen import listening, until_told_to_stop
 from ..settings import Settings
-from .rendezvous import DEFAULT_ENGINE, RELEASE, Endpoint, Rendezvous, began
+from .rendezvous import DEFAULT_ENGINE, Endpoint, Rendezvous, began
 
 log = logging.getLogger(__name__)
 

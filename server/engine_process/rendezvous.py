@@ -17,7 +17,6 @@ import sys
 import tempfile
 import warnings
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 import filelock
@@ -37,12 +36,6 @@ MAX_SOCKET_PATH_BYTES = 103
 
 #: Environment variables that decide which weights a model's name means.
 WEIGHTS_VARIABLES = ("REDRAFT_CACHE_DIR", "REDRAFT_MODELS")
-
-try:
-    #: The release running in this process; what is on disk may be newer after an upgrade.
-    RELEASE = metadata.version("redraft")
-except metadata.PackageNotFoundError:  # run from a checkout that is not installed
-    RELEASE = "0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def _options(settings: Settings, fleet: Fleet, config: Any) -> dict[str, Any]:
                 max_replicas=fleet.most,
                 target_ongoing_requests=TARGET,
                 upscale_delay_s=UPSCALE_S,
-                look_back_period_s=UPSCALE_S,
+                look_back_period_s=2 * UPSCALE_S,
             )
         }
     gpus = {"num_gpus": 1} if settings.provider == "CUDA" else {}

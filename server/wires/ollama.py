@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
 from typing import Annotated
 
 from aiohttp import web
 from redraft.model.edits.gate import Eagerness
 from redraft.model.reading import MAX_INTEGER, Exactly, Flag, Json, Text, read
 from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
+from redraft.model.release import RELEASE
 from redraft.model.weights.provide import stored
 
 from ..http.bodies import LINES, SERVICE, Stream, json_response, read_body, read_question
@@ -152,7 +151,7 @@ def durations(prediction: Prediction) -> Json:
 @routes.get("/api/version")
 async def version(http: web.Request) -> web.Response:
     """Ours: clients only show it, or look whether anything answers."""
-    return json_response({"version": _installed()})
+    return json_response({"version": RELEASE})
 
 
 @routes.get("/api/tags")
@@ -186,13 +185,6 @@ async def _listed(status: ModelStatus) -> list[Json]:
         "details": _details(status),
     }
     return [{"name": each, "model": each, **weights} for each in model_names(status)]
-
-
-def _installed() -> str:
-    try:
-        return installed_version("redraft")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "0"
 
 
 @routes.post("/api/show")

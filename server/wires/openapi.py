@@ -6,13 +6,13 @@ application's routes.
 
 from __future__ import annotations
 
-import importlib.metadata
 from functools import cache
 from typing import Any
 
 from aiohttp import web
 from pydantic import TypeAdapter
 from redraft.model.reading import Json
+from redraft.model.release import RELEASE
 
 from ..http.bodies import json_response
 from .chat_body import ChatBody
@@ -116,7 +116,7 @@ def document(served: frozenset[tuple[str, str]]) -> Json:
     tool = {key: value for key, value in _parts()[2].items() if key != "$defs"}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Redraft", "version": importlib.metadata.version("redraft")},
+        "info": {"title": "Redraft", "version": RELEASE},
         "paths": paths,
         "components": {
             "schemas": {**schemas, "Tool": tool},

@@ -102,7 +102,7 @@ def in_use(root: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(world.cache))
     monkeypatch.setenv("REDRAFT_MODELS", str(root / "mine"))
     only_wheels_of(root / "index", monkeypatch, root / "hf")
-    monkeypatch.setattr(combine, "_materialise", store)
+    monkeypatch.setattr(combine, "write_graphs", store)
     return world
 
 

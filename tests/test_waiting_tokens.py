@@ -1,0 +1,118 @@
+"""A few tokens of a prompt wait for the pass behind them: fewer passes, the same bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from redraft.model.decoding.copies import Drafted
+from redraft.model.decoding.judged_row import lay_out
+from redraft.model.runtime.onnx_backend import OnnxBackend
+from redraft.model.runtime.onnx_pass import Pass
+from redraft.model.runtime.onnx_sequence import FEW, OnnxSequence
+from support.onnx_models import shaped, store
+
+CONFIG = shaped("masks")
+HELD = 40
+
+
+def some(count: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(CONFIG.special_tokens, CONFIG.vocab, count)
+
+
+def opened(folder: Path, waiting: int, read: bool) -> OnnxSequence:
+    """HELD tokens that were read, and ``waiting`` more, which wait unless ``read``."""
+    sequence = OnnxBackend(folder, threads=1).new_sequence(256)
+    sequence.prefill(some(HELD, 1))
+    sequence.prefill(some(waiting, 2))
+    if read:
+        sequence.settle()
+    return sequence
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Tokens of each pass that is run."""
+    ran: list[int] = []
+    real = Pass.run
+
+    def run(one: Pass, tokens: Any, *rest: Any) -> None:
+        ran.append(len(tokens))
+        real(one, tokens, *rest)
+
+    monkeypatch.setattr(Pass, "run", run)
+    return ran
+
+
+def branched(sequence: OnnxSequence) -> Any:
+    """A root with two children and a grandchild."""
+    base, sees = len(sequence.tokens), np.eye(4, dtype=np.bool_)
+    sees[1:, 0] = sees[3, 1] = True
+    return sequence.branch(some(4, 3), np.array([0, 1, 1, 2]), sees, base)
+
+
+def judged(sequence: OnnxSequence) -> Any:
+    drafts = tuple(Drafted(int(token), "copy", 1, 0.5) for token in some(2, 4))
+    row = lay_out(int(some(1, 5)[0]), drafts, CONFIG.mask_token, 2)
+    return sequence.judge(row.tokens, row.positions, row.sees, row.judging, True).causal
+
+
+def verified(sequence: OnnxSequence) -> Any:
+    return sequence.verify(some(1, 6), logits=True)
+
+
+@pytest.mark.parametrize("variant", ["fp32", "q8", "int8"])
+@pytest.mark.parametrize("waiting", [1, 5, 9, 16, FEW])
+@pytest.mark.parametrize("ask", [verified, judged, branched])
+def test_what_follows_tokens_that_wait_is_the_same_in_one_pass_less(
+    ask: Any, waiting: int, variant: str, tmp_path: Path, passes: list[int]
+) -> None:
+    folder = store(CONFIG, variant, tmp_path)
+    patient = opened(folder, waiting, read=False)
+    passes.clear()
+    found = ask(patient)
+    assert len(passes) == 1 and passes[0] > waiting
+    eager = opened(folder, waiting, read=True)
+    expected = ask(eager)
+    assert patient.tokens == eager.tokens
+    assert np.array_equal(found.logits, expected.logits)
+    after = [each.verify(some(3, 7), logits=True).logits for each in (patient, eager)]
+    assert np.array_equal(*after)
+
+
+@pytest.mark.parametrize("variant", ["fp32", "q8", "int8"])
+def test_a_chain_read_as_branches_has_the_bits_of_a_prompt(variant: str, tmp_path: Path) -> None:
+    folder, tokens = store(CONFIG, variant, tmp_path), some(5, 8)
+    chain, prompt = opened(folder, 3, read=True), opened(folder, 3, read=True)
+    sees = np.tril(np.ones((5, 5), np.bool_))
+    found = chain.branch(tokens, np.arange(5), sees, len(chain.tokens))
+    assert np.array_equal(found.logits, prompt.verify(tokens, logits=True).logits)
+
+
+def test_cutting_takes_waiting_tokens_first(tmp_path: Path) -> None:
+    folder = store(CONFIG, "fp32", tmp_path)
+    for length in (HELD + 4, HELD, HELD - 3):
+        patient, eager = opened(folder, 6, read=False), opened(folder, 6, read=True)
+        for each in (patient, eager):
+            each.truncate(length)
+        assert patient.tokens == eager.tokens
+        assert np.array_equal(verified(patient).logits, verified(eager).logits)
+
+
+def test_a_copy_has_what_waited(tmp_path: Path) -> None:
+    folder = store(CONFIG, "fp32", tmp_path)
+    backend = OnnxBackend(folder, threads=1)
+    source = backend.new_sequence(256)
+    source.prefill(some(HELD, 1))
+    source.prefill(some(6, 2))
+    fork = backend.fork(source, HELD + 6, 256)
+    assert np.array_equal(verified(fork).logits, verified(opened(folder, 6, read=True)).logits)
+
+
+def test_more_than_a_few_are_read_at_once(tmp_path: Path, passes: list[int]) -> None:
+    sequence = opened(store(CONFIG, "fp32", tmp_path), FEW, read=False)
+    assert passes == [HELD]
+    sequence.prefill(some(1, 9))
+    assert passes == [HELD, FEW + 1]
