@@ -6,10 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from redraft.model.edits.verdict import CANDIDATES
 from redraft.model.errors import ModelNotReady
-from redraft.model.records import RecentEdit
+from redraft.model.records import Diagnostic, RecentEdit
 from support.edit_prompts import mercury_applied, mercury_as_cursortab, mercury_as_zed, mercury_body
-from support.predictor import LineEdit, ScriptedPredictor, change, editing
+from support.predictor import LineEdit, ScriptedPredictor, change, editing, rewrite_lines
 from support.served import post, served
 
 PATH = "/v1/edit/completions"
@@ -91,6 +92,33 @@ def test_the_prompt_becomes_a_next_edit_request() -> None:
         ),
         RecentEdit("src/other.py", 9, " x = 1\n \n+y = 2\n", accepted=True),
     )
+
+
+def test_an_edit_is_chosen_from_as_many_as_in_an_editor_and_only_as_many_given_as_asked() -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|> = 1"], [])
+    two = (change("a = 1", "a = 2"), change("a = 1", "a = 3"))
+    predictor = ScriptedPredictor(
+        [lambda request: rewrite_lines(request, *(f(request) for f in two))]
+    )
+    assert len(ask(content, predictor)["choices"]) == 1
+    [request] = predictor.requests
+    assert request.candidates == CANDIDATES[request.quality]
+    drawn = ScriptedPredictor()
+    ask(content, drawn, temperature=0.5)
+    assert drawn.requests[0].candidates == 1  # each draw is computed by itself
+
+
+def test_what_the_editor_reports_is_read_and_put_where_it_belongs() -> None:
+    snippets = (
+        "<|recently_viewed_code_snippet|>\ncode_snippet_file_path: diagnostics\n"
+        'line 103: [ERROR] "totl" is not defined (source: pyright)\n'
+        "<|/recently_viewed_code_snippet|>\n"
+    )
+    predictor = ScriptedPredictor()
+    region = ["total<|cursor|> = 1", "print(total)", "print(totl)"]
+    ask(mercury_as_cursortab(["import os"], region, [], "", snippets), predictor)
+    [request] = predictor.requests
+    assert request.diagnostics == (Diagnostic(3, '"totl" is not defined', 1),)
 
 
 def test_zeds_prompt_gives_the_same_request() -> None:

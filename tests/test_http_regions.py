@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from redraft.model.engine.validate import check_request
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompt.answers import replace_lines
-from redraft.model.records import Candidate, Confidence, EditRequest, RecentEdit
+from redraft.model.records import Candidate, Confidence, Diagnostic, EditRequest, RecentEdit
 from redraft.server.wires.prompts.diffs import fenced_diffs, original_and_updated, unified_diffs
 from redraft.server.wires.prompts.markers import Rewrite, recognise
 from redraft.server.wires.prompts.mercury import read_mercury
 from redraft.server.wires.prompts.regions import Excerpt, edit_request, rewrite
+from redraft.server.wires.prompts.reported import placed, reports_in
 from redraft.server.wires.prompts.zeta import Unreadable, Writer
 from support.edit_prompts import (
     mercury_applied,
@@ -46,6 +47,34 @@ def candidate(request: EditRequest, edit: LineEdit) -> Candidate:
     body = "".join(f"{line}\n" for line in lines)
     span = replace_lines(request.text, top + first - 1, top + last, body)
     return Candidate(*span, Confidence(0.9, 0.5, 0.8), 5, 3, "end")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("line 2: [ERROR] undefined: foo (source: gopls)", [(1, "undefined: foo", 1)]),
+        ("Line 2: [gopls] undefined: foo", [(1, "undefined: foo", 1)]),
+        ("line 9: [WARNING] undefined: foo", []),  # which of the two?
+        ("[WARNING] undefined: bar", [(2, "undefined: bar", 2)]),
+        ("line 1: [ERROR] undefined: foo", []),  # another line has that number here
+        ("line 3: [ERROR] expected ';'", []),  # nothing says that the numbers agree
+        ("line 2: [HINT] 'foo' and 'bar' differ", []),
+        ("", []),
+    ],
+)
+def test_a_report_belongs_where_the_names_that_it_quotes_stand(
+    text: str, found: list[tuple[int, str, int]]
+) -> None:
+    lines = ["a", "foo", "bar", "foo"]
+    reports = reports_in([("a.go", "line 2: [ERROR] x"), ("context/diagnostics", text)])
+    assert placed(reports, lines, 0, 4) == tuple(Diagnostic(*each) for each in found)
+    assert placed(reports, lines, 0, 1) == ()
+
+
+@settings(max_examples=50)
+@given(st.text(max_size=200))
+def test_any_text_can_be_read_as_reports(text: str) -> None:
+    placed(reports_in([("diagnostics", text)]), text.split("\n"), 0, text.count("\n") + 1)
 
 
 @st.composite

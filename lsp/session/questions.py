@@ -12,17 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from redraft.model.edits.ghost_rules import lines_wanted
+from redraft.model.edits.verdict import CANDIDATES
 from redraft.model.prompt.render import window
-from redraft.model.records import LEAST_LOG, Diagnostic, EditRequest, Quality, RelatedFile, Task
+from redraft.model.records import LEAST_LOG, Diagnostic, EditRequest, RelatedFile, Task
 from redraft.model.text.estimates import narrow
 
 from ..context import region
 from ..settings import LspSettings
 from .mentions import OpenText
 
-#: Edits to choose from, where the first may not be shown: what the engine weighs against each other
-#: at that quality anyway.
-CANDIDATES: dict[Quality, int] = {"low": 1, "medium": 3, "high": 3}
 #: Lines below a line that is being typed that an edit may replace meanwhile: those further down are
 #: read with what does not change, not once more for every key. Once the keys rest, all may change.
 BELOW_TYPED = 1

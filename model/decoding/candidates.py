@@ -46,7 +46,7 @@ class Effort:
     drafts: int  # of others that it prices, the likeliest first; 58 of 59 right ones that were
     # shown at training moments were the first, one the second
     deadline_ms: float  # after which nothing new is begun, and nothing written that is not needed
-    wanted: int = 1  # candidates: what cannot come among the best of them is not written; of 74
+    wanted: int = 1  # candidates: what cannot come among the best of them is not written; of 64
     # right edits that were shown at training moments none was a second text of the model's own
     hopeless: float = HOPELESS  # log-probability below which a text of the model's own is given up
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..records import EditRequest, Task
+from ..records import EditRequest, Quality, Task
 from .abstained import Abstained
 from .fitting import fit
 from .ghost_rules import refuse_completion, tidied
@@ -21,6 +21,10 @@ from .rules import refuse_edit, refuse_syntax, undoes
 from .spans import Span
 
 Proposal = TypeVar("Proposal")
+
+#: Edits to choose from, where the first may not be shown: what the engine weighs against each other
+#: at that quality anyway.
+CANDIDATES: dict[Quality, int] = {"low": 1, "medium": 3, "high": 3}
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,8 @@ def question(
         threshold: of a region's rewriting, confidence from which it is given.
     """
     if isinstance(meant, Rewrite):
-        return Rewriting(meant, edit_request(meant.excerpt, template), threshold)
+        request = edit_request(meant.excerpt, template)
+        return Rewriting(meant, request, threshold, template.candidates)
     if isinstance(meant, Unknown):
         return Unanswered(meant.reason)
     before, after = unix(meant.before), unix(meant.after)
@@ -150,6 +151,7 @@ class Rewriting:
     meant: Rewrite
     request: EditRequest | None
     threshold: float  # confidence of a candidate that is given
+    most: int = 1  # choices
 
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         if prediction is None:
@@ -167,7 +169,7 @@ class Rewriting:
             else:
                 found.append(Answer(self._written(region), "stop"))
         nothing = self._none(prediction.reason or NO_CHANGE, "nothing")
-        return found or objections[:1] or [nothing]
+        return found[: self.most] or objections[:1] or [nothing]
 
     def _refused(self, verdict: Abstained) -> Answer:
         if verdict.kind == "below_threshold":

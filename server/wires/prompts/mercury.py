@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.records import RecentEdit, RelatedFile
+from redraft.model.records import RecentEdit
 
 from .diffs import unified_diffs
 from .markers import NO_PATH
 from .regions import Excerpt, related_files
+from .reported import reports_in
 from .zeta import Unreadable, Writer, take_cursor
 
 CURSOR = "<|cursor|>"
@@ -46,6 +47,7 @@ def read_mercury(content: str, name: str = "content") -> tuple[Excerpt, Writer]:
     if at_history is not None:
         end = _last(content, HISTORY_END)
         edits = unified_diffs(content[at_history.end() : end.start() if end else len(content)])
+    files = _files(snippets)
     path = _PATH.match(file)
     body = file[path.end() :] if path else file
     start, end_ = _once(body, REGION, name), _once(body, REGION_END, name)
@@ -64,7 +66,8 @@ def read_mercury(content: str, name: str = "content") -> tuple[Excerpt, Writer]:
         after=after,
         cursor=cursor,
         edits=edits,
-        related=_related(snippets),
+        related=related_files(files),
+        reports=reports_in(files),
     )
     return excerpt, _write
 
@@ -116,13 +119,13 @@ def _inner(text: str) -> str:
     return text.removeprefix("\n").removesuffix("\n")
 
 
-def _related(snippets: str) -> tuple[RelatedFile, ...]:
+def _files(snippets: str) -> list[tuple[str, str]]:
     starts = _lines(snippets, SNIPPET)
     ends = [*(one.start() for one in starts[1:]), len(snippets)]
     texts = (
         snippets[start.end() : end].lstrip("\r\n") for start, end in zip(starts, ends, strict=False)
     )
-    return related_files(file for file in map(_snippet, texts) if file is not None)
+    return [file for file in map(_snippet, texts) if file is not None]
 
 
 def _snippet(text: str) -> tuple[str, str] | None:

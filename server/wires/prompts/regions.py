@@ -15,16 +15,18 @@ from dataclasses import dataclass
 from itertools import islice
 
 from redraft.model.edits.hunks import lines_of
+from redraft.model.edits.verdict import CANDIDATES
 from redraft.model.prompt.render import window
 from redraft.model.records import Candidate, EditRequest, RecentEdit, RelatedFile
+
+from .reported import NAMES, Report, placed
 
 #: Sections of prompts that are no files: no model of ours has seen such.
 PSEUDO_FILES = frozenset(
     {
-        "diagnostics",
+        *NAMES,
         "treesitter_context",
         "staged_git_diff",
-        "context/diagnostics",
         "context/treesitter",
         "context/staged_diff",
         "context/retrieval",
@@ -53,6 +55,7 @@ class Excerpt:
     cursor: int  # index into region
     edits: tuple[RecentEdit, ...] = ()  # oldest first
     related: tuple[RelatedFile, ...] = ()  # least relevant first
+    reports: tuple[Report, ...] = ()  # what the client's editor says of the file
     fixed: int = 0  # leading characters of the region that cannot change
 
 
@@ -90,8 +93,12 @@ def edit_request(excerpt: Excerpt, template: EditRequest) -> EditRequest | None:
     region = _narrow(lines, at, first, last)
     if region is None:
         return None
+    # As many to choose from as in an editor; but each that is drawn at random is a draw more.
+    few = template.candidates if template.temperature else CANDIDATES[template.quality]
     return dataclasses.replace(
         template,
+        candidates=max(template.candidates, few),
+        diagnostics=placed(excerpt.reports, lines, *region),
         task="next_edit",
         path=excerpt.path or template.path,
         text=text,

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from redraft.model.records import RecentEdit, RelatedFile
+from redraft.model.records import RecentEdit
 from redraft.model.text.common import common_head, common_tail
 
 from .diffs import MAX_EDITS, original_and_updated
 from .regions import Excerpt, related_files
+from .reported import reports_in
 from .zeta import Unreadable, Writer, take_cursor
 
 FILE = "<|file_sep|>"
@@ -59,8 +60,11 @@ def read_sweep(prompt: str) -> tuple[Excerpt, Writer]:
         cursor = _end_of_change(original, window)
     if not window.startswith(updated.text):
         raise Unreadable("What the prompt writes of the updated window differs from the window.")
-    before, after, related = _around(sections, path, window)
-    excerpt = Excerpt(path, before, window, after, cursor, edits, related, fixed=len(updated.text))
+    before, after, files = _around(sections, path, window)
+    related, reports = related_files(files), reports_in(files)
+    excerpt = Excerpt(
+        path, before, window, after, cursor, edits, related, reports, fixed=len(updated.text)
+    )
     return excerpt, _write
 
 
@@ -106,7 +110,7 @@ def _edits(sections: list[_Section]) -> tuple[RecentEdit, ...]:
 
 def _around(
     sections: list[_Section], path: str, window: str
-) -> tuple[str, str, tuple[RelatedFile, ...]]:
+) -> tuple[str, str, list[tuple[str, str]]]:
     """What stands above and below the window where the file itself is shown; the other files."""
     before = after = ""
     shown = f"\n{window}\n"
@@ -120,7 +124,7 @@ def _around(
             before = f"{before}\n".removeprefix("\n") if found else ""
         else:
             files.append((section.name, section.text))
-    return before, after, related_files(files)
+    return before, after, files
 
 
 def _write(excerpt: Excerpt, region: str | None) -> str:

@@ -18,6 +18,7 @@ from redraft.model.text.common import common_ends
 
 from .diffs import fenced_diffs, unified_diffs
 from .regions import Excerpt, guess_cursor, related_files
+from .reported import reports_in
 
 CURSOR = "<|user_cursor|>"
 SUFFIX, PREFIX, MIDDLE = "<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"
@@ -154,7 +155,7 @@ def _excerpt(head: str, region: str, after: str) -> Excerpt:
         (name["path"], head[name.end() : following.start()])
         for name, following in pairwise(names[: target + 1])
     )
-    files = ((path, text.removesuffix("\n")) for path, text in sections if path != HISTORY)
+    files = [(path, text.removesuffix("\n")) for path, text in sections if path != HISTORY]
     edits: tuple[RecentEdit, ...] = ()
     if history:
         edits = unified_diffs(head[names[history[-1]].end() : names[target].start()])
@@ -167,6 +168,7 @@ def _excerpt(head: str, region: str, after: str) -> Excerpt:
         cursor=cursor,
         edits=edits,
         related=related_files(files),
+        reports=reports_in(files),
     )
 
 
