@@ -3,7 +3,8 @@
     REDRAFT_VSCODE_DIR=DIR python editor-clients/vscode/e2e/film.py [OUT.gif]
 
 Nothing is scripted but the keys: they are typed at a person's pace, and where a person would wait
-for a suggestion they wait for it. What comes is what the model wrote. Needs what ``pictures.py``
+for a suggestion they wait for it; where none comes there is no film. What comes is what the model
+wrote: take it on a machine that does nothing else. Needs what ``pictures.py``
 beside it needs, and Pillow (``pip install pillow``), which writes the GIF.
 """
 
@@ -49,7 +50,7 @@ def report(orders):
 #: What is typed, ``<…>`` is one key; None waits for a suggestion, a number of seconds is a pause.
 KEYS: tuple[str | float | None, ...] = (
     *(1.0, "<Control+Shift+ArrowRight>", 0.6, "net_total", None, 1.5),
-    *("<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", 1.5),
+    *("<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", 1.5),  # there, take it
     *("<Control+End>", 0.6, "\n\ndef average(orders):\n", "return ", None, 1.5),
     *("<Alt+k>", 1.0, "<Alt+k>", 1.0, "<Tab>", 2.0),
 )
@@ -57,6 +58,8 @@ BEGIN = (8, 5)  # line and column, from 1
 SIZE = (860, 540)
 _KEY_S, _POLL_S, _LAST_S = 0.1, 0.15, 3.0
 _COLOURS = 64
+#: In the page: is ghost text shown, or an edit?
+SHOWN = f"{GHOST} !== '' || {HINTS} !== ''"
 
 
 @dataclass
@@ -107,7 +110,9 @@ def play(film: Film, wait_s: float) -> None:
             film.watch(step)
         elif step is None:
             film.watch(0.5)
-            film.watch(wait_s, f"{GHOST} !== '' || {HINTS} !== ''")
+            film.watch(wait_s, SHOWN)
+            if not w.evaluate(SHOWN):
+                raise SystemExit(f"nothing was shown within {wait_s:g} s: {w.status()}")
         else:
             for key in pieces(step):
                 if key.startswith("<"):
@@ -122,7 +127,7 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("out", nargs="?", type=Path, default=MEDIA / "film.gif")
-    parser.add_argument("--wait", type=float, default=8.0, help="seconds for each suggestion")
+    parser.add_argument("--wait", type=float, default=20.0, help="seconds for each suggestion")
     given = parser.parse_args()
     if missing():
         sys.stderr.write(f"{missing()}\n")

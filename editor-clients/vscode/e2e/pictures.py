@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from redraft.model.weights.provide import cache_dir  # noqa: E402
 from support.vscode_desk import Window, window  # noqa: E402
 from support.vscode_studio import Studio, missing, studio  # noqa: E402
 
@@ -79,6 +80,8 @@ PICTURES: dict[str, tuple[str, str, Callable[[Window], None]]] = {
 SETTINGS = {
     "redraft.server.path": str(Path(sys.executable).parent / "redraft"),
     "redraft.server.arguments": ["lsp"],
+    # VS Code gets a home of its own, the weights stay where they are.
+    "redraft.server.environment": {"REDRAFT_CACHE_DIR": str(cache_dir())},
     "redraft.eagerness": "high",
     "redraft.timeoutMs": 120_000,
     "workbench.activityBar.location": "hidden",

@@ -15,6 +15,9 @@ export function sentence(ghost: Asked | undefined, edit: Asked | undefined): str
   if (shown) return shown.why && `not sure of this: ${shown.why}`;
   if (!ghost && !edit) return '';
   const [text, next] = [ghost?.why ?? '', edit?.why ?? ''];
-  if (text && next && text !== next) return `no ghost text: ${text} · no next edit: ${next}`;
-  return `nothing to show: ${text || next || 'the model would change nothing here'}`;
+  if (text && next && text !== next) return `no text: ${brief(text)} · no edit: ${brief(next)}`;
+  return `nothing to show: ${brief(text || next || 'the model would change nothing here')}`;
 }
+
+/** The status bar has room for some seventy characters. */
+const brief = (why: string): string => why.charAt(0).toLowerCase() + why.slice(1).replace(/\.$/, '');

@@ -15,7 +15,7 @@ test('what is shown only because somebody asked says so', () => {
 });
 
 test('where nothing is shown the reasons are told apart, and once where they are one', () => {
-  assert.equal(sentence(none('it repeats'), none('no edit')), 'no ghost text: it repeats · no next edit: no edit');
+  assert.equal(sentence(none('it repeats'), none('The model is done.')), 'no text: it repeats · no edit: the model is done');
   assert.equal(sentence(none('snoozed'), none('snoozed')), 'nothing to show: snoozed');
   assert.equal(sentence(undefined, none('no edit')), 'nothing to show: no edit');
   assert.match(sentence(none(), none()), /^nothing to show: ./);
