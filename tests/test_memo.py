@@ -125,10 +125,10 @@ def test_lines_of_texts_are_bounded_in_bytes() -> None:
 
 def test_trees_are_bounded_in_bytes() -> None:
     for number in range(8):
-        assert edit_rules._parsed(f"x = {number}\n" * 10_000, "python") is not None
+        assert edit_rules.parsed(f"x = {number}\n" * 10_000, "python") is not None
     assert edit_rules._TREES.bytes_held <= 8 << 20
     known = len(edit_rules._TREES)
-    assert edit_rules._parsed("x = 99\n" * 100_000, "python") is not None
+    assert edit_rules.parsed("x = 99\n" * 100_000, "python") is not None
     assert len(edit_rules._TREES) == known
 
 
