@@ -15,6 +15,7 @@ import aiohttp
 import psutil
 import pytest
 from redraft.model.engine.remote import SESSION_HEADER
+from redraft.model.silence import import_silenced
 from redraft.server.scaling.replica import REPLICA_HEADER
 from redraft.server.settings import Settings
 from support.onnx_models import register
@@ -158,9 +159,7 @@ def test_new_weights_come_in_without_a_failed_request(cluster: tuple[str, Settin
 
 
 async def metrics_of_the_node(http: aiohttp.ClientSession) -> str:
-    import ray
-
-    port = ray.nodes()[0]["MetricsExportPort"]
+    port = import_silenced("ray").nodes()[0]["MetricsExportPort"]
     async with http.get(f"http://127.0.0.1:{port}/metrics") as got:
         return await got.text()
 

@@ -98,7 +98,8 @@ def _weights(rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
 
 
 def _logits(session: Any) -> NDArray[np.float32]:
-    """Of a causal pass over some tokens, and of a canvas over the same. [2, tokens, vocab]"""
+    """Of a causal pass over some tokens, of one that is told their places, and of a canvas over the
+    same. [3, tokens, vocab]"""
     c = _CONFIG
     embedded = np.random.default_rng(1).normal(size=(1, _TOKENS, c.hidden)).astype(np.float32)
     cos, sin = rope_tables(c, _ROOM)
@@ -111,10 +112,11 @@ def _logits(session: Any) -> NDArray[np.float32]:
     }  # fmt: skip
     feed |= {f"past_{part}.{i}": past for i in range(c.layers) for part in ("key", "value")}
     said = []
-    for causal in (True, False):
-        count = 0 if causal else _TOKENS
+    for causal, placed in ((True, False), (True, True), (False, False)):
+        count = 0 if causal and not placed else _TOKENS
         feed |= {
             "causal": np.array(causal),
+            "placed": np.array(placed),
             "positions": rows[None, :count],
             "bias": np.zeros((1, 1, count, count), np.float32),
         }
