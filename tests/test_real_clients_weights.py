@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -59,6 +61,21 @@ def with_provider(provider: str) -> Open:
     return opened
 
 
+def loaded(url: str, within_s: float = 60.0) -> None:
+    """Return when the model answers: what is asked before is told to come back, and not every
+    client does."""
+    body = json.dumps({"input_prefix": "x = ", "input_suffix": "\n", "n_predict": 4}).encode()
+    until = time.monotonic() + within_s
+    while True:
+        asked = urllib.request.Request(f"{url}/infill", body, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(asked, timeout=30):
+                return
+        except urllib.error.HTTPError as error:
+            assert error.code == 503 and time.monotonic() < until, error.read()
+            time.sleep(0.2)
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The URL of ``redraft serve``."""
@@ -77,6 +94,7 @@ def server() -> Iterator[str]:
             line = process.stderr.readline()
             assert line, said
             said += line
+        loaded(found[0])
         yield found[0]
     finally:
         process.terminate()
