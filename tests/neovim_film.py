@@ -19,29 +19,9 @@ import time
 from pathlib import Path
 
 from neovim_show import INIT
+from support.filmed_file import FILE, TEXT
 from support.neovim import Neovim, pieces
 from support.neovim_screen import Film
-
-FILE = "prices.py"
-TEXT = '''"""What an order costs."""
-
-from decimal import Decimal
-
-VAT = Decimal("0.19")
-
-
-def net(order):
-    return sum(line.price for line in order.lines)
-
-
-def gross(order):
-    return net(order) * (1 + VAT)
-
-
-def report(orders):
-    for order in orders:
-        print(order.id, net(order))
-'''
 
 #: What is typed; None waits for a suggestion, a number of seconds is a pause.
 KEYS: tuple[str | float | None, ...] = (

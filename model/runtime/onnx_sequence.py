@@ -19,7 +19,8 @@ from .onnx_pass import Outputs, Pass, room_for
 VERIFY_CHUNK = 64
 
 #: Tokens of a prompt at most that wait to be read in the pass behind them, which they make hardly
-#: dearer, instead of in one of their own: a key typed costs so many.
+#: dearer, instead of in one of their own: a key typed costs so many. From 33
+#: rows on attention goes through other kernels, with other last bits.
 FEW = 24
 
 

@@ -19,33 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pictures import MEDIA, SETTINGS
+from support.filmed_file import FILE, TEXT
 from support.neovim import pieces
 from support.vscode_desk import GHOST, HINTS, Window, window
 from support.vscode_studio import missing, studio
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-FILE = "prices.py"
-TEXT = '''"""What an order costs."""
-
-from decimal import Decimal
-
-VAT = Decimal("0.19")
-
-
-def net(order):
-    return sum(line.price for line in order.lines)
-
-
-def gross(order):
-    return net(order) * (1 + VAT)
-
-
-def report(orders):
-    for order in orders:
-        print(order.id, net(order))
-'''
 
 #: What is typed, ``<…>`` is one key; None waits for a suggestion, a number of seconds is a pause.
 KEYS: tuple[str | float | None, ...] = (
