@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from redraft.model.edits.replacement import Replacement
+from redraft.model.proposals.chain_order import defines, place_key
 from redraft.model.text.syntax import language_of
 
 from ..context.imports import family_of
-from .touched_names import Touched, defines
+from .touched_names import Touched
 
 #: What a place counts in another file, next to one in the same; and where that file has a
 #: definition of the name for itself and most likely means that one.
@@ -70,21 +71,20 @@ def find_places(
             asked about.
         definers: of a name and a language, paths of the files that define it.
     """
-    found: list[tuple[float, int, int, Place]] = []
-    total = here.text().count("\n") + 1
+    found: list[tuple[float, int, tuple[bool, int, int], Place]] = []
     for order, document in enumerate(_searched(here, others)):
-        best: dict[int, Place] = {}
+        best: dict[int, tuple[Place, str]] = {}
         for place, text in _in_text(names, document, order > 0, definers):
             known = best.get(place.line)
             near_here = order == 0 and near[0] <= place.line < near[1]
             if near_here or text.strip() in done:
                 continue
-            if known is None or place.score > known.score:
-                best[place.line] = place
-        for place in best.values():
-            # Work mostly goes downwards, and begins at the top again from the end.
-            way = (place.line - line) % total if order == 0 else place.line
-            found.append((-round(place.score, 2), order, way, place))
+            if known is None or place.score > known[0].score:
+                best[place.line] = place, text
+        for place, text in best.values():
+            cursor = line if order == 0 else 0
+            key = place_key(text, place.touched.name, place.line, cursor)
+            found.append((-round(place.score, 2), order, key, place))
     return [place for *_, place in sorted(found, key=lambda one: one[:3])]
 
 

@@ -75,6 +75,7 @@ class Proposal:
     tokens: tuple[int, ...]  # without END
     chance: float  # that exactly this is the next edit, by what the proposer knows
     family: str = "repeat"  # of rules that it comes from
+    place: float = 0.0  # chance that the next edit is of these lines, whatever it writes
 
     @property
     def range(self) -> str:
@@ -115,9 +116,14 @@ def no_edit(tree: RangeTree, brief: Brief) -> Draft:
     return Draft("", (brief.config.end_token,), sure, 1, 0, "end")
 
 
-def priced(draft: Draft, opening: Opening, tree: RangeTree) -> Draft:
-    """``draft`` with what its place and "no edit" were worth."""
-    sure = replace(draft.confidence, place=opening.total, nothing=tree.nothing)
+def priced(draft: Draft, opening: Opening, tree: RangeTree, lift: float = 0.0) -> Draft:
+    """``draft`` with what its place and "no edit" were worth.
+
+    Args:
+        lift: nats by which its place is likelier than the weights say.
+    """
+    total, place = draft.confidence.total + lift, opening.total + lift
+    sure = replace(draft.confidence, total=total, place=place, nothing=tree.nothing)
     return replace(draft, confidence=sure)
 
 

@@ -45,6 +45,14 @@ def edits(
         Literal["carry-on"] | None,
         typer.Option(help="Scenarios that come with Redraft, in place of commits."),
     ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help='With --suite: only scenarios of this kind, such as "rename". May be given '
+            "repeatedly.",
+        ),
+    ] = None,
     baseline: opt.Baseline = None,
     limit: opt.Limit = None,
     judged: opt.Judged = opt.TINY,
@@ -93,7 +101,7 @@ def edits(
     if suite is not None and (ablate or likelihood):
         raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
     source = _source(commits, suite)
-    scenarios = carry_on.scenarios() if suite is not None else []
+    scenarios = carry_on.of_kinds(kind or ()) if suite is not None else []
     steps = list(steps_in(read_changes(commits))) if commits is not None else []
     chosen = opt.plan_of(plan, threshold, change)
     subject = None if baseline else opt.judged_model(judged, kept.out)
