@@ -155,7 +155,7 @@ def test_a_place_is_likelier_than_a_text_that_says_more_than_the_name() -> None:
     text = RIVER.replace('"rhine mouth"', "North").replace('"danube mouth"', "Black")
     after = text.replace("    Danube,\n}", "    Danube,\n    Elbe,\n}")
     wanted = after.replace("=> Black,\n", "=> Black,\n        River::Elbe => Black,\n")
-    found = proposed(text, after, "rust")[wanted]
+    found = proposed(text, after, "rust", 2)[wanted]
     assert found.place > 2 * found.chance > 0
 
 

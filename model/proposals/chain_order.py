@@ -53,9 +53,9 @@ def swapped(old: str, new: str) -> tuple[tuple[str, str], ...]:
 
 def in_order(chances: Sequence[float], keys: Sequence[tuple[bool, int, int]]) -> list[float]:
     """The chances of one chain's steps dealt out anew: the highest to the first in order."""
-    dealt = sorted(chances, reverse=True)
-    made = [0.0] * len(dealt)
-    for chance, at in zip(dealt, sorted(range(len(keys)), key=lambda at: keys[at]), strict=True):
+    order = sorted(range(len(keys)), key=lambda at: (keys[at], -chances[at]))
+    made = [0.0] * len(order)
+    for chance, at in zip(sorted(chances, reverse=True), order, strict=True):
         made[at] = chance
     return made
 

@@ -17,8 +17,9 @@ _NODE = frozenset(
     re.findall(
         r"\S+",
         "assert async_hooks buffer child_process cluster crypto dns events fs fs/promises http "
-        "http2 https module net os path perf_hooks process querystring readline stream stream/promises "
-        "string_decoder test timers timers/promises tls tty url util v8 vm worker_threads zlib",
+        "http2 https module net os path perf_hooks process querystring readline stream "
+        "stream/promises string_decoder test timers timers/promises tls tty url util v8 vm "
+        "worker_threads zlib",
     )
 )
 _MOST_ROWS = 400  # of a file's beginning in which imports are looked for
@@ -117,7 +118,7 @@ def import_of(
     wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str
 ) -> Found | None:
     """Where and how ``wanted`` is imported besides what there is."""
-    known = next((one for one in have if _takes(one, wanted)), None)
+    known = next((one for one in have if language != "java" and _takes(one, wanted)), None)
     if known is not None:
         made = _with_name(lines[known.row], known, wanted.names[0])
         return None if made is None else Found(known.row, known.row + 1, (made,), 0, 3)

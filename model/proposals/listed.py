@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from .casing import spelt
-from .example import Added, Example, Found, Pair, words
+from .example import NAME, Added, Example, Found, Pair, words
 from .items import Item, entries_around, items_around, named_apart
 
 #: New items at once, at most.
 _MOST_NEW = 4
+#: Lists that grew, and siblings on either side of what is new, at most.
+_MOST_LISTS, _MOST_SIBLINGS = 12, 16
 _ENDS = re.compile(r"[\s;,)\]}]*$")
 
 
@@ -38,14 +41,14 @@ class _Grown:
 
 
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
-    for grown in _grown(example, lines):
-        table = {name: spelt(name, name)[0] for name in (*grown.siblings, *grown.new)}
+    for grown in islice(_grown(example, lines), _MOST_LISTS):
+        table = {form: name for name in grown.siblings for form in spelt(name, name)[1]}
         seen: set[int] = set()
         for row in range(first, last):
             line = lines[row]
             if row in grown.own or line == grown.line or row in seen:
                 continue
-            if not any(table[name].search(line) for name in grown.siblings):
+            if not any(word in table for word in words(line)):
                 continue
             within = _entry(grown, table, line)
             if within is not None:
@@ -92,9 +95,9 @@ def _of_lines(added: Added, lines: Sequence[str], language: str) -> _Grown | Non
 def _place(added: Added, lines: Sequence[str]) -> int | None:
     """Where in the document the new lines stand."""
     count = len(added.lines)
-    for at in range(len(lines) - count + 1):
-        if lines[at] == added.lines[0] and tuple(lines[at : at + count]) == added.lines:
-            above, below = lines[at - 1 : at], lines[at + count : at + count + 1]
+    for at, line in enumerate(lines):
+        if line == added.lines[0] and tuple(lines[at : at + count]) == added.lines:
+            above, below = lines[max(0, at - 1) : at], lines[at + count : at + count + 1]
             if added.above in above or added.below in below:
                 return at
     return None
@@ -114,11 +117,7 @@ def _of_entries(pair: Pair, language: str) -> _Grown | None:
     above = [text[entry] for entry in reversed(entries) if entry < mine[0]]
     below = [text[entry] for entry in entries if entry > mine[-1]]
     told = _told([text[entry] for entry in mine], above, below, pair.age, range(0), language)
-    return None if told is None else _Grown(*_parts(told), line=pair.new)
-
-
-def _parts(grown: _Grown) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int, range]:
-    return grown.new, grown.above, grown.below, grown.age, grown.own
+    return None if told is None else replace(told, line=pair.new)
 
 
 def _told(
@@ -130,6 +129,7 @@ def _told(
     language: str,
 ) -> _Grown | None:
     """Names of items by which they are told apart."""
+    above, below = above[:_MOST_SIBLINGS], below[:_MOST_SIBLINGS]
     apart = [named_apart(other, new[0], language) for other in (*above, *below)]
     names = Counter(pair[1] for pair in apart if pair is not None)
     if not names:
@@ -146,7 +146,7 @@ def _told(
 
 # --- where it is listed too --------------------------------------------------------------------
 
-_Table = dict[str, re.Pattern[str]]
+_Table = dict[str, str]  # of each spelling of a sibling's name, that name
 
 
 def _enough(grown: _Grown, named: Sequence[set[str]]) -> bool:
@@ -155,8 +155,14 @@ def _enough(grown: _Grown, named: Sequence[set[str]]) -> bool:
     return len(alone) >= 2
 
 
-def _named(grown: _Grown, table: _Table, text: str) -> set[str]:
-    return {name for name in grown.siblings if table[name].search(text)}
+def _named(table: _Table, text: str) -> set[str]:
+    return {table[word] for word in words(text) if word in table}
+
+
+def _stands(grown: _Grown, texts: Sequence[str]) -> bool:
+    """Whether what is new is named there already."""
+    forms = {form for name in grown.new for form in spelt(name, name)[1]}
+    return any(word in forms for text in texts for word in words(text))
 
 
 def _neighbour(grown: _Grown, named: Sequence[set[str]]) -> tuple[int, str, bool] | None:
@@ -180,15 +186,16 @@ def _evidence(before: tuple[str, set[str]] | None, text: str, name: str, count: 
 
 def _entry(grown: _Grown, table: _Table, line: str) -> tuple[str, int] | None:
     """``line`` with the new entries, and the evidence for it."""
-    for sibling in grown.siblings:
-        found = table[sibling].search(line)
-        entries = entries_around(line, found.start()) if found is not None else []
+    for found in NAME.finditer(line):
+        if found[0] not in table:
+            continue
+        entries = entries_around(line, found.start())
         texts = [line[slice(*entry)] for entry in entries]
-        named = [_named(grown, table, text) for text in texts]
+        named = [_named(table, text) for text in texts]
         place = _neighbour(grown, named)
         if place is None or not _enough(grown, named) or len(entries) < 2:
             continue
-        if any(table[name].search(text) for name in grown.new for text in texts):
+        if _stands(grown, texts):
             return None
         at, name, behind = place
         before = (texts[at - 1], named[at - 1]) if at else None
@@ -211,12 +218,12 @@ def _item(
     grown: _Grown, table: _Table, lines: Sequence[str], items: Sequence[Item]
 ) -> Found | None:
     """The new items among ``items``."""
-    named = [_named(grown, table, lines[item.first]) for item in items]
+    named = [_named(table, lines[item.first]) for item in items]
     place = _neighbour(grown, named)
     if place is None or not _enough(grown, named):
         return None
     whole = [line for item in items for line in lines[item.first : item.last]]
-    if any(table[name].search(line) for name in grown.new for line in whole):
+    if _stands(grown, whole):
         return None
     at, name, behind = place
     texts = ["\n".join(lines[item.first : item.last]) for item in items]

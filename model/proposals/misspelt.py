@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from string import ascii_letters
 
 from .arguments import declares
 from .casing import parts_of
@@ -75,16 +76,26 @@ def _meant(name: str, known: Counter[str], example: Example) -> str | None:
         return None
     if any(name in NAME.findall(line) for line in example.gone):
         return None
-    near = [
+    near = {
         other
-        for other in known
-        if abs(len(other) - len(name)) <= 1
-        and other != name
+        for other in _near(name)
+        if other in known
         and len(other) >= _SHORTEST
         and is_slip(name, other)
         and _unknown_gives_way(name, other)
-    ]
-    return near[0] if len(near) == 1 else None
+    }
+    return near.pop() if len(near) == 1 else None
+
+
+def _near(name: str) -> Iterator[str]:
+    """All that a letter more, less or other makes of a name, and two that change places."""
+    for at in range(len(name)):
+        head, letter, tail = name[:at], name[at], name[at + 1 :]
+        yield head + tail
+        yield head + tail[:1] + letter + tail[1:]
+        for other in ascii_letters:
+            yield head + other + tail
+            yield head + other + letter + tail
 
 
 def _unknown_gives_way(name: str, other: str) -> bool:

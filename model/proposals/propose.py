@@ -76,7 +76,7 @@ FIXED = {"diagnosed": 0.4, "misspelt": 0.6, "imported": 0.5, "reordered": 0.4}
 #: of held-out commits proposals are made at 246; from 0.03 on at 269, and 4 more are reached.
 LEAST_OF_FAMILY = 0.05
 #: The same of its place alone.
-LEAST_OF_PLACE = 0.2
+LEAST_OF_PLACE = 0.12
 #: Of one family, at most: a name that stands everywhere says little about any place.
 MOST_FOUND = 60
 
@@ -151,13 +151,19 @@ def _chained(found: Sequence[Proposed], lines: Sequence[str], cursor: int) -> li
     made = list(found)
     chains: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for at, one in enumerate(made):
-        if one.last - one.first == len(one.lines) == 1:
-            chains.setdefault(swapped(lines[one.first], one.lines[0]), []).append(at)
+        if one.last - one.first == len(one.lines):
+            old = "\n".join(lines[one.first : one.last])
+            chains.setdefault(swapped(old, "\n".join(one.lines)), []).append(at)
     for words, chain in chains.items():
         if not words or not all(old and new for old, new in words):
             continue  # what is put in, or taken out, depends on what stands around it
-        name = words[0][0]
-        keys = [place_key(lines[made[at].first], name, made[at].first, cursor) for at in chain]
+        keys = [
+            min(
+                place_key(lines[row], words[0][0], row, cursor)
+                for row in range(made[at].first, made[at].last)
+            )
+            for at in chain
+        ]
         dealt = in_order([made[at].chance for at in chain], keys)
         for at, chance in zip(chain, dealt, strict=True):
             made[at] = replace(made[at], chance=chance)
