@@ -57,6 +57,7 @@ class Found:
     lines: tuple[str, ...]
     age: int
     evidence: int = 0  # 0 … 3: how much spoke for it, as the family counts
+    name: str = ""  # that stands there or comes there, where the family knows one
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,8 +144,10 @@ def _with_name(line: str, known: Import, name: str) -> str | None:
     names = list(known.names)
     if name in names or any(" " in each for each in names):
         return None
-    ordered = names == sorted(names) or names == sorted(names, key=str.lower)
-    joined = ", ".join(sorted([*names, name], key=_like(names)) if ordered else [*names, name])
+    by_case = names == sorted(names)
+    ordered = by_case or names == sorted(names, key=str.lower)
+    grown = sorted([*names, name], key=None if by_case else str.lower)
+    joined = ", ".join(grown if ordered else [*names, name])
     was = ", ".join(names)
     if "{" in line:
         return re.sub(r"\{(\s*)[^}]*?,?(\s*)\}", rf"{{\g<1>{joined}\g<2>}}", line, count=1)
@@ -155,10 +157,6 @@ def _with_name(line: str, known: Import, name: str) -> str | None:
         head, _, tail = line.partition(" import ")
         return f"{head} import {tail.replace(was, joined, 1)}" if was in tail else None
     return None
-
-
-def _like(names: Sequence[str]) -> type[str] | object | None:
-    return None if list(names) == sorted(names) else str.lower
 
 
 def _line(

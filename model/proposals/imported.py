@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 
@@ -37,7 +38,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
             continue
         found = import_of(wanted, have, lines, example.language)
         if found is not None and first <= found.first and found.last <= last:
-            yield found
+            yield replace(found, name=name)
 
 
 def first_used(example: Example, lines: Sequence[str]) -> list[str]:

@@ -43,22 +43,29 @@ class _Grown:
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
     for grown in islice(_grown(example, lines), _MOST_LISTS):
         table = {form: name for name in grown.siblings for form in spelt(name, name)[1]}
+        pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, table))})(?!\w)")
         seen: set[int] = set()
         for row in range(first, last):
             line = lines[row]
-            if row in grown.own or line == grown.line or row in seen:
-                continue
-            if not any(word in table for word in words(line)):
+            told = pattern.search(line)
+            if told is None or row in grown.own or line == grown.line or row in seen:
                 continue
             within = _entry(grown, table, line)
             if within is not None:
-                yield Found(row, row + 1, (within[0],), grown.age, within[1])
+                yield Found(row, row + 1, (within[0],), grown.age, within[1], told[0])
                 continue
             items = items_around(lines, row)
             seen |= {item.first for item in items}
             found = _item(grown, table, lines, items)
             if found is not None and first <= found.first and found.last <= last:
-                yield found
+                yield replace(found, name=told[0])
+
+
+def may_stand_in(example: Example, text: str) -> bool:
+    """Whether a sibling of what a list got stands in a text at all; quickly."""
+    grown = islice(_grown(example, ()), _MOST_LISTS)
+    nearest = (one.siblings[0] for one in grown)
+    return any(form in text for name in nearest for form in spelt(name, name)[1])
 
 
 # --- what grew ---------------------------------------------------------------------------------
@@ -178,7 +185,8 @@ def _neighbour(grown: _Grown, named: Sequence[set[str]]) -> tuple[int, str, bool
 def _evidence(before: tuple[str, set[str]] | None, text: str, name: str, count: int) -> int:
     """3 where the item before reads the same but for its name, else how many are listed, less 1."""
     if before is not None and len(before[1]) == 1:
-        pattern, become = spelt(*before[1], name)
+        [other] = before[1]
+        pattern, become = spelt(other, name)
         if pattern.sub(lambda found: become[found[0]], before[0]) == text:
             return 3
     return min(count, 3) - 1

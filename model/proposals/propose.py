@@ -141,8 +141,8 @@ def propose(
             unique[key] = Proposed(*key, "diagnosed", chance)
     for key in [key for key in unique if _is_misplaced(key, example, lines)]:
         del unique[key]
-    found = _chained([*unique.values()], lines, cursor)
-    return sorted(found, key=lambda one: (-one.chance, one.first))
+    steps = _chained([*unique.values()], lines, cursor)
+    return sorted(steps, key=lambda one: (-one.chance, one.first))
 
 
 def _chained(found: Sequence[Proposed], lines: Sequence[str], cursor: int) -> list[Proposed]:

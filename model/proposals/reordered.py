@@ -21,7 +21,12 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
             for at in range(first, last):
                 made = _in_order(each, lines[at]) if lines[at] != pair.new else None
                 if made is not None:
-                    yield Found(at, at + 1, (made,), pair.age, 1 if each.kinds else 3)
+                    yield Found(at, at + 1, (made,), pair.age, 1 if each.kinds else 3, each.name)
+
+
+def names_of(example: Example) -> set[str]:
+    """What got other arguments in another order."""
+    return {each.name for pair in example.pairs for each in _orders(pair.old, pair.new)}
 
 
 @dataclass(frozen=True, slots=True)
