@@ -72,16 +72,20 @@ def choose(
     return Region(*grown.span, why, line)
 
 
-def keep(region: Region, page: Page, fresh: Callable[[], Region], tokens: float) -> Region:
+def keep(
+    region: Region, page: Page, fresh: Callable[[], Region], tokens: float, spent: float
+) -> Region:
     """``region``, already moved along with the document, or a fresh one where it no longer serves.
 
     Args:
         fresh: makes the region that would be chosen now; called only if that matters.
+        tokens: that one chosen now takes at most.
+        spent: tokens of ``region`` itself.
     """
     (first, last), line = region.lines, page.line
     if not (first <= line < last <= page.total):
         return fresh()
-    if last - first > 1 and cost_of(region, page) > _GROWN * tokens:
+    if last - first > 1 and spent > _GROWN * tokens:
         return fresh()
     close = (line - first < MARGIN and first > 0) or (last - line <= MARGIN and last < page.total)
     if not close or line == region.cursor:
