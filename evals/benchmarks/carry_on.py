@@ -174,7 +174,7 @@ def _wanted(text: str, places: Sequence[Sequence[str]], name: str) -> Iterator[s
 # --- asking -----------------------------------------------------------------------------------
 
 
-def ask_suite(
+def ask_all(
     model: Model | Policy,
     asked: Sequence[Scenario],
     asking: Asking,

@@ -285,23 +285,24 @@ def type_into(
     text = sample_text(SAMPLES[0])
     start = text.index("def parse_known_args")
     end = start + typed_chars
-    begin, typed, rest = text[:start], text[start:end], text[end:]
+    request = EditRequest(
+        "infill",
+        "argparse.py",
+        text,
+        start,
+        language="python",
+        context_tokens=context,
+        max_tokens=16,
+        max_lines=1,
+        quality=quality,
+    )
     stats, same = [], []
     with emptied(model) as warm:
         for count in range(typed_chars + 1):
             if count > COMPARED_EVERY and enough():
                 break
-            request = EditRequest(
-                "infill",
-                "argparse.py",
-                begin + typed[:count] + rest,
-                start + count,
-                language="python",
-                context_tokens=context,
-                max_tokens=16,
-                max_lines=1,
-                quality=quality,
-            )
+            cursor = start + count
+            request = replace(request, text=text[:cursor] + text[end:], cursor=cursor)
             found = ask(warm, request)
             stats.append(found.stats)
             if count and count % COMPARED_EVERY == 0:

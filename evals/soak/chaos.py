@@ -36,33 +36,15 @@ class Amount:
 
 
 async def chaos(house: House, amount: Amount, seed: int, tally: Tally) -> None:
+    """Harm the house, blow after blow, and see that suggestions come again after each."""
     desk = Desk(house, random.Random(seed), tally)
     await desk.open()
     if not await desk.until_suggested():
         tally.breaks("there are no suggestions even before the first blow")
         return
     desk.asked_ms.clear()  # those that met the first load
-    ready_ms: list[float] = []
-    blows = Blows(desk).found()
-    weights = [often for often, _ in blows.values()]
-    until = tally.clock() + amount.seconds
     try:
-        for number in range(amount.blows):
-            if tally.clock() > until:
-                break
-            [name] = desk.chance.choices(list(blows), weights)
-            await desk.typing(desk.chance.randrange(1, 6))
-            tally.counts[f"blows: {name}"] += 1
-            asked = len(desk.asked_ms)
-            undo = await blows[name][1]()
-            took_ms = await _recovers(desk, name)
-            if undo is not None:
-                undo()
-            if took_ms is None:
-                tally.breaks(f"blow {number}, {name}: no suggestion within {READY_S:g} s")
-                break
-            ready_ms.append(took_ms)
-            _note_late(desk, name, asked)
+        ready_ms = await _blow_after_blow(desk, amount)
     finally:
         await desk.close()
     _check_recordings(house.recordings, tally)
@@ -74,6 +56,31 @@ async def chaos(house: House, amount: Amount, seed: int, tally: Tally) -> None:
         "answers, p99 ms": answers.p99,
         "answers beyond 2 s": sum(one > 1e3 * ANSWER_S for one in desk.asked_ms),
     }
+
+
+async def _blow_after_blow(desk: Desk, amount: Amount) -> list[float]:
+    """Milliseconds from each blow until suggestions came again."""
+    ready_ms: list[float] = []
+    tally, blows = desk.tally, Blows(desk).found()
+    weights = [often for often, _ in blows.values()]
+    until = tally.clock() + amount.seconds
+    for number in range(amount.blows):
+        if tally.clock() > until:
+            break
+        [name] = desk.chance.choices(list(blows), weights)
+        await desk.typing(desk.chance.randrange(1, 6))
+        tally.counts[f"blows: {name}"] += 1
+        asked = len(desk.asked_ms)
+        undo = await blows[name][1]()
+        took_ms = await _recovers(desk, name)
+        if undo is not None:
+            undo()
+        if took_ms is None:
+            tally.breaks(f"blow {number}, {name}: no suggestion within {READY_S:g} s")
+            break
+        ready_ms.append(took_ms)
+        _note_late(desk, name, asked)
+    return ready_ms
 
 
 async def _recovers(desk: Desk, name: str) -> float | None:

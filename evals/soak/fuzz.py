@@ -128,11 +128,7 @@ def _routes(
         tally.answers += 1
         tally.latency_ms.append(1e3 * (tally.clock() - began))
         tally.counts[f"HTTP {answer.status // 100}xx"] += 1
-        assert answer.status < 500 or answer.status == 503, f"{route} {answer.status} {said[:300]}"
-        leak = LEAKS.search(said)
-        assert leak is None, f"{route} tells {said[max(0, leak.start() - 80) :][:200]!r}"
-        if answer.status >= 400 and route[0] != "HEAD":
-            assert "error" in json.loads(said), f"{route} {answer.status}: {said[:200]}"
+        _check_answer(route, answer.status, said)
 
     @_drawn(examples, seed_)
     @given(st.sampled_from(list(routes)), BODIES, HEADERS, st.text(max_size=8))
@@ -147,6 +143,14 @@ def _routes(
         check()
     finally:
         run(http.close())
+
+
+def _check_answer(route: Route, status: int, said: str) -> None:
+    assert status < 500 or status == 503, f"{route} {status} {said[:300]}"
+    leak = LEAKS.search(said)
+    assert leak is None, f"{route} tells {said[max(0, leak.start() - 80) :][:200]!r}"
+    if status >= 400 and route[0] != "HEAD":
+        assert "error" in json.loads(said), f"{route} {status}: {said[:200]}"
 
 
 async def _open() -> aiohttp.ClientSession:  # within the loop

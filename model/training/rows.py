@@ -245,14 +245,7 @@ def _render_edit(
     column = min(column, len(lines[line]))
     target = moment.target or Hunk(line, line, ())
     budget = max(recipe.edit_budget, recipe.budget(rng))
-    region = None
-    if rng.random() < recipe.serving_window:
-        region = window(line, len(lines))
-        if target.first < region[0] or target.last > region[1]:
-            region = None
-    region = region or region_of(line, target, len(lines), rng)
-    needed = min(target.first, line), max(target.last, line + 1)
-    region = region and narrow(lines, region, *needed, budget * recipe.region_room)
+    region = _region(lines, line, target, budget, recipe, rng)
     if region is None:
         return None
     edits = newest(edits, budget * recipe.edits_room)
@@ -260,11 +253,10 @@ def _render_edit(
     top, bottom = crop(lines, *region, room, rng.uniform(0.4, 0.8))
     first, last = target.first - region[0] + 1, target.last - region[0]
     reveal = (first, last) if moment.target and rng.random() < recipe.reveal else None
-    if moment.target is None:
-        answer: list[int] = []
-    elif reveal:
+    answer: list[int] = []
+    if reveal:
         answer = kit.tokenizer.encode("".join(f"{new}\n" for new in target.new))
-    else:
+    elif moment.target is not None:
         answer = encode_edit(first, last, list(target.new), kit.tokenizer)
     if len(answer) > recipe.max_answer:
         return None
@@ -280,6 +272,21 @@ def _render_edit(
     )
     prompt = render(request, kit.tokenizer, kit.config, _SPARE * budget, reveal)
     return Row("next_edit", moment.kind, prompt.tokens, tuple(answer), 0)
+
+
+def _region(
+    lines: Sequence[str], line: int, target: Hunk, budget: int, recipe: Recipe, rng: random.Random
+) -> tuple[int, int] | None:
+    """Around ``line`` and ``target``: sometimes the window that serving uses where it knows no
+    better; None where it gets too long."""
+    region = None
+    if rng.random() < recipe.serving_window:
+        region = window(line, len(lines))
+        if target.first < region[0] or target.last > region[1]:
+            region = None
+    region = region or region_of(line, target, len(lines), rng)
+    needed = min(target.first, line), max(target.last, line + 1)
+    return region and narrow(lines, region, *needed, budget * recipe.region_room)
 
 
 # --- sources ----------------------------------------------------------------------------------
