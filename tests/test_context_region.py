@@ -130,7 +130,7 @@ def never() -> Region:
 def test_a_cursor_in_the_middle_keeps_the_region() -> None:
     region = Region(20, 60, "", 40)
     for line in range(24, 56):
-        assert keep(region, at_line(line, ["x"] * 100), never, 350) is region
+        assert kept(region, line, never, 350) is region
 
 
 def test_typing_at_the_edge_keeps_the_region() -> None:

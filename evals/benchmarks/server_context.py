@@ -21,15 +21,19 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.errors import SettingsError
 from redraft.model.records import EditRequest, Prediction, RecentEdit
 
-from .commit_moments import Step
+from .commit_moments import CommitMoment
 
 #: What can be left out. ``region`` is the choice of lines by syntax, in place of which a window of
 #: fixed lines is taken; ``far`` the lines of the file outside of it. Commits tell no diagnostics.
-Kind = Literal["history", "definitions", "imports", "viewed", "region", "far"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-RELATED: tuple[Kind, ...] = ("definitions", "imports", "viewed")  # all excerpts of other files
+ContextKind = Literal["history", "definitions", "imports", "viewed", "region", "far"]
+KINDS: tuple[ContextKind, ...] = get_args(ContextKind)
+RELATED: tuple[ContextKind, ...] = (
+    "definitions",
+    "imports",
+    "viewed",
+)  # all excerpts of other files
 
-_EXCERPTS: dict[Kind, PieceKind] = {
+_EXCERPTS: dict[ContextKind, PieceKind] = {
     "definitions": "definition",
     "imports": "import",
     "viewed": "viewed",
@@ -56,13 +60,15 @@ class Asked:
         return replace(said, candidates=moved)
 
 
-def kinds_named(names: Collection[str]) -> frozenset[Kind]:
+def kinds_named(names: Collection[str]) -> frozenset[ContextKind]:
     """The kinds that people name; "related" means all excerpts of other files.
 
     Raises:
         SettingsError: there is no such kind.
     """
-    known: dict[str, tuple[Kind, ...]] = {kind: (kind,) for kind in KINDS} | {"related": RELATED}
+    known: dict[str, tuple[ContextKind, ...]] = {kind: (kind,) for kind in KINDS} | {
+        "related": RELATED
+    }
     for name in names:
         if name not in known:
             raise SettingsError(
@@ -71,7 +77,7 @@ def kinds_named(names: Collection[str]) -> frozenset[Kind]:
     return frozenset(kind for name in names for kind in known[name])
 
 
-def gather(step: Step, budget: int, without: Collection[Kind] = ()) -> Asked:
+def gather(step: CommitMoment, budget: int, without: Collection[ContextKind] = ()) -> Asked:
     """What the server would ask the model at ``step``.
 
     Args:
@@ -92,7 +98,10 @@ def gather(step: Step, budget: int, without: Collection[Kind] = ()) -> Asked:
 
 
 def _gathered(
-    step: Step, settings: LspSettings, edits: tuple[RecentEdit, ...], without: Collection[Kind]
+    step: CommitMoment,
+    settings: LspSettings,
+    edits: tuple[RecentEdit, ...],
+    without: Collection[ContextKind],
 ) -> tuple[Gathered, Query]:
     """What is found around the cursor, by a client that has all of the step's documents open and
     looked at the others just before; and the query that finds it."""

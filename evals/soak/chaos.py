@@ -21,8 +21,8 @@ from redraft.model.errors import RedraftError
 from ..figures.spread import Spread
 from ..recordings.streams import read_stream
 from .blows import Blows
-from .desk import READY_S, Desk
-from .house import House
+from .desk import READY_S, SoakEditor
+from .house import Installation
 from .tally import Tally
 
 #: Seconds in which a question is answered or failed with a reason.
@@ -35,9 +35,9 @@ class Amount:
     seconds: float
 
 
-async def chaos(house: House, amount: Amount, seed: int, tally: Tally) -> None:
+async def chaos(house: Installation, amount: Amount, seed: int, tally: Tally) -> None:
     """Harm the house, blow after blow, and see that suggestions come again after each."""
-    desk = Desk(house, random.Random(seed), tally)
+    desk = SoakEditor(house, random.Random(seed), tally)
     await desk.open()
     if not await desk.until_suggested():
         tally.breaks("there are no suggestions even before the first blow")
@@ -58,7 +58,7 @@ async def chaos(house: House, amount: Amount, seed: int, tally: Tally) -> None:
     }
 
 
-async def _blow_after_blow(desk: Desk, amount: Amount) -> list[float]:
+async def _blow_after_blow(desk: SoakEditor, amount: Amount) -> list[float]:
     """Milliseconds from each blow until suggestions came again."""
     ready_ms: list[float] = []
     tally, blows = desk.tally, Blows(desk).found()
@@ -83,7 +83,7 @@ async def _blow_after_blow(desk: Desk, amount: Amount) -> list[float]:
     return ready_ms
 
 
-async def _recovers(desk: Desk, name: str) -> float | None:
+async def _recovers(desk: SoakEditor, name: str) -> float | None:
     """Milliseconds until suggestions came again."""
     tally, began = desk.tally, desk.tally.clock()
     if not await desk.until_suggested():
@@ -99,7 +99,7 @@ async def _recovers(desk: Desk, name: str) -> float | None:
     return took_ms
 
 
-def _note_late(desk: Desk, name: str, since: int) -> None:
+def _note_late(desk: SoakEditor, name: str, since: int) -> None:
     """Which blow made somebody wait."""
     longest = max(desk.asked_ms[since:], default=0.0)
     if longest > 1e3 * ANSWER_S:

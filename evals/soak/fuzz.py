@@ -24,9 +24,9 @@ from redraft.lsp.connection.documents_sync import HANDLERS
 
 from .editor import Editor, Ended, ask_at, change_of
 from .flood import serving
-from .house import House, check_log, resident
+from .house import Installation, check_log, resident
 from .mirror import Mirror
-from .spy import Spy, spying
+from .spy import Relay, spying
 from .strategies import BODIES, HEADERS, SESSIONS
 from .tally import Tally
 
@@ -52,7 +52,9 @@ class Amount:
     sessions: int
 
 
-def fuzz(house: House, routes: Sequence[Route], amount: Amount, seed_: int, tally: Tally) -> None:
+def fuzz(
+    house: Installation, routes: Sequence[Route], amount: Amount, seed_: int, tally: Tally
+) -> None:
     """Runs its own event loop: hypothesis calls what it tests."""
     loop = asyncio.new_event_loop()
     run = loop.run_until_complete
@@ -162,8 +164,8 @@ async def _open() -> aiohttp.ClientSession:  # within the loop
 
 def _sessions(
     loop: asyncio.AbstractEventLoop,
-    house: House,
-    spy: Spy,
+    house: Installation,
+    spy: Relay,
     url: str,
     served_by: int,
     examples: int,
@@ -196,7 +198,7 @@ class _Session:
     """One document from its opening to its end, beside its mirror."""
 
     def __init__(
-        self, editor: Editor, spy: Spy, uri: str, methods: Sequence[str], tally: Tally
+        self, editor: Editor, spy: Relay, uri: str, methods: Sequence[str], tally: Tally
     ) -> None:
         self._editor, self._spy, self._uri = editor, spy, uri
         self._methods, self._tally = methods, tally

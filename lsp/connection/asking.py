@@ -19,7 +19,7 @@ from ..session.decisions import Ask, Decision, Show
 from ..session.questions import Query
 from ..session.suggestions import Suggestion
 from .client import Client, Prefetch
-from .status import Kind
+from .status import StatusKind
 from .turns import Lane, Superseded, ended
 
 logger = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ async def _prediction(client: Client, lane: Lane, question: Ask) -> Prediction |
         return _failed(client, f"{type(error).__name__}: {error}", "Error")
 
 
-def _failed(client: Client, reason: str, kind: Kind = "Warning") -> Abstained:
+def _failed(client: Client, reason: str, kind: StatusKind = "Warning") -> Abstained:
     client.line.tell(reason, kind)
     return Abstained("failed", reason)
 

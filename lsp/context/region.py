@@ -14,7 +14,7 @@ from redraft.model.text.estimates import estimate
 from redraft.model.text.syntax import Syntax
 from tree_sitter import Node
 
-from .cursor_text import Change, Page
+from .cursor_text import Page, TextChange
 
 TOKENS = 350  # of a region as the prompt numbers it
 MARGIN = 3  # lines from the cursor to the edge below which a region is chosen anew
@@ -97,7 +97,7 @@ def keep(
     return wanted if gained >= MARGIN else region
 
 
-def follow(region: Region, change: Change | None) -> Region | None:
+def follow(region: Region, change: TextChange | None) -> Region | None:
     """Where ``region`` lies after a change; None where its edge was changed."""
     if change is None or change.first >= region.last:
         return region

@@ -39,7 +39,7 @@ _revisions = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ContentChange:
     """One entry of ``contentChanges``: ``text`` in place of ``range``, or of everything."""
 
     text: AnyText
@@ -91,7 +91,9 @@ class Document:
         self.language = language
         self.revision = next(_revisions)
         self.out_of_step = ""
-        self.watcher: Callable[[Change], None] | None = None  # hears of a change before it is made
+        self.watcher: Callable[[ContentChange], None] | None = (
+            None  # hears of a change before it is made
+        )
         self._text: str | None = None
         self._patch: tuple[int, int, str] | None = None  # what of it was replaced since, by what
         self._line_end = ""  # "": to be counted
@@ -171,7 +173,7 @@ class Document:
 
     # --- changing --------------------------------------------------------------------------
 
-    def apply(self, changes: Sequence[Change], version: int | None) -> tuple[Splice, ...]:
+    def apply(self, changes: Sequence[ContentChange], version: int | None) -> tuple[Splice, ...]:
         """Apply changes in order, each to what the one before it left. What did each one alter?
         One that alters no line, or line ends alone, is left out.
 
@@ -208,7 +210,7 @@ class Document:
         if version is not None:
             self.version = version
 
-    def _apply_one(self, change: Change) -> Splice:
+    def _apply_one(self, change: ContentChange) -> Splice:
         if change.range is None:
             self.out_of_step = ""
             return self._replace(0, len(self._lines), whole(change.text))
@@ -296,7 +298,7 @@ class Documents:
         return document
 
     def change(
-        self, uri: str, changes: Sequence[Change], version: int | None
+        self, uri: str, changes: Sequence[ContentChange], version: int | None
     ) -> tuple[Splice, ...]:
         """Apply changes and tell what each one altered.
 

@@ -19,10 +19,10 @@ from ..decoding.candidates import Effort, Field, Proposal, effort_for
 from ..decoding.canvas_edits import write_canvas_edits
 from ..decoding.copies import Odds
 from ..decoding.denoise import (
+    AnswerLimits,
     Brief,
     Cancelled,
     Denoised,
-    Limits,
     Plan,
     denoise,
     denoise_packed,
@@ -232,7 +232,7 @@ def _brief(
         config=config,
         vocab_bytes=prompt.vocab_bytes or model.tokenizer.vocab_bytes,
         plan=plan,
-        limits=Limits(
+        limits=AnswerLimits(
             max_tokens=request.max_tokens,
             min_tokens=request.min_tokens,
             max_lines=request.max_lines if infill else None,

@@ -94,7 +94,7 @@ def run(
     """
     # 1. The network, and what an earlier run left of it.
     out.mkdir(parents=True, exist_ok=True)
-    world = _World.join(_pick_device(device))
+    world = _Processes.join(_pick_device(device))
     model = replace(model, canvas_width=config.width or model.canvas_width, logit_shift=True)
     torch.manual_seed(config.seed)
     network = _build(config, model, base, start, world.device)
@@ -137,7 +137,7 @@ def run(
 
 
 def _batches(
-    rows: Rows, config: TrainConfig, model: ModelConfig, done: Progress, world: _World
+    rows: Rows, config: TrainConfig, model: ModelConfig, done: Progress, world: _Processes
 ) -> Iterator[Batch]:
     """This process's share of them, from the first that nobody has seen."""
     first = done.step * config.accumulate * world.size + world.rank
@@ -213,7 +213,7 @@ def _step(
     group: list[Batch],
     config: TrainConfig,
     rate: float,
-    world: _World,
+    world: _Processes,
 ) -> float:
     """One optimiser step over ``group``, on every device at once; returns the mean loss."""
     network.train()
@@ -293,7 +293,7 @@ def _weighted_loss(
 
 
 @dataclass(frozen=True, slots=True)
-class _World:
+class _Processes:
     """The processes that train together; alone unless ``torchrun`` started this one."""
 
     rank: int
@@ -301,7 +301,7 @@ class _World:
     device: str
 
     @classmethod
-    def join(cls, device: str) -> _World:
+    def join(cls, device: str) -> _Processes:
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size == 1:
             return cls(0, 1, device)

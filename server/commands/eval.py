@@ -22,11 +22,11 @@ from .options import with_options
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
-    from redraft.evals.benchmarks.commit_moments import Step
+    from redraft.evals.benchmarks.commit_moments import CommitMoment
     from redraft.evals.benchmarks.judged_model import JudgedModel
     from redraft.evals.benchmarks.next_edit import Asking
     from redraft.evals.benchmarks.perplexity import Scaling
-    from redraft.evals.benchmarks.server_context import Kind
+    from redraft.evals.benchmarks.server_context import ContextKind
     from redraft.evals.figures.runs import RunFile
     from redraft.model.decoding.plan import Plan
     from redraft.model.engine.answer import Model
@@ -51,7 +51,7 @@ def edits(
     judged: opt.Judged = opt.TINY,
     plan: opt.PlanName = "medium",
     threshold: opt.Threshold = None,
-    change: opt.Change = None,
+    change: opt.PlanChange = None,
     context: opt.Context = opt.SERVED,
     max_tokens: opt.MaxTokens = 128,
     least: Annotated[
@@ -155,7 +155,7 @@ def _check_model(model: Model | Policy, plan: Plan, likelihood: bool) -> None:
 
 def _ablate(
     model: Model | Policy,
-    steps: list[Step],
+    steps: list[CommitMoment],
     asking: Asking,
     settings: dict[str, Any],
     kept: opt.Kept,
@@ -164,7 +164,7 @@ def _ablate(
 
     from .eval_tables import show_arms
 
-    def open_file(name: str, without: frozenset[Kind]) -> RunFile:
+    def open_file(name: str, without: frozenset[ContextKind]) -> RunFile:
         path = file_of(kept.out, name) if kept.out is not None else None
         return opt.open_run_for(path, settings | {"without": sorted(without)}, kept.resume)
 

@@ -193,7 +193,7 @@ def run(
     console.print(f"wrote {written}")
 
 
-def _ground(name: str) -> tuple[Mapping[str, FloatArray], Mapping[str, str]]:
+def _ground(name: str) -> tuple[dict[str, FloatArray], dict[str, str]]:
     """The tensors and metadata of an adapter to be merged first, which stands on no other."""
     below = _adapter(name)
     if below.ground:

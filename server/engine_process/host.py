@@ -28,7 +28,7 @@ from redraft.model.release import RELEASE
 
 from ..app import create_app
 from ..http.bodies import json_response
-from ..http.connections import Limits
+from ..http.connections import ConnectionLimits
 from ..http.listen import listening, until_told_to_stop
 from ..settings import Settings
 from .rendezvous import DEFAULT_ENGINE, Endpoint, Rendezvous, began
@@ -114,7 +114,7 @@ async def _run(meeting: Rendezvous, settings: Settings, engine: str) -> None:
             port=0,
             socket=meeting.socket,
             shutdown_s=settings.shutdown_s,
-            limits=Limits(settings.max_connections),
+            limits=ConnectionLimits(settings.max_connections),
         ) as address:
             meeting.publish(_endpoint(address, meeting, token))
             log.info("engine process %d, release %s, at %s", os.getpid(), RELEASE, address)
