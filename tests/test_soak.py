@@ -127,6 +127,9 @@ def test_typing_for_a_while_loses_nothing(models: Path, tmp_path: Path) -> None:
     assert report["events"] > 300
     assert report["errors"] == 0
     assert report["counts"]["HTTP requests"] > 0
+    each = [report["counts"][f"{name}, MB at the end"] for name in ("language server", "engine")]
+    assert min(each) > 10
+    assert sum(each) == pytest.approx(report["memory_mb"][1], abs=0.1)
 
 
 def test_what_is_fuzzed_is_answered_and_documents_stay_right(models: Path, tmp_path: Path) -> None:
