@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from redraft.evals.soak.mirror import Mirror
 from redraft.evals.soak.tally import Slope, Tally, slope_of
-from redraft.lsp.editor.documents import Change, Document
+from redraft.lsp.editor.documents import ContentChange, Document
 from redraft.lsp.editor.positions import Position, Range
 from redraft.server.commands.main import app
 from support.onnx_models import register
@@ -92,7 +92,7 @@ def test_the_mirror_changes_as_the_protocol_says(
     for each in changes:
         place = each.get("range")
         range_ = place and Range(*(Position(**place[at]) for at in ("start", "end")))
-        document.apply([Change(each["text"], range_)], None)
+        document.apply([ContentChange(each["text"], range_)], None)
     assert document.text == after
 
 

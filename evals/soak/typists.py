@@ -20,10 +20,10 @@ import aiohttp
 import psutil
 from redraft.model.errors import InvalidRequest
 
-from ..recordings.documents import Documents, content_changes
+from ..recordings.documents import StreamDocuments, content_changes
 from ..recordings.format import Changed, Stream
 from .editor import Editor, Ended, ask_at, change_of
-from .house import Engine, House, check_log, resident
+from .house import Engine, Installation, check_log, resident
 from .tally import Tally, slope_of
 
 #: How often something is asked, per change.
@@ -48,7 +48,7 @@ class Amount:
 
 
 async def type_(
-    house: House, streams: Sequence[Stream], amount: Amount, seed: int, tally: Tally
+    house: Installation, streams: Sequence[Stream], amount: Amount, seed: int, tally: Tally
 ) -> None:
     """Types until there is enough. Raises nothing about the servers: the tally tells."""
     editor = Editor(house.commands.lsp, house.environment(), house.root / "lsp.log", tally)
@@ -147,7 +147,7 @@ class _Typist:
 
     async def _once(self) -> None:
         """The recording from its beginning."""
-        documents = Documents()
+        documents = StreamDocuments()
         for event in self._stream.events:
             if not self._goes_on():
                 break
@@ -158,7 +158,7 @@ class _Typist:
         for id_ in list(self._open):
             await self._close(documents, id_)
 
-    async def _change(self, documents: Documents, event: Changed) -> None:
+    async def _change(self, documents: StreamDocuments, event: Changed) -> None:
         id_, uri = event.document, self._uri(documents, event.document)
         text = documents.text(id_)
         if self._open.get(id_, REOPEN) >= REOPEN:
@@ -211,17 +211,17 @@ class _Typist:
         self._asked.add(task)
         task.add_done_callback(self._asked.discard)
 
-    async def _close(self, documents: Documents, id_: int) -> None:
+    async def _close(self, documents: StreamDocuments, id_: int) -> None:
         if self._open.pop(id_, None) is not None:
             identifier = {"textDocument": {"uri": self._uri(documents, id_)}}
             await self._editor.notify("textDocument/didClose", identifier)
 
-    def _uri(self, documents: Documents, id_: int) -> str:
+    def _uri(self, documents: StreamDocuments, id_: int) -> str:
         return f"{self._name}/{documents.path(id_)}"
 
 
 async def _ask_over_http(
-    house: House, tally: Tally, goes_on: Callable[[], bool], seed: int
+    house: Installation, tally: Tally, goes_on: Callable[[], bool], seed: int
 ) -> None:
     """Another program at the same engine, which connects anew each time."""
     chance = random.Random(seed)
