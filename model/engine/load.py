@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..decoding.prices import PassPrices
 from ..errors import InvalidRequest, WeightsError
+from ..network.quantize import HALF
 from ..prompt.chat import ChatTemplate
 from ..prompt.tokens import Tokenizer
 from ..runtime.backend import Backend
@@ -191,10 +192,10 @@ def _choose(model: str, variant: str | None, provider: str | None) -> tuple[Devi
     )
     if found.origin is not None or chosen in found.prebuilt:
         return device, chosen
-    fitting = [v for v in found.prebuilt if (v == "fp16") == (device.provider == "CUDA")]
+    fitting = [v for v in found.prebuilt if (v in HALF) == (device.provider == "CUDA")]
     if fitting:
         return device, wanted if wanted in fitting else fitting[0]
     if provider is None and device.provider == "CUDA":
-        why = f"Running on the CPU: {model} was imported as {wanted}; fp16 would use CUDA."
+        why = f"Running on the CPU: {model} was imported as {wanted}; fp16 or q4f16 would use CUDA."
         return replace(pick_device("cpu", wanted), notice=why), wanted
     return device, chosen
