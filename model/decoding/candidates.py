@@ -11,7 +11,7 @@ from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
-from ..records import Quality, Source
+from ..records import Confidence, Quality, Source
 from .plan import Brief, Draft
 from .probabilities import confidence, decode
 from .ranges import Opening, RangeTree
@@ -149,7 +149,11 @@ def is_edit(draft: Draft, opening: Opening, brief: Brief, field: Field) -> bool:
 def rank(draft: Draft) -> float:
     """How good a candidate is, of those of one moment: the log of how likely it is to be right, by
     the model or, where it repeats an edit, by what is known of repetitions and the model."""
-    sure = draft.confidence
+    return rank_of(draft.confidence)
+
+
+def rank_of(sure: Confidence) -> float:
+    """The same of what is known of a candidate."""
     if not sure.repeat:
         return sure.total
     text = sure.total - (sure.place or 0.0)

@@ -276,8 +276,9 @@ class _Editor:
     def _goes_on(self, one: _Writing) -> bool:
         if not self._is_open(one):
             return False
-        if self._late():
-            return not self._drafts and one is next(filter(self._is_open, self._writing.values()))
+        if self._late():  # the best alone, and only where nothing better is known
+            best = max(filter(self._is_open, self._writing.values()), key=self._total)
+            return one is best and self._total(one) > good_enough(self._drafts, 1)
         return self._total(one) >= good_enough(self._drafts, self._effort.wanted)
 
     def _is_open(self, one: _Writing) -> bool:
