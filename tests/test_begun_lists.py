@@ -295,6 +295,12 @@ def test_what_is_awaited_already_stays_and_a_constructor_is_never_asynchronous()
     assert not [text for text in proposed(before, after, "python") if "await await" in text]
 
 
+def test_prose_and_definitions_are_no_calls_to_await() -> None:
+    before = 'def load(x):\n    pass\n\ndef f():\n    """Then calls load(3) and\n    ends."""\n'
+    after = before.replace("def load", "async def load")
+    assert not [text for text in proposed(before, after, "python") if "await" in text]
+
+
 # --- removed -----------------------------------------------------------------------------------
 
 

@@ -32,6 +32,14 @@ _BEGINS = {
 }
 _ANY_FUNCTION = re.compile(r"\b(?:def|fn|function|constructor)\b|=>\s*\{\s*$")
 _RECEIVER = re.compile(r"(?:[\w$]+(?:\(\))?(?:\.|::|\?\.))+$")
+#: What is never asynchronous.
+_NEVER = re.compile(r"\b__init__\b|\bconstructor\s*\(|\b[gs]et\s+\w+\s*\(")
+#: A word before a call that is part of no code: what reads so is prose, or a definition.
+_PROSE = re.compile(
+    r"\b(?!(?:return|yield|in|not|and|or|if|elif|else|while|raise|throw|case|assert|with|of|void"
+    r"|typeof|match|let|mut|unless|go|defer)\b)[^\W\d]\w*\s+$"
+)
+_REMARK = re.compile(r"\s*(?:#|//|\*|/\*)")
 _REACH = 80  # lines above a call that its function may begin
 
 
@@ -55,10 +63,10 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
 
 def is_wrong(old: str, new: str) -> bool:
     """Whether something would become asynchronous that cannot be."""
+    if "await" in new and re.search(r"\b(?:def|function|fn)\s+await\b", new):
+        return True
     grown = "async" in new and "async" not in old
-    return (
-        grown and re.search(r"\b__init__\b|\bconstructor\s*\(|\b[gs]et\s+\w+\s*\(", new) is not None
-    )
+    return grown and _NEVER.search(new) is not None
 
 
 def _made_async(old: str, new: str) -> str | None:
@@ -76,7 +84,7 @@ def _awaits(line: str) -> bool:
 
 def _awaited(name: str, line: str, rust: bool) -> str | None:
     """``line`` with its first call of the name awaited, where that is not."""
-    if _ANY_FUNCTION.search(line) or _MADE.search(line):
+    if _ANY_FUNCTION.search(line) or _MADE.search(line) or _REMARK.match(line):
         return None
     for call in re.finditer(rf"(?<![\w$]){re.escape(name)}\(", line):
         end = closing_bracket(line, call.end() - 1)
@@ -86,7 +94,7 @@ def _awaited(name: str, line: str, rust: bool) -> str | None:
             continue
         receiver = _RECEIVER.search(line[: call.start()])
         start = receiver.start() if receiver is not None else call.start()
-        if _awaits(line[:start][-8:]) or line[:start].rstrip().endswith(("new", "{", "def")):
+        if _PROSE.search(line[:start]):
             continue
         within = end is not None and re.match(r"\s*[.\[]", line[end + 1 :])
         if within and end is not None:
