@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from redraft.evals.benchmarks.ablation import ALL, ARMS, ablate, arms, file_of
-from redraft.evals.benchmarks.commit_moments import Step, steps_in
+from redraft.evals.benchmarks.commit_moments import CommitMoment, steps_in
 from redraft.evals.benchmarks.next_edit import Asking
 from redraft.evals.benchmarks.plans import PLANS
-from redraft.evals.benchmarks.server_context import KINDS, Kind, gather, kinds_named
+from redraft.evals.benchmarks.server_context import KINDS, ContextKind, gather, kinds_named
 from redraft.evals.figures.runs import RunFile, open_run
-from redraft.evals.figures.samples import Change
+from redraft.evals.figures.samples import CommitChange
 from redraft.evals.latency.workspaces import unpack
 from redraft.model.engine.answer import Model
 from redraft.model.errors import SettingsError
@@ -27,17 +27,17 @@ HELPER = "def measured(value, unit):\n    scaled = value * unit\n    return scal
 OLD = [f"row_{i} = compute({i})" for i in range(120)]
 NEW = [f"row_{i} = measured({i}, unit)" if i in (50, 53, 56) else x for i, x in enumerate(OLD)]
 CHANGES = [
-    Change("r@c:lib/helper.py", "r@c", "lib/helper.py", "python", "x = 1\n" + HELPER, HELPER),
-    Change("r@c:lib/rows.py", "r@c", "lib/rows.py", "python", "\n".join(OLD), "\n".join(NEW)),
+    CommitChange("r@c:lib/helper.py", "r@c", "lib/helper.py", "python", "x = 1\n" + HELPER, HELPER),
+    CommitChange("r@c:lib/rows.py", "r@c", "lib/rows.py", "python", "\n".join(OLD), "\n".join(NEW)),
 ]
 
 
-def step() -> Step:
+def step() -> CommitMoment:
     found = [each for each in steps_in(CHANGES) if each.path == "lib/rows.py" and each.edits]
     return next(each for each in found if each.kind != "nothing left")
 
 
-def prompt(without: frozenset[Kind] = frozenset()) -> str:
+def prompt(without: frozenset[ContextKind] = frozenset()) -> str:
     """What the model reads."""
     request, tokenizer = gather(step(), BUDGET, without).request, fake_tokenizer()
     return tokenizer.decode(render(request, tokenizer, small_config(), BUDGET).tokens)
@@ -62,7 +62,7 @@ def test_without_related_no_other_file_is_shown() -> None:
 
 
 @pytest.mark.parametrize("kind", ["definitions", "viewed", "imports"])
-def test_a_kind_of_excerpt_left_out_is_not_counted(kind: Kind) -> None:
+def test_a_kind_of_excerpt_left_out_is_not_counted(kind: ContextKind) -> None:
     named = {"definitions": "definition", "viewed": "viewed", "imports": "import"}[kind]
     assert gather(step(), BUDGET, frozenset({kind})).parts[named] == 0
 
@@ -93,7 +93,7 @@ def test_an_ablation_asks_every_step_in_every_way_and_goes_on_where_it_stopped(
     model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 30), 1_024)
     asking, out = Asking(PLANS["medium"], 600, 4, 0), tmp_path / "a.jsonl"
 
-    def open_file(name: str, without: frozenset[Kind]) -> RunFile:
+    def open_file(name: str, without: frozenset[ContextKind]) -> RunFile:
         settings = {"benchmark": "edits", "sample": "s", "without": sorted(without)}
         return open_run(file_of(out, name), settings, {}, resume=True)
 

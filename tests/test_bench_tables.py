@@ -13,7 +13,7 @@ from redraft.evals.figures.spread import Spread
 from redraft.evals.latency import latency
 from redraft.evals.latency.bench_editing import STAGES as EDITING_STAGES
 from redraft.evals.latency.bench_editing import WAYS, Editing
-from redraft.evals.latency.latency import QUICK, STAGES, Amount, Cell, Report, Typing
+from redraft.evals.latency.latency import QUICK, STAGES, Amount, BenchReport, Cell, Typing
 from redraft.model.engine.answer import Model
 from redraft.model.records import DraftCount
 from redraft.model.runtime.prefix_cache import PrefixCache
@@ -26,7 +26,7 @@ SLOW = Spread(12_345.6, 23_456.7, 34_567.8)  # a 0.5B model on a busy machine
 DRAFTS = (DraftCount("copy", (40, 20), (40, 20), (30, 10)),)
 
 
-def rows() -> list[Report | Cell | Typing | Editing]:
+def rows() -> list[BenchReport | Cell | Typing | Editing]:
     """What a slow machine measures: the widest figures there are."""
     ways = ("cold", "warm", "warm, leftmost-first")
     stages = dict.fromkeys(STAGES, SLOW)
@@ -40,8 +40,8 @@ def rows() -> list[Report | Cell | Typing | Editing]:
     ]
 
 
-def report() -> Report:
-    return Report(
+def report() -> BenchReport:
+    return BenchReport(
         *("redraft-0.5b int8", "CPUExecutionProvider", "medium", 2, 2_048),
         editor={"wall": SLOW, "processor": SLOW},
         memory_mb={"keys and values while typing": 1_234.0},

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from redraft.evals.figures.spread import Spread
-from redraft.evals.latency.beside import Row, compare, headline, other_lines, typed_lines
+from redraft.evals.latency.beside import ServerRow, compare, headline, other_lines, typed_lines
 from redraft.model.engine.answer import Model
 from redraft.model.errors import SettingsError
 from redraft.model.runtime.prefix_cache import PrefixCache
@@ -135,9 +135,9 @@ def test_an_address_that_cannot_be_asked_is_said(url: str, told: str) -> None:
 
 
 def test_the_headline_says_faster_or_slower() -> None:
-    def row(ratio: float) -> Row:
+    def row(ratio: float) -> ServerRow:
         spread = Spread(ratio, ratio, ratio)
-        return Row("its own order", "cold", 3, spread, spread, spread, 0, 0)
+        return ServerRow("its own order", "cold", 3, spread, spread, spread, 0, 0)
 
     assert headline([row(6.2)]) == "Redraft is 6.2× as fast cold in its own order."
     assert headline([row(0.5)]) == "Redraft is 2.0× slower cold in its own order."

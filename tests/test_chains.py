@@ -24,7 +24,7 @@ from redraft.model.training.chains import (
     renamed,
     wrapped,
 )
-from redraft.model.training.commits import Change
+from redraft.model.training.commits import FileChange
 from redraft.model.training.half_typed import half_typed
 
 SOURCES = {
@@ -145,12 +145,12 @@ PATHS = sorted(SOURCES)
 SCRIPTS = ("shop.py", "shop.ts", "shop.js")
 
 
-def drawn(kind: Chain, path: str, seeds: int = 60) -> list[Change]:
+def drawn(kind: Chain, path: str, seeds: int = 60) -> list[FileChange]:
     found = (kind(path, SOURCES[path], random.Random(seed)) for seed in range(seeds))
     return [change for change in found if change is not None]
 
 
-def states(change: Change) -> Iterator[str]:
+def states(change: FileChange) -> Iterator[str]:
     """The text before the first hunk, and after each."""
     for made in range(len(change.hunks) + 1):
         yield "\n".join(apply_history(change.path, change.old, change.hunks, made)[0])

@@ -7,10 +7,10 @@ import io
 
 import pytest
 from redraft.model.engine.converse import NoTemplate
-from redraft.server.commands.chat import How, converse
+from redraft.server.commands.chat import ChatOptions, converse
 from support.predictor import READY, ScriptedPredictor, chatting
 
-HOW = How("", 50, "medium", 0.0, None, watch=False)
+HOW = ChatOptions("", 50, "medium", 0.0, None, watch=False)
 
 
 def test_one_question_is_answered_and_nothing_else_is_written(
@@ -27,7 +27,7 @@ def test_a_conversation_remembers_what_was_said(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("first\nsecond\n\nthird\n"))
     predictor = chatting("Hello to you.")
-    asyncio.run(converse(predictor, How("be brief", 50, "low", 0.0, 1, watch=False), None))
+    asyncio.run(converse(predictor, ChatOptions("be brief", 50, "low", 0.0, 1, watch=False), None))
     assert capsys.readouterr().out == "Hello to you.\n" * 2
     said = predictor.requests[-1].conversation
     assert said is not None
@@ -40,7 +40,9 @@ def test_a_conversation_remembers_what_was_said(
 
 
 def test_watching_shows_each_state_beside_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    asyncio.run(converse(chatting("Hello you."), How("", 50, "low", 0.0, None, watch=True), "hi"))
+    asyncio.run(
+        converse(chatting("Hello you."), ChatOptions("", 50, "low", 0.0, None, watch=True), "hi")
+    )
     shown = capsys.readouterr()
     assert shown.out == "Hello you.\n"
     assert "'Hello ░'" in shown.err

@@ -15,8 +15,8 @@ from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import ModelStatus, Predictor
 from redraft.model.runtime import device
 from redraft.server.commands.asking import ask_once
-from redraft.server.commands.complete import Place, cursor_at, read_text
-from redraft.server.commands.console import Scene, canvas_text
+from redraft.server.commands.complete import FilePlace, cursor_at, read_text
+from redraft.server.commands.console import ShownFile, canvas_text
 from redraft.server.commands.doctor import cache_findings, examine, runtime_findings
 from redraft.server.commands.main import main
 from redraft.server.engine_process import client
@@ -190,7 +190,7 @@ def test_complete_writes_the_infill_alone_to_standard_output(source: Path) -> No
 
 def test_columns_count_characters(source: Path) -> None:
     text = read_text(source)
-    assert text[cursor_at(text, Place(source, 2, 15)) :].startswith("x\n")
+    assert text[cursor_at(text, FilePlace(source, 2, 15)) :].startswith("x\n")
 
 
 def test_watch_shows_each_canvas_state(source: Path) -> None:
@@ -260,7 +260,7 @@ def test_the_key_of_a_server_comes_from_the_environment(source: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.py:3:4", "C:\\x\\a.py:3:4", "odd:name.py:3:4"])
 def test_a_place_may_have_colons_in_its_file(name: str) -> None:
-    place = Place.parse(name)
+    place = FilePlace.parse(name)
     assert (str(place.file), place.line, place.column) == (name[:-4], 3, 4)
 
 
@@ -277,14 +277,14 @@ def test_a_file_that_is_no_text_is_explained(tmp_path: Path, content: bytes, say
 @pytest.mark.parametrize(("line", "column"), [(9, 1), (1, 99)])
 def test_a_place_outside_the_file_is_explained(source: Path, line: int, column: int) -> None:
     with pytest.raises(InvalidRequest, match=r"there is no (line 9|column 99)"):
-        cursor_at(read_text(source), Place(source, line, column))
+        cursor_at(read_text(source), FilePlace(source, line, column))
 
 
 def test_the_scene_shows_the_canvas_where_the_cursor_is() -> None:
     from redraft.model.records import CanvasState
 
     text = "".join(f"line {n}\n" for n in range(1, 30))
-    scene = Scene.around(text, text.index("line 20") + 4)
+    scene = ShownFile.around(text, text.index("line 20") + 4)
     shown = scene.with_middle(canvas_text(CanvasState(1, (None, "x\ny")))).plain
     assert "   20 │ line░x\n   21 │ y 20\n" in shown
     assert shown.startswith("   14 │ line 14\n")

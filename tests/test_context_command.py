@@ -9,7 +9,7 @@ from redraft.lsp.context.gather import Context, View
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.prompt.render import render
 from redraft.server.commands import show_context as command
-from redraft.server.commands.complete import Place
+from redraft.server.commands.complete import FilePlace
 from redraft.server.commands.show_context import Part, parts_of, request_for, spelled, workspace_of
 from redraft.server.settings import Settings
 from support.command import call, is_one_red_line
@@ -103,7 +103,7 @@ def test_without_a_model_the_prompt_cannot_be_printed(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "ready_variants", lambda model: [])
-    place = Place(workspace / "shop" / "main.py", LINE, 1)
+    place = FilePlace(workspace / "shop" / "main.py", LINE, 1)
     with pytest.raises(WeightsError, match="redraft model pull"):
         command.show(Settings(), place, "next_edit", 1024, prompt=True)
 
@@ -112,7 +112,7 @@ def test_a_secret_is_not_shown(workspace: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(command, "ready_variants", lambda model: [])
     (workspace / ".env").write_text("KEY=1\n")
     with pytest.raises(InvalidRequest, match="secret_globs"):
-        command.show(Settings(), Place(workspace / ".env", 1, 1), "infill", 1024, prompt=False)
+        command.show(Settings(), FilePlace(workspace / ".env", 1, 1), "infill", 1024, prompt=False)
 
 
 def test_wrong_places_are_told_in_one_line(workspace: Path) -> None:

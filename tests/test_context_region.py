@@ -3,12 +3,14 @@ that follow edits."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redraft.lsp.context import region as regions
 from redraft.lsp.context.cursor_text import Page
-from redraft.lsp.context.region import Region, choose, cost, follow, keep
+from redraft.lsp.context.region import Region, choose, cost, cost_of, follow, keep
 from redraft.model.text import syntax
 from redraft.model.text.common import common_ends, common_head, common_tail
 from redraft.model.text.syntax import LANGUAGES, Syntax, parse
@@ -38,6 +40,14 @@ def region_at(line: int, text: str = FUNCTIONS, tokens: float = regions.TOKENS) 
 
 def at_line(line: int, lines: list[str]) -> Page:
     return Page.of("\n".join(lines), sum(len(each) + 1 for each in lines[:line]))
+
+
+def kept(
+    region: Region, line: int, fresh: Callable[[], Region], tokens: float, text: str = "x"
+) -> Region:
+    """What becomes of a region with the cursor in a line of a hundred alike."""
+    page = at_line(line, [text] * 100)
+    return keep(region, page, fresh, tokens, cost_of(region, page))
 
 
 def followed(region: Region, before: str, after: str) -> Region | None:
@@ -120,37 +130,37 @@ def never() -> Region:
 def test_a_cursor_in_the_middle_keeps_the_region() -> None:
     region = Region(20, 60, "", 40)
     for line in range(24, 56):
-        assert keep(region, at_line(line, ["x"] * 100), never, 350) is region
+        assert kept(region, line, never, 350) is region
 
 
 def test_typing_at_the_edge_keeps_the_region() -> None:
     region = Region(20, 60, "", 59)
-    assert keep(region, at_line(59, ["x"] * 100), never, 350) is region
+    assert kept(region, 59, never, 350) is region
 
 
 def test_a_cursor_near_the_edge_moves_it_if_that_shows_more() -> None:
     region = Region(20, 60, "", 40)
     further = Region(35, 75, "", 58)
-    assert keep(region, at_line(58, ["x"] * 100), lambda: further, 350) is further
+    assert kept(region, 58, lambda: further, 350) is further
     hardly = Region(21, 62, "", 58)
-    assert keep(region, at_line(58, ["x"] * 100), lambda: hardly, 350) is region
+    assert kept(region, 58, lambda: hardly, 350) is region
 
 
 def test_the_ends_of_the_file_are_no_edges() -> None:
     region = Region(0, 100, "", 50)
-    assert keep(region, at_line(0, ["x"] * 100), never, 5_000) is region
-    assert keep(region, at_line(99, ["x"] * 100), never, 5_000) is region
+    assert kept(region, 0, never, 5_000) is region
+    assert kept(region, 99, never, 5_000) is region
 
 
 def test_a_region_that_grew_too_long_is_chosen_anew() -> None:
     fresh = Region(30, 50, "", 40)
-    lines = ["a rather long line of code with many words"] * 100
-    assert keep(Region(20, 60, "", 40), at_line(40, lines), lambda: fresh, 350) is fresh
+    text = "a rather long line of code with many words"
+    assert kept(Region(20, 60, "", 40), 40, lambda: fresh, 350, text) is fresh
 
 
 def test_a_cursor_elsewhere_gets_a_new_region() -> None:
     fresh = Region(70, 90, "", 80)
-    assert keep(Region(20, 60, "", 40), at_line(80, ["x"] * 100), lambda: fresh, 350) is fresh
+    assert kept(Region(20, 60, "", 40), 80, lambda: fresh, 350) is fresh
 
 
 # --- following ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from redraft.model.decoding.denoise import (
     LEFTMOST_FIRST,
-    Limits,
+    AnswerLimits,
     Plan,
     plan_for,
 )
@@ -83,7 +83,9 @@ def test_medium_takes_as_many_steps_as_positions_when_unsure() -> None:
 def test_a_special_token_is_never_drawn() -> None:
     plan = Plan(threshold=0.9, temperature=2.0)
     for seed in range(10):
-        draft, _, _ = write(Noise(seed, scale=0.1), plan, limits=Limits(max_tokens=20), seed=seed)
+        draft, _, _ = write(
+            Noise(seed, scale=0.1), plan, limits=AnswerLimits(max_tokens=20), seed=seed
+        )
         assert all(token == END or token >= SPECIAL for token in draft.token_ids)
 
 
@@ -157,12 +159,12 @@ def test_states_show_earlier_canvases_and_count_steps_over_all() -> None:
 
 @pytest.mark.parametrize("limit", [1, 3, 8, 9, 12])
 def test_max_tokens_ends_an_answer(limit: int) -> None:
-    draft, _, _ = write(Script(ids("x" * 30)), limits=Limits(max_tokens=limit))
+    draft, _, _ = write(Script(ids("x" * 30)), limits=AnswerLimits(max_tokens=limit))
     assert (draft.text, draft.finish, len(draft.token_ids)) == ("x" * limit, "length", limit)
 
 
 def test_positions_beyond_max_tokens_cost_no_steps() -> None:
-    draft, _, _ = write(Script(ids("x" * 30), always(0.5)), limits=Limits(max_tokens=3))
+    draft, _, _ = write(Script(ids("x" * 30), always(0.5)), limits=AnswerLimits(max_tokens=3))
     assert draft.steps == 3
 
 
@@ -179,7 +181,7 @@ def test_repetition_that_people_write_is_written(text: str) -> None:
 
 
 def test_max_lines_cuts_before_the_newline_that_is_too_many() -> None:
-    limits = Limits(max_tokens=64, max_lines=2)
+    limits = AnswerLimits(max_tokens=64, max_lines=2)
     draft, _, states = write(Script(ids("a\nbc\nd\ne")), limits=limits)
     assert (draft.text, draft.finish) == ("a\nbc", "length")
     assert states[-1].show() == "a\nbc"
@@ -190,34 +192,34 @@ def test_max_lines_needs_no_further_step_once_the_lines_are_there() -> None:
     draft, _, _ = write(
         Script(ids("ab\ncd"), always(sure)),
         LEFTMOST_FIRST,
-        limits=Limits(max_tokens=64, max_lines=1),
+        limits=AnswerLimits(max_tokens=64, max_lines=1),
     )
     assert (draft.text, draft.steps) == ("ab", 3)
 
 
 def test_what_a_placed_line_end_cuts_off_costs_no_step() -> None:
     script = Script(ids("ab\ncdef"), lambda p, w: 0.95 if p == 2 else 0.5)
-    draft, _, states = write(script, limits=Limits(max_tokens=64, max_lines=1))
+    draft, _, states = write(script, limits=AnswerLimits(max_tokens=64, max_lines=1))
     assert (draft.text, draft.steps) == ("ab", 3)
     assert states[0].show(".") == "..\n"
 
 
 def test_a_step_is_not_spent_behind_where_the_answer_will_end() -> None:
     script = Script(ids("ab\ncdef"), lambda p, w: 0.8 if p > 2 else 0.5)
-    draft, _, states = write(script, limits=Limits(max_tokens=64, max_lines=1))
+    draft, _, states = write(script, limits=AnswerLimits(max_tokens=64, max_lines=1))
     assert (draft.text, draft.steps) == ("ab", 3)
     assert all(piece is None for state in states for piece in state.pieces[3:])
 
 
 def test_the_earliest_stop_string_cuts_across_canvases() -> None:
-    limits = Limits(max_tokens=64, stop=("zz", "hij", "ij"))
+    limits = AnswerLimits(max_tokens=64, stop=("zz", "hij", "ij"))
     draft, _, _ = write(Script(ids("abcdefghijklmn")), limits=limits)
     assert (draft.text, draft.finish) == ("abcdefg", "stop")
     assert len(draft.token_ids) == 8, "tokens behind the stop are not counted"
 
 
 def test_a_stop_string_inside_the_forced_beginning_does_not_cut() -> None:
-    limits = Limits(max_tokens=64, stop=("re",), forced="re")
+    limits = AnswerLimits(max_tokens=64, stop=("re",), forced="re")
     draft, _, _ = write(Script(ids("return 1")), limits=limits, constraint=Begins(b"re"))
     assert (draft.text, draft.finish) == ("return 1", "end")
 
@@ -232,12 +234,12 @@ def test_a_character_split_over_tokens_is_whole_in_text_and_pieces() -> None:
 
 
 def test_a_character_cut_off_by_the_limit_is_left_out() -> None:
-    draft, _, _ = write(Script(ids("a→b")), limits=Limits(max_tokens=2))
+    draft, _, _ = write(Script(ids("a→b")), limits=AnswerLimits(max_tokens=2))
     assert draft.text == "a"
 
 
 def test_pieces_leave_the_forced_beginning_out() -> None:
-    limits = Limits(max_tokens=64, forced="ret")
+    limits = AnswerLimits(max_tokens=64, forced="ret")
     script = Script([word(b"return"), *ids(" 1")])
     draft, _, states = write(script, limits=limits, constraint=Begins(b"ret"))
     assert draft.text == "return 1"
@@ -409,7 +411,7 @@ def test_noise_always_terminates_within_the_limits(seed: int, scale: float) -> N
     plan = plan_for(("low", "medium", "high")[seed % 3])  # type: ignore[arg-type]
     lines, temperature = ((None, 0.0), (1, 0.0), (3, 1.0), (None, 0.7))[seed % 4]
     plan = replace(plan, temperature=temperature)
-    limits = Limits(max_tokens=21, max_lines=lines)
+    limits = AnswerLimits(max_tokens=21, max_lines=lines)
     draft, _, states = write(Noise(seed, scale), plan, limits=limits, seed=seed)
     assert 1 <= len(draft.token_ids) <= 21
     assert MASK not in draft.token_ids

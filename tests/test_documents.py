@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp.editor.documents import Change, Document, Documents, Extent
+from redraft.lsp.editor.documents import ContentChange, Document, Documents, Extent
 from redraft.lsp.editor.positions import Position, Range
 from redraft.model.errors import InvalidRequest
 
@@ -78,8 +78,8 @@ def test_a_position_finds_the_same_place_in_the_engines_text(
     assert len(document.text[:index]) == len(plain)
 
 
-def change(start: tuple[int, int], end: tuple[int, int], text: str) -> Change:
-    return Change(text, Range(Position(*start), Position(*end)))
+def change(start: tuple[int, int], end: tuple[int, int], text: str) -> ContentChange:
+    return ContentChange(text, Range(Position(*start), Position(*end)))
 
 
 def test_the_engine_sees_newlines_and_the_client_its_own_line_ends() -> None:
@@ -120,7 +120,7 @@ def test_a_turned_range_is_refused_and_the_document_not_trusted_until_its_text_c
         document.apply([change((1, 1), (0, 0), "x")], 2)
     assert "before it starts" in document.out_of_step
     assert document.source == "a\nb\n"
-    document.apply([Change("whole\n")], 3)
+    document.apply([ContentChange("whole\n")], 3)
     assert (document.out_of_step, document.source) == ("", "whole\n")
 
 
@@ -141,7 +141,7 @@ def test_each_change_makes_a_new_revision_whatever_the_version_says() -> None:
 def test_reopening_never_repeats_a_revision() -> None:
     documents = Documents()
     first = documents.open(URI, "a", 1, "python")
-    first.apply([Change("b")], 2)
+    first.apply([ContentChange("b")], 2)
     assert documents.open(URI, "a", 1, "python").revision > first.revision
 
 
@@ -149,7 +149,7 @@ def test_a_change_of_a_document_never_opened_is_refused_unless_it_brings_everyth
     documents = Documents()
     with pytest.raises(InvalidRequest, match="never opened"):
         documents.change(URI, [change((0, 0), (0, 0), "x")], 1)
-    documents.change(URI, [Change("all of it")], 1)
+    documents.change(URI, [ContentChange("all of it")], 1)
     document = documents.get(URI)
     assert document is not None
     assert document.source == "all of it"
@@ -176,10 +176,10 @@ def test_nul_and_lone_surrogates_are_kept_for_the_client_and_mended_for_the_engi
         (change((0, 0), (0, 3), ""), Extent(3, 0)),
         (change((0, 3), (0, 3), "\nnew\nlines"), Extent(10, 2)),
         (change((0, 0), (2, 0), "one\ntwo\n"), Extent(0, 0)),
-        (Change("one\ntwo\nthree!\n"), Extent(1, 0)),
+        (ContentChange("one\ntwo\nthree!\n"), Extent(1, 0)),
     ],
 )
-def test_the_extent_is_what_really_differs(edit: Change, expected: Extent) -> None:
+def test_the_extent_is_what_really_differs(edit: ContentChange, expected: Extent) -> None:
     splices = Document(URI, "one\ntwo\nthree\n").apply([edit], None)
     assert sum((splice.extent for splice in splices), Extent()) == expected
 
@@ -199,4 +199,4 @@ def test_splices_made_one_after_another_give_the_lines(
 
 
 def test_a_change_of_line_ends_alone_alters_no_line() -> None:
-    assert Document(URI, "a\r\nb\r\n").apply([Change("a\nb\n")], None) == ()
+    assert Document(URI, "a\r\nb\r\n").apply([ContentChange("a\nb\n")], None) == ()

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from redraft.evals.figures.drafts import columns, fields_of, together, told
 from redraft.model.decoding.answer import Answer
-from redraft.model.decoding.copies import MEMORY, Copy, Odds, Tally, continuation
-from redraft.model.decoding.denoise import AUTOREGRESSIVE, Brief, Limits, Plan, denoise
+from redraft.model.decoding.copies import MEMORY, Copy, DraftTally, Odds, continuation
+from redraft.model.decoding.denoise import AUTOREGRESSIVE, AnswerLimits, Brief, Plan, denoise
 from redraft.model.decoding.judged_row import lay_out
 from redraft.model.decoding.judging import Judging
 from redraft.model.decoding.prices import (
@@ -191,7 +191,7 @@ def written(
     source = np.asarray([*ids("abcabdafbecfdea" * 3), *PROMPT], dtype=np.int64)
     plan = replace(plan, temperature=temperature)
     brief = Brief(
-        config, VOCAB, plan, Limits(60), source=source, prices=prices, odds=odds or Odds()
+        config, VOCAB, plan, AnswerLimits(60), source=source, prices=prices, odds=odds or Odds()
     )
     result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(seed))
     return result.drafts[0].token_ids, sequence.log, result.drafted
@@ -299,7 +299,7 @@ def test_where_guesses_decide_what_is_written_prices_do_not_cut_them() -> None:
     )
     for accept_above, count in ((1.0, 0), (0.3, 8)):
         plan = Plan(threshold=0.9, accept_above=accept_above)
-        brief = Brief(config, VOCAB, plan, Limits(60), prices=dear)
+        brief = Brief(config, VOCAB, plan, AnswerLimits(60), prices=dear)
         judging = Judging(Answer(brief, PROMPT[-1], np.random.default_rng(0)))
         canvas = judging.canvas()
         assert canvas is not None
@@ -310,7 +310,7 @@ def test_where_guesses_decide_what_is_written_prices_do_not_cut_them() -> None:
 
 
 def test_drafts_are_counted_by_source_and_place() -> None:
-    tally, odds = Tally(), Odds()
+    tally, odds = DraftTally(), Odds()
     copy = odds.of_copy(Copy(tuple(ids("abc")), 2))
     tally.note(copy, right=1)
     tally.note(copy[:2], right=2)

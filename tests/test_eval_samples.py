@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from redraft.evals.benchmarks.commit_moments import Step, steps_of
+from redraft.evals.benchmarks.commit_moments import CommitMoment, steps_of
 from redraft.evals.benchmarks.infill_gaps import gaps_of, human_eval, whole_files
 from redraft.evals.benchmarks.next_edit import Asking, ask_for, changed_lines, episode, overlap
 from redraft.evals.benchmarks.plans import PLANS
-from redraft.evals.figures.samples import Change, fingerprint, in_turn, read_changes
+from redraft.evals.figures.samples import CommitChange, fingerprint, in_turn, read_changes
 from redraft.evals.sandbox.sandbox import run_program
 from redraft.lsp.editor.history import SHOWN_EDITS
 from redraft.model.edits.hunks import recent_edit
@@ -26,9 +26,9 @@ PLACES = (3, 9, 30, 31, 80)  # two hunks in sight, one of two lines, one far off
 NEW = [f"total_{i} = measure({i}, unit)" if i in PLACES else line for i, line in enumerate(OLD)]
 
 
-def change(number: int = 0, language: str = "python") -> Change:
+def change(number: int = 0, language: str = "python") -> CommitChange:
     name = f"r@c{number}"
-    return Change(f"{name}:a.py", name, "a.py", language, "\n".join(OLD), "\n".join(NEW))
+    return CommitChange(f"{name}:a.py", name, "a.py", language, "\n".join(OLD), "\n".join(NEW))
 
 
 def commits(folder: Path) -> Path:
@@ -42,7 +42,7 @@ def commits(folder: Path) -> Path:
 
 def test_commits_are_read_with_unix_line_ends_and_without_deleted_files(tmp_path: Path) -> None:
     first, second = read_changes(commits(tmp_path))
-    assert first == Change(
+    assert first == CommitChange(
         "r@0123456789:a.py", "r@0123456789", "a.py", "python", "a\nb\n", "a\nc\n"
     )
     assert (second.path, second.before) == ("new.py", "")
@@ -161,7 +161,7 @@ def test_gaps_of_held_out_files_may_be_anywhere_in_them() -> None:
 # --- moments --------------------------------------------------------------------------------------
 
 
-def some_steps(count: int = 120) -> list[Step]:
+def some_steps(count: int = 120) -> list[CommitMoment]:
     return [step for number in range(count) for step in steps_of(change(number))]
 
 
@@ -196,7 +196,7 @@ def test_about_one_moment_in_ten_has_nothing_left_to_do() -> None:
 
 
 def test_a_commit_of_one_hunk_has_no_moment() -> None:
-    one = Change("x", "x", "a.py", "python", "a\nb", "a\nc")
+    one = CommitChange("x", "x", "a.py", "python", "a\nb", "a\nc")
     assert list(steps_of(one)) == []
 
 
@@ -215,8 +215,8 @@ def test_no_range_is_revealed_and_the_history_is_sent() -> None:
 TEXT = "a = 1\nb = 2\nc = 3\n"
 
 
-def step_of(wanted: str, kind: str = "near the last edit") -> Step:
-    return Step("s", "g", "a.py", "python", kind, TEXT, 0, (), wanted)  # type: ignore[arg-type]
+def step_of(wanted: str, kind: str = "near the last edit") -> CommitMoment:
+    return CommitMoment("s", "g", "a.py", "python", kind, TEXT, 0, (), wanted)  # type: ignore[arg-type]
 
 
 def saying(*change: tuple[int, int, str]) -> Prediction:

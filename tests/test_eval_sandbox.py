@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 from redraft.evals.sandbox import sandbox
-from redraft.evals.sandbox.sandbox import Limits, Verdict, run_program, weakness
+from redraft.evals.sandbox.sandbox import ProgramLimits, ProgramResult, run_program, weakness
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 
 
-def refused(verdict: Verdict) -> bool:
+def refused(verdict: ProgramResult) -> bool:
     return verdict.outcome == "failed" and "the sandbox refuses" in verdict.detail
 
 
 def test_a_right_program_passes_and_a_wrong_one_fails_with_its_error() -> None:
-    assert run_program("def f(x):\n    return x + 1\nassert f(1) == 2") == Verdict("passed")
+    assert run_program("def f(x):\n    return x + 1\nassert f(1) == 2") == ProgramResult("passed")
     wrong = run_program("assert 1 == 2, 'one is not two'")
-    assert wrong == Verdict("failed", "AssertionError: one is not two")
+    assert wrong == ProgramResult("failed", "AssertionError: one is not two")
     assert run_program("def f(:").detail.startswith("SyntaxError")
 
 
@@ -37,29 +37,29 @@ assert open("notes.txt").read() == "mine"
 print("x" * 1_000_000)
 assert not __import__("sys").stdin.read()
 """
-    assert run_program(program) == Verdict("passed")
+    assert run_program(program) == ProgramResult("passed")
 
 
 @POSIX
 def test_an_endless_loop_is_stopped() -> None:
-    assert run_program("while True: pass", Limits(cpu_s=1)).outcome == "timeout"
+    assert run_program("while True: pass", ProgramLimits(cpu_s=1)).outcome == "timeout"
 
 
 @POSIX
 def test_a_program_that_ignores_its_signals_is_stopped_too() -> None:
     program = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
-    assert run_program(program, Limits(cpu_s=1)).outcome == "timeout"
+    assert run_program(program, ProgramLimits(cpu_s=1)).outcome == "timeout"
 
 
 def test_a_program_that_sleeps_is_stopped() -> None:
-    verdict = run_program("import time\ntime.sleep(600)", Limits(wall_s=1.0))
+    verdict = run_program("import time\ntime.sleep(600)", ProgramLimits(wall_s=1.0))
     assert verdict.outcome == "timeout"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces the limit of memory")
 def test_a_memory_hog_is_stopped() -> None:
     verdict = run_program("hog = bytearray(2 << 30)")
-    assert verdict == Verdict("failed", "MemoryError: ")
+    assert verdict == ProgramResult("failed", "MemoryError: ")
 
 
 @POSIX
@@ -120,7 +120,7 @@ def test_it_cannot_fork() -> None:
 def test_nothing_of_our_environment_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_API_KEY", "not for them")
     program = "import os\nassert 'REDRAFT_API_KEY' not in os.environ and os.listdir('.') == []"
-    assert run_program(program) == Verdict("passed")
+    assert run_program(program) == ProgramResult("passed")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_nested_nonsense_in_place_of_a_verdict_is_no_verdict() -> None:
 def test_a_program_that_closes_the_pipe_and_goes_on_is_stopped() -> None:
     program = "import os, time\nfor fd in range(3, 9):\n    try: os.close(fd)\n"
     program += "    except OSError: pass\ntime.sleep(600)"
-    assert run_program(program, Limits(wall_s=1.0)).outcome == "timeout"
+    assert run_program(program, ProgramLimits(wall_s=1.0)).outcome == "timeout"
 
 
 @pytest.mark.parametrize(

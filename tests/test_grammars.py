@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from redraft.model.decoding.denoise import Brief, Denoised, Limits, Plan, denoise
+from redraft.model.decoding.denoise import AnswerLimits, Brief, Denoised, Plan, denoise
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompt.grammars import WholeAnswer
 from redraft.model.prompt.infills import INFILLS
@@ -51,7 +51,7 @@ def write(
         config=backend.config,
         vocab_bytes=VOCAB,
         plan=Plan(threshold=0.9, **plan),
-        limits=Limits(max_tokens=max_tokens),
+        limits=AnswerLimits(max_tokens=max_tokens),
         constraint=WholeAnswer(grammar, TOKENIZER, END),
         source=np.asarray(PROMPT, np.int64),
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from redraft.model.decoding.denoise import Brief, Cancelled, Limits, Plan
+from redraft.model.decoding.denoise import AnswerLimits, Brief, Cancelled, Plan
 from redraft.model.decoding.growing import BEGIN, grow
 from redraft.model.records import CanvasState
 from redraft.model.runtime.backend import CanvasOutput, IntArray
@@ -46,7 +46,9 @@ class Thinking:
 
 def written(think: Callable[[list[int]], list[Thought]], **limits: int) -> tuple[str, Thinking]:
     model = Thinking(think)
-    brief = Brief(CONFIG, TOKENIZER.vocab_bytes, Plan(0.9), Limits(**{"max_tokens": 32, **limits}))
+    brief = Brief(
+        CONFIG, TOKENIZER.vocab_bytes, Plan(0.9), AnswerLimits(**{"max_tokens": 32, **limits})
+    )
     done = grow(model, [word("a")], brief, RNG)
     assert done.passes == len(model.seen)
     return done.drafts[0].text, model
@@ -109,7 +111,7 @@ def test_growing_and_shrinking_in_turns_ends() -> None:
 def test_the_canvas_is_shown_and_can_be_cancelled() -> None:
     states: list[CanvasState] = []
     model = Thinking(lambda canvas: [(word("b"), 0.5)] * len(canvas))
-    brief = Brief(CONFIG, TOKENIZER.vocab_bytes, Plan(0.9), Limits(max_tokens=8))
+    brief = Brief(CONFIG, TOKENIZER.vocab_bytes, Plan(0.9), AnswerLimits(max_tokens=8))
     grow(model, [], brief, RNG, states.append)
     assert [state.show() for state in states] == ["b░░░", "bb░░", "bbb░", "bbbb"]
     with pytest.raises(Cancelled):

@@ -18,7 +18,7 @@ from redraft.model.edits.hunks import (
 )
 from redraft.model.edits.spans import Span
 from redraft.model.training.commits import (
-    Change,
+    FileChange,
     begin_block,
     begin_typing,
     changes_of,
@@ -38,8 +38,8 @@ def changed(*places: int) -> list[str]:
     ]
 
 
-def change(old: list[str], new: list[str], path: str = "a.py") -> Change:
-    return Change(path, old, new, hunks_of(old, new))
+def change(old: list[str], new: list[str], path: str = "a.py") -> FileChange:
+    return FileChange(path, old, new, hunks_of(old, new))
 
 
 def test_a_diff_is_read_as_it_was_written() -> None:

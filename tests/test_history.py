@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.editor.documents import Change
+from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.history import (
     SHOWN_EDITS,
 )
 from redraft.lsp.editor.positions import Position, Range
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
-from redraft.model.training.commits import Change as CommitChange
+from redraft.model.training.commits import FileChange
 from support.histories import CODE, URI, Desk
 from unidiff import PatchSet
 
@@ -87,7 +87,7 @@ def test_an_edit_looks_as_in_training() -> None:
     old = CODE.split("\n")[:-1]
     new = [*old[:9], "def added():", *old[9:14], "changed = 1", *old[15:]]
     hunks = hunks_of(old, new)
-    _, expected, _ = apply_history("a.py", old, CommitChange("a.py", old, new, hunks).hunks, 2)
+    _, expected, _ = apply_history("a.py", old, FileChange("a.py", old, new, hunks).hunks, 2)
     desk = Desk()
     desk.put(9, 0, 0, "def added():\n")
     desk.put(15, 0, 99, "changed = 1")
@@ -202,7 +202,7 @@ def test_an_undo_is_over_with_the_next_edit() -> None:
 def test_an_accepted_suggestion_is_an_edit_of_its_own_and_marked() -> None:
     desk = Desk()
     desk.type(10, 0, "abc")
-    change = Change("x = 1\n" * 30, Range(Position(11, 0), Position(11, 0)))
+    change = ContentChange("x = 1\n" * 30, Range(Position(11, 0), Position(11, 0)))
     assert desk.change(change, accepted=True) == "accepted"  # however long, no bulk change
     desk.type(11, 0, "y")
     desk.pause()
@@ -238,7 +238,7 @@ def test_a_paste_stays_out_and_starts_a_new_snapshot() -> None:
 
 def test_a_checkout_stays_out() -> None:
     desk = Desk()
-    assert desk.change(Change("another = 1\n" * 40)) == "bulk"
+    assert desk.change(ContentChange("another = 1\n" * 40)) == "bulk"
     desk.pause()
     assert desk.diffs() == []
     assert desk.rebuilt() == desk.lines()
@@ -246,7 +246,7 @@ def test_a_checkout_stays_out() -> None:
 
 def test_a_formatter_that_touches_many_places_stays_out() -> None:
     desk = Desk()
-    places = [Change(" ", Range(Position(n, 0), Position(n, 0))) for n in (50, 30, 10)]
+    places = [ContentChange(" ", Range(Position(n, 0), Position(n, 0))) for n in (50, 30, 10)]
     assert desk.change(*places) == "bulk"
     desk.pause()
     assert desk.diffs() == []
@@ -264,7 +264,7 @@ def test_an_agent_that_writes_line_by_line_stays_out() -> None:
 
 def test_a_small_change_of_the_whole_text_is_an_edit() -> None:
     desk = Desk()
-    assert desk.change(Change(CODE.replace("compute(7)", "measure(7)"))) == "edit"
+    assert desk.change(ContentChange(CODE.replace("compute(7)", "measure(7)"))) == "edit"
     desk.pause()
     assert "+value_7 = measure(7)" in desk.diffs()[0]
 
@@ -277,8 +277,8 @@ def test_a_line_of_data_stays_out() -> None:
 
 def test_line_ends_alone_are_no_edit() -> None:
     desk = Desk(a="a\r\nb\r\nc\r\n")
-    assert desk.change(Change("a\nb\nc\n")) == "nothing"
-    desk.change(Change("a\r\nb\r\nc\r\n"))
+    assert desk.change(ContentChange("a\nb\nc\n")) == "nothing"
+    desk.change(ContentChange("a\r\nb\r\nc\r\n"))
     desk.type(1, 1, "!\n")
     desk.pause()
     assert desk.diffs() == [" a\n-b\n+b!\n+\n c\n \n"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from redraft.lsp.editor import history_hunks as hunks_module
-from redraft.lsp.editor.documents import Change
+from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.history import (
     MAX_AGE_S,
     MAX_CHARACTERS,
@@ -45,7 +45,7 @@ def test_edits_of_a_closed_document_are_still_known() -> None:
     desk.history.closed(URI)
     assert len(desk.diffs()) == 1
     assert desk.history.snapshot(URI) == ()
-    assert desk.change(Change("x")) == "nothing"
+    assert desk.change(ContentChange("x")) == "nothing"
     desk.open(URI, "x = 1\n")
     desk.put(0, 0, 0, "y")
     assert desk.rebuilt() == ["yx = 1", ""]
@@ -87,7 +87,9 @@ def test_the_history_is_bounded_in_count_characters_and_age() -> None:
     assert desk.rebuilt() == desk.lines()
     for number in range(3 * MAX_EDITS):
         line = 10 + 20 * (number % 2)
-        desk.change(Change("x" * 5_000, Range(Position(line, 0), Position(line, 9))), accepted=True)
+        desk.change(
+            ContentChange("x" * 5_000, Range(Position(line, 0), Position(line, 9))), accepted=True
+        )
         desk.pause()
     desk.history.flush(URI)
     assert sum(edit.span.characters for edit in desk.history._edits) <= MAX_CHARACTERS
@@ -152,14 +154,14 @@ def test_the_snapshot_with_the_history_and_the_edit_in_progress_is_the_text(
         if kind in ("change", "accept"):
             one, other, new = rest
             at = Range(Position(*min(one, other)), Position(*max(one, other)))  # type: ignore[call-overload]
-            desk.change(Change(str(new), at), uri=uri, accepted=kind == "accept")
+            desk.change(ContentChange(str(new), at), uri=uri, accepted=kind == "accept")
         elif kind == "pause":
             desk.pause(rest[0])  # type: ignore[arg-type]
             desk.history.edits()
         elif kind == "flush":
             desk.history.flush(uri)
         else:
-            desk.change(Change(str(rest[0])), uri=uri)
+            desk.change(ContentChange(str(rest[0])), uri=uri)
         for each in (URI, OTHER):
             assert desk.rebuilt(each) == desk.lines(each)
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 from redraft.server.app import create_app
-from redraft.server.http.connections import Connections, Limits
+from redraft.server.http.connections import ConnectionLimits, Connections
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
 from support.predictor import ScriptedPredictor
@@ -21,7 +21,7 @@ BODY = {"prompt": "a", "suffix": "b"}
 
 @contextlib.asynccontextmanager
 async def limited(
-    predictor: ScriptedPredictor, limits: Limits
+    predictor: ScriptedPredictor, limits: ConnectionLimits
 ) -> AsyncIterator[tuple[int, aiohttp.ClientSession]]:
     """A server with these limits: its port, and a client for it."""
     app = create_app(predictor, Settings())
@@ -41,7 +41,7 @@ async def silent(port: int, said: bytes = b"") -> tuple[asyncio.StreamReader, as
 @pytest.mark.parametrize("said", [b"", b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nX"])
 def test_who_sends_no_whole_request_in_time_is_sent_away(said: bytes) -> None:
     async def run() -> None:
-        async with limited(ScriptedPredictor(), Limits(header_s=0.2)) as (port, client):
+        async with limited(ScriptedPredictor(), ConnectionLimits(header_s=0.2)) as (port, client):
             reader, writer = await silent(port, said)
             assert await asyncio.wait_for(reader.read(), 10) == b""
             writer.close()
@@ -54,7 +54,7 @@ def test_who_sends_no_whole_request_in_time_is_sent_away(said: bytes) -> None:
 def test_silent_connections_take_nobodys_place() -> None:
     async def run() -> None:
         predictor = ScriptedPredictor(hold=True)
-        async with limited(predictor, Limits(connections=20)) as (port, client):
+        async with limited(predictor, ConnectionLimits(connections=20)) as (port, client):
             asking = asyncio.create_task(client.post("/v1/completions", json=BODY))
             await eventually(lambda: predictor.running == 1)
             others = [await silent(port) for _ in range(60)]
@@ -77,7 +77,7 @@ def test_the_longest_silent_go_first_and_the_busy_never() -> None:
         def force_close(self) -> None: ...
 
     now = 0.0
-    connections = Connections(Limits(connections=2, header_s=10, idle_s=75), lambda: now)
+    connections = Connections(ConnectionLimits(connections=2, header_s=10, idle_s=75), lambda: now)
     first, second, third = Place(), Place(), Place()
     assert connections.to_close([first]) == []
     now = 5.0

@@ -12,11 +12,11 @@ from redraft.model.decoding.copies import Copy, continuation
 from redraft.model.decoding.denoise import (
     AUTOREGRESSIVE,
     LEFTMOST_FIRST,
+    AnswerLimits,
     Brief,
     Cancelled,
     Denoised,
     Draft,
-    Limits,
     Plan,
     denoise,
     denoise_packed,
@@ -67,14 +67,14 @@ def judged_over(drafts: Predict, judge: Judge) -> tuple[FakeSequence, Brief]:
     sequence = FakeBackend(drafts, config, judge).new_sequence(100)
     sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
     sequence.log.clear()
-    return sequence, Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
+    return sequence, Brief(config, VOCAB, PLAIN, AnswerLimits(max_tokens=30))
 
 
 def judged(
     drafts: Predict,
     judge: Judge,
     plan: Plan = PLAIN,
-    limits: Limits | None = None,
+    limits: AnswerLimits | None = None,
     constraint: Constraint | None = None,
     seed: int = 0,
 ) -> tuple[Draft, FakeSequence, Denoised]:
@@ -99,7 +99,7 @@ def test_the_last_state_of_a_judged_answer_is_its_text_and_no_more() -> None:
     sequence = backend.new_sequence(100)
     sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
     states: list[CanvasState] = []
-    brief = Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
+    brief = Brief(config, VOCAB, PLAIN, AnswerLimits(max_tokens=30))
     denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0), states.append)
     assert states[-1].pieces == ("a", "b", "c")
 
@@ -148,7 +148,7 @@ def copied(source: str, text: str, rounds: int = 1) -> tuple[Draft, list[str]]:
     sequence.log.clear()
     plan = replace(PLAIN, drafts=False)
     tokens = np.asarray([*ids(source), END, *PROMPT], dtype=np.int64)
-    brief = Brief(config, VOCAB, plan, Limits(max_tokens=60), source=tokens)
+    brief = Brief(config, VOCAB, plan, AnswerLimits(max_tokens=60), source=tokens)
     (draft,) = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0)).drafts
     return draft, sequence.log
 
@@ -244,9 +244,9 @@ def test_sampled_answers_are_drawn_from_the_causal_pass() -> None:
 
 def test_judged_answers_end_at_the_token_and_line_limits() -> None:
     script = Script(ids("ab\ncd\nef"), prompt_tokens=len(PROMPT))
-    lines, _, _ = judged(script, Judge("ab\ncd\nef"), limits=Limits(30, max_lines=2))
+    lines, _, _ = judged(script, Judge("ab\ncd\nef"), limits=AnswerLimits(30, max_lines=2))
     assert (lines.text, lines.finish) == ("ab\ncd", "length")
-    tokens, _, _ = judged(script, Judge("ab\ncd\nef"), limits=Limits(4))
+    tokens, _, _ = judged(script, Judge("ab\ncd\nef"), limits=AnswerLimits(4))
     assert (tokens.text, tokens.finish) == ("ab\nc", "length")
 
 
@@ -255,7 +255,7 @@ def test_judged_answers_end_at_the_token_and_line_limits() -> None:
 
 def test_a_line_too_unlikely_is_left_out_and_not_finished() -> None:
     """0.8 for the break and each letter: below 0.3 with the sixth token of the second line."""
-    limits = Limits(max_tokens=60, line_above=0.3)
+    limits = AnswerLimits(max_tokens=60, line_above=0.3)
     judge = Judge("abc\n" + "d" * 40, p=0.8)
     draft, sequence, _ = judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)
     assert (draft.text, draft.finish) == ("abc", "unsure")
@@ -265,13 +265,13 @@ def test_a_line_too_unlikely_is_left_out_and_not_finished() -> None:
 
 
 def test_above_a_line_the_last_line_keeps_its_break() -> None:
-    limits = Limits(max_tokens=60, line_above=0.3, whole_lines=True)
+    limits = AnswerLimits(max_tokens=60, line_above=0.3, whole_lines=True)
     draft, _, _ = judged(Script(ids("?")), Judge("abc\n" + "d" * 40, p=0.8), AUTOREGRESSIVE, limits)
     assert (draft.text, draft.token_ids) == ("abc\n", tuple(ids("abc")))
 
 
 def test_likely_lines_stay_and_the_unlikely_one_ends_the_answer_on_canvases_too() -> None:
-    limits = Limits(max_tokens=60, line_above=0.3)
+    limits = AnswerLimits(max_tokens=60, line_above=0.3)
     draft, _, states = write(
         Script(ids("ab\ncd\nef"), lambda p, w: 0.95 if p < 5 else 0.5),
         LEFTMOST_FIRST,
@@ -326,23 +326,23 @@ def test_a_hopeless_answer_is_given_up_in_the_middle_of_its_line() -> None:
     """0.8 for each letter: below -1 with the fifth."""
     judge = Judge("d" * 40, p=0.8)
     for whole_lines in (False, True):
-        limits = Limits(max_tokens=60, total_above=-1.0, whole_lines=whole_lines)
+        limits = AnswerLimits(max_tokens=60, total_above=-1.0, whole_lines=whole_lines)
         draft, sequence, _ = judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)
         assert (draft.text, draft.finish) == ("", "unsure")
         assert len(sequence.log) == 5
-    limits = Limits(max_tokens=60, total_above=-1.0, forced="dd")
+    limits = AnswerLimits(max_tokens=60, total_above=-1.0, forced="dd")
     assert judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)[0].text == "dd"
 
 
 def test_an_unlikely_line_stays_while_the_answer_would_be_too_short() -> None:
     judge = Judge("abc\n" + "d" * 8, p=0.7)
-    limits = Limits(max_tokens=60, min_tokens=6, line_above=0.3)
+    limits = AnswerLimits(max_tokens=60, min_tokens=6, line_above=0.3)
     draft, _, _ = judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)
     assert (draft.text, draft.finish) == ("abc\ndddddddd", "end")
 
 
 def test_the_line_limit_keeps_the_break_above_a_line() -> None:
-    limits = Limits(max_tokens=60, max_lines=1, whole_lines=True)
+    limits = AnswerLimits(max_tokens=60, max_lines=1, whole_lines=True)
     draft, _, states = write(Script(ids("ab\ncd")), limits=limits)
     assert (draft.text, draft.finish) == ("ab\n", "length")
     assert draft.token_ids == tuple(ids("ab\n"))
@@ -358,7 +358,7 @@ def test_an_answer_that_may_not_be_empty_begins_with_the_next_best_token(plan: P
     """END is likelier at first; what is written instead keeps its own small probability."""
     judge = Judge("", p=0.6, rival=0.3)
     first = Script(ids(""), lambda p, w: 0.6, rivals={0: ids("?")[0]}, prompt_tokens=len(PROMPT))
-    limits = Limits(max_tokens=30, min_tokens=1)
+    limits = AnswerLimits(max_tokens=30, min_tokens=1)
     draft, _, _ = judged(first, judge, plan, limits)
     assert draft.text == "?"
     assert draft.confidence.first < 0.35
@@ -370,7 +370,7 @@ def test_judged_candidates_differ_in_their_first_token_and_share_its_pass() -> N
     backend = FakeBackend(Script(ids("abc"), prompt_tokens=len(PROMPT)), config, judge)
     sequence = backend.new_sequence(100)
     sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
-    brief = Brief(config, VOCAB, PLAIN, Limits(max_tokens=30))
+    brief = Brief(config, VOCAB, PLAIN, AnswerLimits(max_tokens=30))
     result = denoise_packed(sequence, PROMPT[-1], brief, np.random.default_rng(0), 2)
     assert [draft.text for draft in result.drafts] == ["abc", "?bc"]
     assert sequence.tokens == PROMPT[:-1]
@@ -414,9 +414,9 @@ def test_the_first_row_of_a_packed_pass_is_what_a_single_one_writes(
 ) -> None:
     plan = plan_for("low" if quality == "low" else "medium" if quality == "medium" else "high")
     noise = Noise(seed, scale=4.0)
-    single, _, _ = write(noise, plan, limits=Limits(max_tokens=20))
+    single, _, _ = write(noise, plan, limits=AnswerLimits(max_tokens=20))
     sequence, brief = sequence_over(noise)
-    brief = replace(brief, plan=plan, limits=Limits(max_tokens=20))
+    brief = replace(brief, plan=plan, limits=AnswerLimits(max_tokens=20))
     several = denoise_packed(sequence, PROMPT[-1], brief, np.random.default_rng(0), 4)
     assert single.token_ids in {draft.token_ids for draft in several.drafts}
     assert sequence.tokens == PROMPT[:-1]

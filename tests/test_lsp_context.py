@@ -14,7 +14,7 @@ from redraft.lsp.connection.server import create_server
 from redraft.lsp.context.gather import BUDGET, Context
 from redraft.lsp.context.indexer import Indexer, fill
 from redraft.server.commands import show_context as command
-from redraft.server.commands.complete import Place
+from redraft.server.commands.complete import FilePlace
 from support.lsp_process import LspProcess, lsp_process
 from support.predictor import READY, ScriptedPredictor
 from support.shop import CART, MAIN
@@ -135,7 +135,7 @@ def test_the_command_shows_what_the_server_chooses(workspace: Path, tmp_path: Pa
     root = command.workspace_of(file)
     indexer = Indexer(command._refuse)
     fill(indexer.index, [root], command._refuse, lambda done, total: None)
-    view = command._view(Place(file, AT + 1, 1), "shop/main.py", BUDGET)
+    view = command._view(FilePlace(file, AT + 1, 1), "shop/main.py", BUDGET)
     request = command.request_for(view, Context(indexer, command._refuse).gather(view), "next_edit")
     with lsp_process(tmp_path) as client:
         editor = Editor(client, workspace)

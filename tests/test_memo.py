@@ -135,4 +135,5 @@ def test_trees_are_bounded_in_bytes() -> None:
 def test_paths_are_bounded_in_bytes() -> None:
     for number in range(200):
         exclusions.refuse_file(f"{number}/".rjust(100_000, "x"), LspSettings())
-    assert exclusions._REFUSALS.bytes_held <= 4 << 20
+    globs = exclusions._sorted_out(LspSettings().secret_globs)
+    assert globs.refusals.bytes_held <= 4 << 20

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.records import RecentEdit
 from redraft.model.text.estimates import crop, estimate, narrow, newest
-from redraft.model.training.middles import MIX, MiddleKind, Source, choose_middle, draw_kind
+from redraft.model.training.middles import MIX, MiddleKind, SourceText, choose_middle, draw_kind
 
 PROGRAM = "def foo(x):\n    return x + 1\n\n\ndef bar(y):\n    return foo(y, call(y, 'größe'))\n"
 
 
 @pytest.mark.parametrize("kind", MIX)
 def test_middles_are_what_their_kind_says(kind: MiddleKind) -> None:
-    source = Source("a.py", PROGRAM)
+    source = SourceText("a.py", PROGRAM)
     rng = random.Random(1)
     found = [choose_middle(source, kind, rng) for _ in range(80)]
     texts = {PROGRAM[m.start : m.end] for m in found if m}
@@ -42,13 +42,13 @@ def test_middles_are_what_their_kind_says(kind: MiddleKind) -> None:
 
 
 def test_without_a_grammar_what_stands_in_brackets_is_a_node() -> None:
-    source = Source("notes.txt", "see (the other page) for more\n")
+    source = SourceText("notes.txt", "see (the other page) for more\n")
     middle = choose_middle(source, "node", random.Random(0))
     assert middle is not None and source.text[middle.start : middle.end] == "the other page"
 
 
 def test_middles_begin_in_the_asked_lines() -> None:
-    source = Source("a.py", PROGRAM)
+    source = SourceText("a.py", PROGRAM)
     rng = random.Random(2)
     for kind in MIX:
         for _ in range(20):
@@ -58,7 +58,7 @@ def test_middles_begin_in_the_asked_lines() -> None:
 
 
 def test_a_blank_text_has_no_middle() -> None:
-    source = Source("a.py", "\n\n   \n")
+    source = SourceText("a.py", "\n\n   \n")
     assert all(choose_middle(source, kind, random.Random(0)) is None for kind in MIX)
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.editor.documents import Change, Document
+from redraft.lsp.editor.documents import ContentChange, Document
 from redraft.lsp.session.answers_and_rejections import Rejections
 from redraft.lsp.session.suggestions import Suggestion
 from redraft.model.edits.rules import FAR_IMPORTS, FAR_LINES, refuse_edit, refuse_syntax, undoes
@@ -272,7 +272,7 @@ def test_a_rejected_edit_is_known_in_any_spacing_and_where_it_has_moved() -> Non
     assert known(rejections, edit(CODE, "print(area(2))", "print(area(2,  3))"))
     assert not known(rejections, edit(CODE, "area(2)", "area(2, 4)"))
     moved = "# one\n# two\n# three\n# four\n" + CODE
-    rejections.changed(URI, document.apply([Change(moved)], None))
+    rejections.changed(URI, document.apply([ContentChange(moved)], None))
     assert known(rejections, edit(moved, "area(2)", "area(2, 3)"))
     assert not known(rejections, edit(CODE, "area(2)", "area(2, 3)"))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.evals.gate.own_outcomes import Own, label_hidden, label_shown, read_own
-from redraft.lsp.editor.documents import Change
+from redraft.evals.gate.own_outcomes import RecordedMoments, label_hidden, label_shown, read_own
+from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.recording.learning import EVERY, Learning
@@ -86,7 +86,7 @@ class Work(Scene):
         self.now_ms += after_ms
         self.recorder.settled(Settled(made, outcome))
 
-    def rest(self) -> Own:
+    def rest(self) -> RecordedMoments:
         """Long enough for all to be at rest; what the recordings tell then."""
         self.now_ms += 60_000
         self.open("end", "file:///w/project/end.py")
@@ -100,7 +100,7 @@ def work(tmp_path: Path) -> Work:
     return scene
 
 
-def told(own: Own) -> list[tuple[str, bool, float]]:
+def told(own: RecordedMoments) -> list[tuple[str, bool, float]]:
     return [(each.candidate.text, each.kept, each.weight) for each in own.samples["infill"]]
 
 
@@ -118,7 +118,7 @@ def test_what_is_accepted_and_gone_at_rest_was_a_mistake(work: Work) -> None:
     work.settle(made, "accepted")
     work.change(insertion("r * r", 1, 11), accepted=True)
     for at in range(16, 11, -1):
-        work.change(Change("", Range(Position(1, at - 1), Position(1, at))))
+        work.change(ContentChange("", Range(Position(1, at - 1), Position(1, at))))
     work.type("None", 1, 11)
     assert told(work.rest()) == [("r * r", False, 1.0)]
 

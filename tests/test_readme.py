@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from redraft.server.commands.complete import Place, cursor_at, read_text
+from redraft.server.commands.complete import FilePlace, cursor_at, read_text
 from redraft.server.commands.main import app
 from typer.testing import CliRunner
 
@@ -49,7 +49,7 @@ def test_the_extras_named_exist() -> None:
 
 
 def test_the_place_in_the_sample_is_a_gap() -> None:
-    place = Place.parse(re.findall(r"\S+:\d+:\d+", COMMANDS[0])[0])
+    place = FilePlace.parse(re.findall(r"\S+:\d+:\d+", COMMANDS[0])[0])
     text = read_text(ROOT / place.file)
     cursor = cursor_at(text, place)
     assert text[:cursor].endswith("return ")

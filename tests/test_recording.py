@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from redraft.evals.recordings.format import Focused, SelectionChanged
 from redraft.evals.recordings.streams import read_stream, typed_spans
-from redraft.lsp.editor.documents import Change, Document
+from redraft.lsp.editor.documents import ContentChange, Document
 from redraft.lsp.editor.positions import Position, Range, units
 from redraft.lsp.recording.file import RecordingFile
-from redraft.lsp.recording.folder import Limits, Recordings, recording_name
+from redraft.lsp.recording.folder import FolderLimits, Recordings, recording_name
 from redraft.lsp.recording.format import header as header_entry
 from redraft.lsp.recording.format import line_of
 from redraft.lsp.recording.git_moves import has_moved
@@ -80,11 +80,11 @@ def test_changes_carry_their_source(tmp_path: Path) -> None:
     scene.now_ms += 5000
     scene.change(insertion("+ total", 1, 5), accepted=True)
     scene.now_ms += 5000
-    scene.change(Change("", Range(Position(1, 5), Position(1, 12))))
+    scene.change(ContentChange("", Range(Position(1, 5), Position(1, 12))))
     scene.now_ms += 5000
     scene.change(insertion("\n".join(f"line_{n} = {n}" for n in range(20)), 3, 0))
     scene.now_ms += 5000
-    scene.change(Change("w = 0\n" * 30))
+    scene.change(ContentChange("w = 0\n" * 30))
     [file] = scene.files()
     sources = [change.source for change in changes_in(file)]
     assert sources == ["user", "paste", "suggestion", "undo", "paste", "external"]
@@ -160,7 +160,7 @@ def test_after_a_checkout_typing_is_still_the_users(tmp_path: Path) -> None:
     scene, uri = at_work(tmp_path, "checkout: moving from main to other")
     scene.type("0", 0, 5, uri)
     scene.recorder.focused("")
-    scene.change(Change("2", Range(Position(0, 4), Position(0, 6))), uri=uri)
+    scene.change(ContentChange("2", Range(Position(0, 4), Position(0, 6))), uri=uri)
     [file] = scene.files()
     assert [change.source for change in changes_in(file)] == ["user", "git"]
 
@@ -182,7 +182,9 @@ def test_typed_text_alone_is_taken_for_the_users(tmp_path: Path) -> None:
     scene.open("a = 1\n")
     scene.type("23", 0, 5)
     scene.now_ms += 5000
-    scene.change(Change("123 + offset", Range(Position(0, 4), Position(0, 7))), accepted=True)
+    scene.change(
+        ContentChange("123 + offset", Range(Position(0, 4), Position(0, 7))), accepted=True
+    )
     documents = Replayed()
     for event in read_stream(scene.files()[0]).events:
         documents.apply(event)
@@ -227,17 +229,19 @@ def random_text(rng: random.Random) -> str:
     return "".join(rng.choices(_PIECES, k=rng.randrange(40)))
 
 
-def random_changes(rng: random.Random, document: Document) -> list[Change]:
+def random_changes(rng: random.Random, document: Document) -> list[ContentChange]:
     """One message: changes one after the other, in any order and anywhere, halves of characters
     and places behind the end included."""
     if rng.random() < 0.05:
-        return [Change(random_text(rng))]
+        return [ContentChange(random_text(rng))]
     changes = []
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         start, end = sorted(random_place(rng, document) for _ in range(2))
         if rng.random() < 0.6:
             end = start
-        changes.append(Change("".join(rng.choices(_PIECES, k=rng.randrange(4))), Range(start, end)))
+        changes.append(
+            ContentChange("".join(rng.choices(_PIECES, k=rng.randrange(4))), Range(start, end))
+        )
     return changes
 
 
@@ -292,7 +296,7 @@ def test_nobody_else_can_read_a_recording(tmp_path: Path) -> None:
 
 def test_a_full_file_is_followed_by_one_that_stands_alone(tmp_path: Path) -> None:
     scene = Scene(tmp_path, on=False)
-    scene.recordings.turn_on(Limits(file_bytes=1_000))
+    scene.recordings.turn_on(FolderLimits(file_bytes=1_000))
     document = scene.open("x = 1\n" * 100)
     for n in range(40):
         scene.change(insertion(str(n % 10), n, 5))
@@ -316,7 +320,7 @@ def an_old_one(folder: Path, number: int, size: int = 4_000) -> Path:
 
 def test_the_oldest_recordings_make_room(tmp_path: Path) -> None:
     scene = Scene(tmp_path, on=False)
-    scene.recordings.turn_on(Limits(file_bytes=3_000, total_bytes=20_000))
+    scene.recordings.turn_on(FolderLimits(file_bytes=3_000, total_bytes=20_000))
     old = [an_old_one(tmp_path, number) for number in range(6)]
     scene.open("x\n")
     assert scene.files()[:-1] == old[2:]
@@ -355,7 +359,7 @@ def users_files(folder: Path) -> dict[Path, bytes]:
 def test_the_users_own_files_are_never_deleted_to_make_room(tmp_path: Path) -> None:
     theirs = users_files(tmp_path)
     scene = Scene(tmp_path, on=False)
-    scene.recordings.turn_on(Limits(file_bytes=3_000, total_bytes=10_000))
+    scene.recordings.turn_on(FolderLimits(file_bytes=3_000, total_bytes=10_000))
     old = an_old_one(tmp_path, 7)
     older = an_old_one(tmp_path, 6)
     scene.open("x\n")
@@ -387,7 +391,7 @@ def test_what_has_a_recordings_name_and_is_no_file_is_left_alone(tmp_path: Path)
     inner.mkdir()
     (inner / "mine").write_text("mine")
     scene = Scene(folder, on=False)
-    scene.recordings.turn_on(Limits(file_bytes=3_000, total_bytes=4_000))
+    scene.recordings.turn_on(FolderLimits(file_bytes=3_000, total_bytes=4_000))
     scene.open("x\n")
     assert len(scene.files()) == 1
     odd = [link, hanging, pipe, inner]
@@ -436,7 +440,7 @@ def test_after_a_full_disk_every_editor_and_the_command_say_why_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene, other = Scene(tmp_path), Scene(tmp_path)
-    scene.recordings.turn_on(Limits(total_bytes=77_000_000))
+    scene.recordings.turn_on(FolderLimits(total_bytes=77_000_000))
     scene.open("x\n")
     other.open("y\n")
     room = (tmp_path / "on.json").stat().st_size

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.edits.hunks import apply_history
-from redraft.model.training.commits import Change
+from redraft.model.training.commits import FileChange
 from redraft.model.training.made_up_changes import new_name, repeated_change
 from redraft.model.training.moments import draw_repeat
 
@@ -31,7 +31,7 @@ def show(path):
 LINES = FILE.split("\n")
 
 
-def changes(path: str = "a.py", lines: list[str] = LINES, seeds: int = 200) -> list[Change]:
+def changes(path: str = "a.py", lines: list[str] = LINES, seeds: int = 200) -> list[FileChange]:
     found = (repeated_change(path, lines, random.Random(seed)) for seed in range(seeds))
     return [change for change in found if change]
 

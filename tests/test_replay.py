@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from redraft.evals.figures.runs import Episode
-from redraft.evals.replay.player import Outcome, play
+from redraft.evals.replay.player import MomentResult, play
 from redraft.evals.replay.predictors import ReadyPredictor
 from redraft.evals.replay.runs import Job, lines_of
 from redraft.evals.replay.script import Script
@@ -58,7 +58,7 @@ def a_function(rest: str = WANTED[3:], pause_s: float = 3.0) -> Typist:
 
 
 def test_the_server_is_asked_at_the_end_of_every_edit() -> None:
-    outcomes: list[Outcome] = []
+    outcomes: list[MomentResult] = []
     requests: list[EditRequest] = []
 
     def ask(request: EditRequest) -> Prediction:

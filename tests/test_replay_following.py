@@ -6,18 +6,20 @@ import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.evals.replay.followed_text import Edit, Followed, Step
+from redraft.evals.replay.followed_text import DocumentChange, Edit, Followed
 from redraft.evals.replay.matchers import Match, match
 from redraft.evals.replay.until_rest import Comparison, compare, needed, until_rest
 
 YES, NO, UNKNOWN = Match(True, True, True), Match(False, False, False), Match(None, None, None)
 
 
-def put(at: int, text: str, removed: int = 0, typed: bool = True, at_s: float = 0.0) -> Step:
-    return Step(at_s, (Edit(at, at + removed, text),), typed)
+def put(
+    at: int, text: str, removed: int = 0, typed: bool = True, at_s: float = 0.0
+) -> DocumentChange:
+    return DocumentChange(at_s, (Edit(at, at + removed, text),), typed)
 
 
-def typing(at: int, text: str) -> list[Step]:
+def typing(at: int, text: str) -> list[DocumentChange]:
     return [put(at + i, char) for i, char in enumerate(text)]
 
 
@@ -34,7 +36,9 @@ def test_what_lies_outside_of_regions_is_as_it_was(seed: int) -> None:
     for _ in range(rng.randrange(8)):
         low = rng.randint(0, len(now))
         high = rng.randint(low, min(len(now), low + 4))
-        step = Step(0.0, (Edit(low, high, rng.choice(["", "x", "y\n", "zz"])),), rng.random() < 0.8)
+        step = DocumentChange(
+            0.0, (Edit(low, high, rng.choice(["", "x", "y\n", "zz"])),), rng.random() < 0.8
+        )
         now = step.apply(now)
         followed.apply(step)
     assert followed.now == now
@@ -53,7 +57,7 @@ def test_what_lies_outside_of_regions_is_as_it_was(seed: int) -> None:
 
 
 def test_edits_of_one_change_count_in_the_text_before_it() -> None:
-    step = Step(0.0, (Edit(0, 1, "xyz"), Edit(2, 3, "")), True)
+    step = DocumentChange(0.0, (Edit(0, 1, "xyz"), Edit(2, 3, "")), True)
     followed = Followed("abc")
     followed.apply(step)
     assert followed.now == step.apply("abc") == "xyzb"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from redraft.evals.figures.intervals import Figure
 from redraft.evals.figures.runs import Episode, RunFile, open_run, read_run
-from redraft.evals.replay.predictors import ReadyPredictor, Who, check_who
+from redraft.evals.replay.predictors import PredictorChoice, ReadyPredictor, check_who
 from redraft.evals.replay.runs import Job, jobs_of, lines_of, read_scripts, replay_all, replay_job
 from redraft.evals.replay.tables import COSTS, METRICS, tables
 from redraft.evals.replay.timed_predictor import ThreadedPredictor
@@ -26,7 +26,7 @@ from support.tiny import tiny_config, tiny_tokenizer
 from support.typist import Typist
 from typer.testing import CliRunner
 
-COPY = Who(model="copy-last-edit")
+COPY = PredictorChoice(model="copy-last-edit")
 MEASURED = ("context_ms", "gate_ms")  # real time, whatever the clock of the replay says
 
 
@@ -151,7 +151,7 @@ def test_without_ray_it_says_how_to_get_it(
 def test_a_model_in_this_process_predicts(recordings: Path, tmp_path: Path) -> None:
     weights = store(tiny_config(head_dim=16), "fp32", tmp_path / "tiny")
     tiny_tokenizer().save(weights / "tokenizer.json")
-    who = Who(weights=weights, threads=1, context_tokens=128)
+    who = PredictorChoice(weights=weights, threads=1, context_tokens=128)
     run = RunFile({})
     jobs = jobs_of(read_scripts([recordings]), run, LspSettings(eagerness="high"), limit=1)
     replay_all(jobs, who, run)
@@ -198,8 +198,8 @@ def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:
 
 def test_a_baseline_has_no_weights() -> None:
     with pytest.raises(SettingsError, match="copy-last-edit"):
-        check_who(Who(model="copy-last-edit", adapter="new.safetensors"))
-    check_who(Who(model="copy-last-edit"))
+        check_who(PredictorChoice(model="copy-last-edit", adapter="new.safetensors"))
+    check_who(PredictorChoice(model="copy-last-edit"))
 
 
 # --- tables --------------------------------------------------------------------------------------

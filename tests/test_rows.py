@@ -8,8 +8,8 @@ import pytest
 from redraft.model.edits.hunks import hunks_of
 from redraft.model.prompt.tokens import EDIT, HISTORY, PREFIX, REGION, SUFFIX
 from redraft.model.records import RecentEdit
-from redraft.model.training.commits import Change
-from redraft.model.training.middles import Source
+from redraft.model.training.commits import FileChange
+from redraft.model.training.middles import SourceText
 from redraft.model.training.rows import Kit, Recipe, Row, edit_row, infill_row, rows_of, show_row
 from support.tiny import tiny_config, tiny_tokenizer
 
@@ -26,8 +26,8 @@ def changed(*places: int) -> list[str]:
     ]
 
 
-def change(old: list[str], new: list[str], path: str = "a.py") -> Change:
-    return Change(path, old, new, hunks_of(old, new))
+def change(old: list[str], new: list[str], path: str = "a.py") -> FileChange:
+    return FileChange(path, old, new, hunks_of(old, new))
 
 
 def parts_of(row: Row) -> tuple[str, str]:
@@ -40,7 +40,7 @@ def parts_of(row: Row) -> tuple[str, str]:
 
 def test_infill_prompt_and_answer_make_the_original_text() -> None:
     rng = random.Random(0)
-    rows = [infill_row(Source("a.py", PROGRAM), KIT, rng) for _ in range(60)]
+    rows = [infill_row(SourceText("a.py", PROGRAM), KIT, rng) for _ in range(60)]
     found = [row for row in rows if row]
     assert len(found) > 50
     for row in found:
@@ -51,7 +51,7 @@ def test_infill_prompt_and_answer_make_the_original_text() -> None:
 
 def test_the_answer_of_a_tail_ends_where_its_line_ends() -> None:
     rng = random.Random(0)
-    rows = [infill_row(Source("a.py", PROGRAM), KIT, rng) for _ in range(80)]
+    rows = [infill_row(SourceText("a.py", PROGRAM), KIT, rng) for _ in range(80)]
     tails = [row for row in rows if row and row.kind == "tail"]
     assert len(tails) > 10
     for row in tails:
@@ -61,7 +61,7 @@ def test_the_answer_of_a_tail_ends_where_its_line_ends() -> None:
 
 def test_a_cursor_inside_a_word_makes_the_answer_begin_with_the_word() -> None:
     rng = random.Random(4)
-    rows = [infill_row(Source("a.py", PROGRAM), KIT, rng) for _ in range(200)]
+    rows = [infill_row(SourceText("a.py", PROGRAM), KIT, rng) for _ in range(200)]
     pairs = [(parts_of(row)[0], TOKENIZER.decode(row.answer)) for row in rows if row]
     assert any(answer.startswith(" return") for _, answer in pairs)
     assert not any(before[-1:].isalpha() and answer[0].isalpha() for before, answer in pairs)
@@ -70,7 +70,7 @@ def test_a_cursor_inside_a_word_makes_the_answer_begin_with_the_word() -> None:
 def test_a_long_file_and_its_history_are_cut_to_the_budget() -> None:
     kit = Kit(TOKENIZER, CONFIG, Recipe(max_answer=200, budgets=(700,), budget_weights=(1,)))
     edits = tuple(RecentEdit("a.py", 5, f" before\n+edit number {i}\n") for i in range(40))
-    source = Source("a.py", PROGRAM * 200)
+    source = SourceText("a.py", PROGRAM * 200)
     for seed in range(10):
         row = infill_row(source, kit, random.Random(seed), edits=edits)
         assert row is not None
@@ -142,7 +142,7 @@ def test_a_commit_gives_rows_of_both_tasks() -> None:
 
 
 def test_a_row_can_be_printed_with_its_marks() -> None:
-    row = infill_row(Source("a.py", "x = 1\ny = foo(x)\n"), KIT, random.Random(3))
+    row = infill_row(SourceText("a.py", "x = 1\ny = foo(x)\n"), KIT, random.Random(3))
     assert row is not None
     shown = show_row(row, TOKENIZER)
     assert "<jupyter_text>" in shown and "⟧END" in shown

@@ -15,7 +15,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from redraft.model.decoding.denoise import Brief, Limits, Plan, denoise
+from redraft.model.decoding.denoise import AnswerLimits, Brief, Plan, denoise
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompt.grammars import WholeAnswer
 from redraft.model.records import Grammar
@@ -40,7 +40,7 @@ def _answer(schema: str, seed: int) -> str:
     constraint.check_room(MAX_TOKENS)
     backend = FakeBackend(Noise(seed, scale=2.0), small_config(verifier="ar"))
     sequence = backend.new_sequence(3 * MAX_TOKENS)
-    limits = Limits(max_tokens=MAX_TOKENS)
+    limits = AnswerLimits(max_tokens=MAX_TOKENS)
     brief = Brief(backend.config, VOCAB, Plan(threshold=0.9, copies=False), limits, constraint)
     rng = np.random.default_rng(seed)
     return denoise(sequence, PROMPT[-1], brief, rng).drafts[0].text

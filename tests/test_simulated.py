@@ -14,7 +14,7 @@ import pytest
 from redraft.evals.recordings.format import Closed, Encountered, Note, SelectionChanged, Stream
 from redraft.evals.recordings.from_git import Imported, Wanted, import_git
 from redraft.evals.recordings.simulated import Simulation, natural_cuts, plan_of
-from redraft.evals.recordings.streams import Documents, coalesce, read_stream
+from redraft.evals.recordings.streams import StreamDocuments, coalesce, read_stream
 from redraft.lsp.recording.format import header, line_of
 from redraft.model.errors import InstallError, SettingsError
 from support.training_sources import write_lines
@@ -46,7 +46,7 @@ def typed(tmp_path: Path, *records: dict[str, Any], seed: int = 0) -> Stream:
 
 
 def texts_at_close(stream: Stream) -> dict[str, str]:
-    documents, found = Documents(), {}
+    documents, found = StreamDocuments(), {}
     for event in stream.events:
         documents.apply(event)
         if isinstance(event, Closed):
@@ -105,7 +105,7 @@ def test_each_edit_is_an_edit_event_and_the_last_is_left_in_mid_line(tmp_path: P
     events = coalesce(stream)
     assert len(events) == len(plan.steps) + 1
     rest = stream.events[: events[-2].last + 2]  # the cursor, too
-    documents = Documents()
+    documents = StreamDocuments()
     for event in rest:
         documents.apply(event)
     cursor = rest[-1]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from redraft.evals.soak.mirror import Mirror
 from redraft.evals.soak.tally import Slope, Tally, slope_of
-from redraft.lsp.editor.documents import Change, Document
+from redraft.lsp.editor.documents import ContentChange, Document
 from redraft.lsp.editor.positions import Position, Range
 from redraft.server.commands.main import app
 from support.onnx_models import register
@@ -92,7 +92,7 @@ def test_the_mirror_changes_as_the_protocol_says(
     for each in changes:
         place = each.get("range")
         range_ = place and Range(*(Position(**place[at]) for at in ("start", "end")))
-        document.apply([Change(each["text"], range_)], None)
+        document.apply([ContentChange(each["text"], range_)], None)
     assert document.text == after
 
 
@@ -127,6 +127,9 @@ def test_typing_for_a_while_loses_nothing(models: Path, tmp_path: Path) -> None:
     assert report["events"] > 300
     assert report["errors"] == 0
     assert report["counts"]["HTTP requests"] > 0
+    each = [report["counts"][f"{name}, MB at the end"] for name in ("language server", "engine")]
+    assert min(each) > 10
+    assert sum(each) == pytest.approx(report["memory_mb"][1], abs=0.1)
 
 
 def test_what_is_fuzzed_is_answered_and_documents_stay_right(models: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from redraft.evals.recordings.format import (
     TextEdit,
 )
 from redraft.evals.recordings.streams import (
-    Documents,
+    StreamDocuments,
     coalesce,
     content_changes,
     read_stream,
@@ -34,8 +34,8 @@ FOREIGN = Path(__file__).parent / "samples" / "foreign.recording.json"
 BEGUN = 1_750_000_000_000
 
 
-def replay(stream: Stream, until: int | None = None) -> Documents:
-    documents = Documents()
+def replay(stream: Stream, until: int | None = None) -> StreamDocuments:
+    documents = StreamDocuments()
     for event in stream.events[:until]:
         documents.apply(event)
     return documents

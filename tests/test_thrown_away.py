@@ -7,7 +7,7 @@ from typing import Any
 
 from redraft.lsp.connection.client import Client
 from redraft.lsp.connection.documents_sync import HANDLERS
-from redraft.lsp.editor.documents import Change, Document
+from redraft.lsp.editor.documents import ContentChange, Document
 from redraft.lsp.editor.history import PAUSE_S, History
 from redraft.lsp.editor.positions import Position, Range
 from redraft.lsp.settings import LspSettings
@@ -36,13 +36,13 @@ class Desk:
 
     def put(self, line: int, start: int, end: int, text: str) -> None:
         here = Range(Position(line, start), Position(line, end))
-        self._change(Change(text, here))
+        self._change(ContentChange(text, here))
         self.now += PAUSE_S + 1
 
     def becomes(self, text: str) -> str:
-        return self._change(Change(text))
+        return self._change(ContentChange(text))
 
-    def _change(self, change: Change) -> str:
+    def _change(self, change: ContentChange) -> str:
         return self.history.changed(URI, self.document.apply([change], None))
 
     def diffs(self) -> list[str]:
@@ -77,7 +77,7 @@ def test_reading_the_file_again_forgets_what_was_not_saved() -> None:
 
 def test_reading_it_again_forgets_the_edit_in_progress_too() -> None:
     desk = Desk()
-    desk._change(Change("total", Range(Position(3, 0), Position(3, 5))))
+    desk._change(ContentChange("total", Range(Position(3, 0), Position(3, 5))))
     desk.read(CODE)
     assert desk.diffs() == []
 
@@ -125,7 +125,7 @@ def test_a_word_deleted_and_another_written_is_one_change() -> None:
 def test_the_word_that_is_still_being_written_is_one_change_with_the_deletion() -> None:
     desk = Desk()
     desk.put(3, 0, 7, "")
-    desk._change(Change("tot", Range(Position(3, 0), Position(3, 0))))
+    desk._change(ContentChange("tot", Range(Position(3, 0), Position(3, 0))))
     [edit] = desk.history.edits(unfinished=True)
     assert "-value_3 = compute(3)\n+tot = compute(3)\n" in edit.diff
 

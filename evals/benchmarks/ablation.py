@@ -17,13 +17,13 @@ from ..figures.compare import Difference, compare
 from ..figures.intervals import Figure
 from ..figures.runs import Progress, RunFile
 from .baselines import Policy
-from .commit_moments import Step
+from .commit_moments import CommitMoment
 from .next_edit import METRICS, Asking, ask
-from .server_context import KINDS, RELATED, Kind
+from .server_context import KINDS, RELATED, ContextKind
 
 ALL = "with all"
 #: What is left out, by what to call it.
-ARMS: Mapping[str, frozenset[Kind]] = {
+ARMS: Mapping[str, frozenset[ContextKind]] = {
     ALL: frozenset(),
     "history": frozenset({"history"}),
     "definitions": frozenset({"definitions"}),
@@ -58,9 +58,9 @@ def file_of(out: Path, name: str) -> Path:
 
 def ablate(
     model: Model | Policy,
-    steps: Sequence[Step],
+    steps: Sequence[CommitMoment],
     asking: Asking,
-    open_file: Callable[[str, frozenset[Kind]], RunFile],
+    open_file: Callable[[str, frozenset[ContextKind]], RunFile],
     progress: Progress = lambda done, total: None,
 ) -> dict[str, RunFile]:
     """Ask every step in all ways. Files hold every episode as it comes.

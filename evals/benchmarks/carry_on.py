@@ -36,9 +36,9 @@ from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of
 
 from ..figures.runs import Episode, Progress, RunFile
-from ..figures.tables import Metric, Row, Table, overall
+from ..figures.tables import Metric, Table, TableRow, overall
 from .baselines import Policy
-from .commit_moments import Step
+from .commit_moments import CommitMoment
 from .next_edit import Asking, EditScore, ask_for, episode, said_by
 
 SUITE = "carry-on"
@@ -76,9 +76,9 @@ class Scenario:
     wanted: tuple[str, ...]  # the whole text after any right edit; (): nothing should come
 
     @property
-    def step(self) -> Step:
+    def step(self) -> CommitMoment:
         """The moment, with the first of what may come."""
-        return Step(
+        return CommitMoment(
             id=self.id,
             group=self.id,
             path=self.path,
@@ -174,7 +174,7 @@ def _wanted(text: str, places: Sequence[Sequence[str]], name: str) -> Iterator[s
 # --- asking -----------------------------------------------------------------------------------
 
 
-def ask_suite(
+def ask_all(
     model: Model | Policy,
     asked: Sequence[Scenario],
     asking: Asking,
@@ -260,7 +260,7 @@ def _table(
     title: str, metrics: Sequence[Metric], parts: dict[str, list[Episode]], seed: int
 ) -> Table:
     """A row for each part, however small."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for label, episodes in parts.items():
         rows += (replace(row, label=label) for row in overall("", metrics, episodes, seed).rows)
     return Table(title, tuple(metrics), tuple(rows))

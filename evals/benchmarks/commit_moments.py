@@ -21,7 +21,7 @@ from redraft.model.prompt.render import window
 from redraft.model.records import RecentEdit
 from redraft.model.training.commits import end_of_edits, order_hunks
 
-from ..figures.samples import Change
+from ..figures.samples import CommitChange
 
 FROM_BEFORE = 3  # recent edits of the file edited before, at most
 MOST_LINES = 12  # of the next hunk, on either side
@@ -33,7 +33,7 @@ Sight = Literal["near the last edit", "elsewhere", "nothing left"]
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class OtherFile:
     """Another file of the commit, as it stands at the moment."""
 
     path: str
@@ -43,7 +43,7 @@ class Other:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CommitMoment:
     """A moment."""
 
     id: str
@@ -55,10 +55,10 @@ class Step:
     cursor: int
     edits: tuple[RecentEdit, ...]  # oldest first
     wanted: str  # the whole text after the next hunk; where nothing is left, ``text`` itself
-    others: tuple[Other, ...] = ()  # what was edited last comes last
+    others: tuple[OtherFile, ...] = ()  # what was edited last comes last
 
 
-def steps_in(changes: Iterable[Change]) -> Iterator[Step]:
+def steps_in(changes: Iterable[CommitChange]) -> Iterator[CommitMoment]:
     """Moments of commits whose files come one after the other, as ``read_changes`` gives them."""
     for _, group in groupby(changes, key=lambda change: change.commit):
         files = list(group)
@@ -67,8 +67,8 @@ def steps_in(changes: Iterable[Change]) -> Iterator[Step]:
 
 
 def steps_of(
-    change: Change, done: Sequence[Change] = (), waiting: Sequence[Change] = ()
-) -> Iterator[Step]:
+    change: CommitChange, done: Sequence[CommitChange] = (), waiting: Sequence[CommitChange] = ()
+) -> Iterator[CommitMoment]:
     """Some moments with something to do, and sometimes the one after the last hunk.
 
     Args:
@@ -95,23 +95,25 @@ def steps_of(
 class _Around:
     """What is there besides the file."""
 
-    others: tuple[Other, ...]
+    others: tuple[OtherFile, ...]
     edits: tuple[RecentEdit, ...]  # made elsewhere before
 
 
-def _others(done: Sequence[Change], waiting: Sequence[Change]) -> tuple[Other, ...]:
-    found = [Other(each.path, each.language, each.before, None) for each in waiting if each.before]
+def _others(done: Sequence[CommitChange], waiting: Sequence[CommitChange]) -> tuple[OtherFile, ...]:
+    found = [
+        OtherFile(each.path, each.language, each.before, None) for each in waiting if each.before
+    ]
     for each in done:
         hunks = hunks_of(each.before.split("\n"), each.after.split("\n"))
         lines = each.after.split("\n")
         last = hunks[-1] if hunks else Hunk(0, 0, ())
         line = min(last.first + sum(hunk.growth for hunk in hunks[:-1]), len(lines) - 1)
         cursor = sum(len(text) + 1 for text in lines[:line])
-        found.append(Other(each.path, each.language, each.after, cursor))
+        found.append(OtherFile(each.path, each.language, each.after, cursor))
     return tuple(found)
 
 
-def _last_edits(done: Sequence[Change]) -> tuple[RecentEdit, ...]:
+def _last_edits(done: Sequence[CommitChange]) -> tuple[RecentEdit, ...]:
     """The last edits in the file that was edited before; a new file is no edit."""
     if not done or not done[-1].before:
         return ()
@@ -124,13 +126,13 @@ def _last_edits(done: Sequence[Change]) -> tuple[RecentEdit, ...]:
 
 
 def _before(
-    change: Change,
+    change: CommitChange,
     old: list[str],
     hunks: list[Hunk],
     target: int,
     around: _Around,
     rng: random.Random,
-) -> Step | None:
+) -> CommitMoment | None:
     """The moment before hunk ``target``; None where that one is too large or cannot be shown."""
     state, edits, hunk = apply_history(change.path, old, hunks, target)
     written = "\n".join(hunk.new)
@@ -152,7 +154,9 @@ def _holds(region: tuple[int, int], hunk: Hunk) -> bool:
     return region[0] <= hunk.first and hunk.last <= region[1]
 
 
-def _after_all(change: Change, old: list[str], hunks: list[Hunk], around: _Around) -> Step:
+def _after_all(
+    change: CommitChange, old: list[str], hunks: list[Hunk], around: _Around
+) -> CommitMoment:
     state, edits, _ = apply_history(change.path, old, hunks, len(hunks))
     cursor = _cursor(old, hunks, len(state))
     return _step(change, "nothing left", len(hunks), state, cursor, edits, state, around)
@@ -165,7 +169,7 @@ def _cursor(old: list[str], applied: list[Hunk], total: int) -> tuple[int, int]:
 
 
 def _step(
-    change: Change,
+    change: CommitChange,
     kind: Sight,
     made: int,
     state: list[str],
@@ -173,10 +177,10 @@ def _step(
     edits: tuple[RecentEdit, ...],
     wanted: list[str],
     around: _Around,
-) -> Step:
+) -> CommitMoment:
     line, column = cursor
     before = sum(len(text) + 1 for text in state[:line])
-    return Step(
+    return CommitMoment(
         id=f"{change.id}:{made}",
         group=change.commit,
         path=change.path,

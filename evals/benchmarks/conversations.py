@@ -20,7 +20,7 @@ from redraft.model.records import Conversation, EditRequest, Message
 
 from ..figures.runs import Episode, Progress, RunFile
 from ..figures.tables import Metric, Table, overall
-from ..sandbox.sandbox import Verdict
+from ..sandbox.sandbox import ProgramResult
 
 SYSTEM = Message("system", "You are a helpful assistant.")
 METRICS = (
@@ -68,7 +68,7 @@ def converse(
     asked: Sequence[Task],
     plan: Plan,
     max_tokens: int,
-    execute: Callable[[str], Verdict],
+    execute: Callable[[str], ProgramResult],
     run: RunFile,
     progress: Progress = lambda done, total: None,
 ) -> list[Episode]:
@@ -81,7 +81,7 @@ def converse(
 
 
 def _episode(
-    model: Model, task: Task, plan: Plan, max_tokens: int, execute: Callable[[str], Verdict]
+    model: Model, task: Task, plan: Plan, max_tokens: int, execute: Callable[[str], ProgramResult]
 ) -> Episode:
     conversation = Conversation((SYSTEM, Message("user", task.question)))
     request = EditRequest(
@@ -103,7 +103,7 @@ def _episode(
     }
 
 
-def is_done(task: Task, text: str, execute: Callable[[str], Verdict]) -> bool:
+def is_done(task: Task, text: str, execute: Callable[[str], ProgramResult]) -> bool:
     """Whether ``text`` is an answer.
 
     Args:

@@ -26,7 +26,7 @@ from ..figures.metrics import errors_added
 from ..figures.runs import Episode, Progress, RunFile, said_of
 from ..figures.scoring import exact, first_line_exact, length_class, similarity
 from ..figures.tables import Metric, Table, overall, parted
-from ..sandbox.sandbox import Verdict, run_program
+from ..sandbox.sandbox import ProgramResult, run_program
 from .baselines import Policy
 from .infill_gaps import Problem
 
@@ -101,7 +101,7 @@ def solve(
     run: RunFile,
     jobs: int = 1,
     progress: Progress = lambda done, total: None,
-    judge: Callable[[str], Verdict] = run_program,
+    judge: Callable[[str], ProgramResult] = run_program,
 ) -> list[Episode]:
     """Ask for every problem that ``run`` does not hold yet; episodes in the problems' order.
 
@@ -134,7 +134,7 @@ def _keep(run: RunFile, trials: set[Future[Episode]], most_open: int) -> int:
 
 
 def episode(
-    problem: Problem, said: Prediction, answer_tokens: int, judge: Callable[[str], Verdict]
+    problem: Problem, said: Prediction, answer_tokens: int, judge: Callable[[str], ProgramResult]
 ) -> Episode:
     """What came of one problem."""
     first = said.candidates[0] if said.candidates else None

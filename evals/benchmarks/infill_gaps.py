@@ -21,7 +21,7 @@ from redraft.model.edits.hunks import hunks_of
 from redraft.model.errors import SettingsError
 from redraft.model.text.syntax import language_of
 
-from ..figures.samples import MOST_LINES, Change, unix
+from ..figures.samples import MOST_LINES, CommitChange, unix
 
 GZIP = b"\x1f\x8b"
 MOST_CHARS = 240  # of a middle: 64 tokens mostly hold it
@@ -104,16 +104,16 @@ def _human_eval(record: dict[str, Any]) -> Problem:
 # --- held-out commits and files -------------------------------------------------------------------
 
 
-def whole_files(repository: str, files: Iterable[tuple[str, str]]) -> Iterator[Change]:
+def whole_files(repository: str, files: Iterable[tuple[str, str]]) -> Iterator[CommitChange]:
     """(path, text) pairs as if one commit each had written them; those of known languages."""
     for path, text in files:
         language = language_of(path)
         if language is not None and text.count("\n") < MOST_LINES:
             name = f"{repository}:{path}"
-            yield Change(name, name, path, language, "", unix(text))
+            yield CommitChange(name, name, path, language, "", unix(text))
 
 
-def gaps_of(change: Change) -> Iterator[Problem]:
+def gaps_of(change: CommitChange) -> Iterator[Problem]:
     """At most one whole line, one tail of a line and one run of 2 to 5 lines that the commit wrote,
     each in the file as the commit left it."""
     lines = change.after.split("\n")
@@ -132,7 +132,7 @@ def gaps_of(change: Change) -> Iterator[Problem]:
             yield _gap(change, kind, *found)
 
 
-def _written(change: Change) -> Iterator[tuple[int, int]]:
+def _written(change: CommitChange) -> Iterator[tuple[int, int]]:
     """Lines [first, last) of ``after`` that the commit wrote."""
     shift = 0
     for hunk in hunks_of(change.before.split("\n"), change.after.split("\n")):
@@ -187,7 +187,7 @@ def _cut(line: str, rng: random.Random) -> int | None:
     return None
 
 
-def _gap(change: Change, kind: str, start: int, end: int) -> Problem:
+def _gap(change: CommitChange, kind: str, start: int, end: int) -> Problem:
     return Problem(
         id=f"{change.id}:{kind}",
         group=change.commit,

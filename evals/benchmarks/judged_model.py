@@ -25,7 +25,7 @@ from redraft.model.weights.manifest import MANIFEST, problem_of, read_json
 from redraft.model.weights.provide import base_path, ensure, recipe_of
 from redraft.model.weights.registry import TINY_MODEL, ModelInfo, cache_dir, info
 
-Report = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 
 SHIPPED = "shipped"
 BARE = "none"
@@ -48,7 +48,7 @@ def find_model(
     variant: str | None,
     provider: str | None,
     keep: Path | None,
-    report: Report,
+    report: OnProgress,
     model: str = TINY_MODEL,
 ) -> JudgedModel:
     """The folder of what is to be judged, made where it is not there yet.
@@ -126,7 +126,7 @@ def _config(config: ModelConfig, says: Mapping[str, str], path: Path) -> ModelCo
     )
 
 
-def _make(model: ModelInfo, name: str, folder: Path, variant: str, report: Report) -> None:
+def _make(model: ModelInfo, name: str, folder: Path, variant: str, report: OnProgress) -> None:
     recipe = recipe_of(model, variant)
     if problem_of(folder, recipe, thorough=False):
         combine(model, base_path(name, report), variant, folder, recipe, report)

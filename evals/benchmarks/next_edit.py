@@ -28,11 +28,11 @@ from redraft.model.text.common import common_ends
 from ..figures.before_after import scene_of
 from ..figures.metrics import delta_chrf
 from ..figures.runs import Episode, Progress, RunFile, said_of
-from ..figures.tables import Metric, Row, Score, Table, overall, parted
+from ..figures.tables import Metric, Score, Table, TableRow, overall, parted
 from .baselines import Policy
-from .commit_moments import Step
+from .commit_moments import CommitMoment
 from .likelihood import knows, nats_of, nats_of_nothing
-from .server_context import Asked, Kind, gather
+from .server_context import Asked, ContextKind, gather
 
 
 class EditScore(Score):
@@ -87,11 +87,11 @@ class Asking:
     max_tokens: int  # of an answer
     seed: int
     least: float = 0.0  # sureness from which an edit is shown
-    without: frozenset[Kind] = frozenset()  # kinds of context left out
+    without: frozenset[ContextKind] = frozenset()  # kinds of context left out
     writes: bool = True  # else only how likely the true edit is
 
 
-def ask_for(step: Step, asking: Asking) -> Asked:
+def ask_for(step: CommitMoment, asking: Asking) -> Asked:
     """What the language server would ask, long enough and in any case: "no edit" is decided by how
     sure the likeliest edit is."""
     asked = gather(step, asking.context, asking.without)
@@ -101,7 +101,7 @@ def ask_for(step: Step, asking: Asking) -> Asked:
 
 def ask_all(
     model: Model | Policy,
-    steps: Sequence[Step],
+    steps: Sequence[CommitMoment],
     asking: Asking,
     run: RunFile,
     progress: Progress = lambda done, total: None,
@@ -110,7 +110,7 @@ def ask_all(
     return run.fill(steps, lambda step: ask(model, step, asking), progress)
 
 
-def ask(model: Model | Policy, step: Step, asking: Asking) -> Episode:
+def ask(model: Model | Policy, step: CommitMoment, asking: Asking) -> Episode:
     """One step, asked and judged."""
     asked = ask_for(step, asking)
     if asking.writes:
@@ -134,7 +134,7 @@ def said_by(model: Model | Policy, request: EditRequest, plan: Plan) -> Predicti
     return answer(model, request, time.perf_counter, plan=plan)
 
 
-def _likelihood(model: Model | Policy, step: Step, asked: Asked) -> Episode:
+def _likelihood(model: Model | Policy, step: CommitMoment, asked: Asked) -> Episode:
     """Nats and tokens of the true edit, None where the region does not reach it; and nats of
     changing nothing where that is right."""
     nothing: Episode = {"nats": None, "wanted_tokens": None, "nats_quiet": None}
@@ -149,11 +149,11 @@ def _likelihood(model: Model | Policy, step: Step, asked: Asked) -> Episode:
     return nothing if found is None else nothing | {"nats": found[0], "wanted_tokens": found[1]}
 
 
-def _about(step: Step) -> Episode:
+def _about(step: CommitMoment) -> Episode:
     return {"id": step.id, "group": step.group, "language": step.language, "kind": step.kind}
 
 
-def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
+def episode(step: CommitMoment, said: Prediction, least: float = 0.0) -> Episode:
     """What came of one step. Fields that do not apply are None; ``exact``, ``place`` and ``chrf``
     are of the likeliest edit, shown or not; those that end in ``_shown`` of the one shown."""
     verdicts = [_verdict(step, each, least) for each in said.candidates]
@@ -182,7 +182,7 @@ def episode(step: Step, said: Prediction, least: float = 0.0) -> Episode:
     }
 
 
-def _distance(step: Step) -> str:
+def _distance(step: CommitMoment) -> str:
     """How far from the cursor the next edit is."""
     line = step.text.count("\n", 0, step.cursor)
     first, last = changed_lines(step.text, step.wanted)
@@ -190,7 +190,7 @@ def _distance(step: Step) -> str:
     return next((name for most, name in _DISTANCES if away <= most), "41+")
 
 
-def _families(step: Step, said: Prediction) -> dict[str, list[int]]:
+def _families(step: CommitMoment, said: Prediction) -> dict[str, list[int]]:
     """Of each family of rules, how many of its edits are candidates, and how many are right."""
     found: dict[str, list[int]] = {}
     for each in said.candidates:
@@ -201,11 +201,11 @@ def _families(step: Step, said: Prediction) -> dict[str, list[int]]:
     return found
 
 
-def _edit(step: Step, candidate: Candidate) -> Replacement:
+def _edit(step: CommitMoment, candidate: Candidate) -> Replacement:
     return Replacement(step.text, candidate.start, candidate.end, candidate.text)
 
 
-def _verdict(step: Step, candidate: Candidate, least: float) -> Show | Abstained:
+def _verdict(step: CommitMoment, candidate: Candidate, least: float) -> Show | Abstained:
     """Would people see it?"""
     known = EditRequest(
         "next_edit", step.path, step.text, step.cursor, step.language, edits=step.edits
@@ -215,7 +215,7 @@ def _verdict(step: Step, candidate: Candidate, least: float) -> Show | Abstained
     )
 
 
-def _worth(step: Step, made: Replacement | None, suffix: str = "") -> Episode:
+def _worth(step: CommitMoment, made: Replacement | None, suffix: str = "") -> Episode:
     """How near an edit comes to the true one; None: no edit."""
     found = step.text if made is None else made.result
     lines, wanted = changed_lines(step.text, found), changed_lines(step.text, step.wanted)
@@ -283,7 +283,7 @@ def _by_family(episodes: Sequence[Episode], seed: int) -> Iterator[Table]:
         for each in episodes
         for family, (proposed, right) in each.get("families", {}).items()
     ]
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for family in sorted({str(each["family"]) for each in spoke}):
         part = [each for each in spoke if each["family"] == family]
         rows += (replace(row, label=family) for row in overall("", BY_FAMILY, part, seed).rows)

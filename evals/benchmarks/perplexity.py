@@ -47,7 +47,7 @@ SKIPPED = frozenset({"node_modules", "vendor", "dist", "build", "target", "__pyc
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class LongDocument:
     """Code of one repository, long enough for the longest window."""
 
     name: str
@@ -122,7 +122,7 @@ def documents(
     tokenizer: Tokenizer,
     least: int,
     most: int,
-) -> list[Document]:
+) -> list[LongDocument]:
     """The first ``most`` of at least ``least`` tokens, none read further than one window needs.
 
     Raises:
@@ -135,7 +135,7 @@ def documents(
             head = [tokenizer.mark(FILE), *tokenizer.encode(f"{path}\n")]
             tokens += [*head, *tokenizer.encode(text if text.endswith("\n") else text + "\n")]
             if len(tokens) >= least:
-                made.append(Document(name, np.asarray(tokens[:least], np.int64)))
+                made.append(LongDocument(name, np.asarray(tokens[:least], np.int64)))
                 break
         longest = max(longest, len(tokens))
         if len(made) == most:
@@ -172,7 +172,7 @@ def prepare(
 
 
 def windows(
-    made: Sequence[Document],
+    made: Sequence[LongDocument],
     lengths: Sequence[int],
     scalings: Sequence[Scaling],
     config: ModelConfig,

@@ -13,22 +13,27 @@ from typing import Literal, get_args
 
 from redraft.lsp.context.excerpts import PieceKind
 from redraft.lsp.context.gather import KINDS as PIECES
+from redraft.lsp.context.gather import Gathered
 from redraft.lsp.editor.documents import Documents
 from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.questions import PlainContext, Query, next_edit
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import SettingsError
-from redraft.model.records import EditRequest, Prediction
+from redraft.model.records import EditRequest, Prediction, RecentEdit
 
-from .commit_moments import Step
+from .commit_moments import CommitMoment
 
 #: What can be left out. ``region`` is the choice of lines by syntax, in place of which a window of
 #: fixed lines is taken; ``far`` the lines of the file outside of it. Commits tell no diagnostics.
-Kind = Literal["history", "definitions", "imports", "viewed", "region", "far"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-RELATED: tuple[Kind, ...] = ("definitions", "imports", "viewed")  # all excerpts of other files
+ContextKind = Literal["history", "definitions", "imports", "viewed", "region", "far"]
+KINDS: tuple[ContextKind, ...] = get_args(ContextKind)
+RELATED: tuple[ContextKind, ...] = (
+    "definitions",
+    "imports",
+    "viewed",
+)  # all excerpts of other files
 
-_EXCERPTS: dict[Kind, PieceKind] = {
+_EXCERPTS: dict[ContextKind, PieceKind] = {
     "definitions": "definition",
     "imports": "import",
     "viewed": "viewed",
@@ -55,13 +60,15 @@ class Asked:
         return replace(said, candidates=moved)
 
 
-def kinds_named(names: Collection[str]) -> frozenset[Kind]:
+def kinds_named(names: Collection[str]) -> frozenset[ContextKind]:
     """The kinds that people name; "related" means all excerpts of other files.
 
     Raises:
         SettingsError: there is no such kind.
     """
-    known: dict[str, tuple[Kind, ...]] = {kind: (kind,) for kind in KINDS} | {"related": RELATED}
+    known: dict[str, tuple[ContextKind, ...]] = {kind: (kind,) for kind in KINDS} | {
+        "related": RELATED
+    }
     for name in names:
         if name not in known:
             raise SettingsError(
@@ -70,21 +77,39 @@ def kinds_named(names: Collection[str]) -> frozenset[Kind]:
     return frozenset(kind for name in names for kind in known[name])
 
 
-def gather(step: Step, budget: int, without: Collection[Kind] = ()) -> Asked:
+def gather(step: CommitMoment, budget: int, without: Collection[ContextKind] = ()) -> Asked:
     """What the server would ask the model at ``step``.
 
     Args:
         budget: tokens of the prompt.
         without: kinds to leave out.
     """
+    settings = LspSettings(context_tokens=budget)
+    edits = () if "history" in without else step.edits
+    gathered, query = _gathered(step, settings, edits, without)
+    region = PlainContext().region(query) if "region" in without else gathered.region.lines
+    request = replace(next_edit(query, settings, region), edits=edits, related=gathered.related)
+    parts = {"edit": len(edits)} | dict.fromkeys(sorted(PIECES), 0)
+    for piece in gathered.pieces:
+        parts[piece.kind] += 1
+    if "far" not in without:
+        return Asked(request, 0, region, parts)
+    return Asked(*_cropped(request, region), region, parts)
+
+
+def _gathered(
+    step: CommitMoment,
+    settings: LspSettings,
+    edits: tuple[RecentEdit, ...],
+    without: Collection[ContextKind],
+) -> tuple[Gathered, Query]:
+    """What is found around the cursor, by a client that has all of the step's documents open and
+    looked at the others just before; and the query that finds it."""
     clock = _Clock()
     documents = Documents()
     for other in step.others:
         documents.open(_uri(other.path), other.text, 0, other.language)
     document = documents.open(_uri(step.path), step.text, 0, step.language)
-    edits = () if "history" in without else step.edits
-    kinds = PIECES - {_EXCERPTS[kind] for kind in without if kind in _EXCERPTS}
-    settings = LspSettings(context_tokens=budget)
     around = ClientContext(
         documents.all,
         lambda: [_ROOT],
@@ -92,7 +117,7 @@ def gather(step: Step, budget: int, without: Collection[Kind] = ()) -> Asked:
         clock.read,
         edits=lambda: edits,
         background=False,
-        kinds=kinds,
+        kinds=PIECES - {_EXCERPTS[kind] for kind in without if kind in _EXCERPTS},
     )
     for other in step.others:
         if other.cursor is not None:
@@ -104,15 +129,7 @@ def gather(step: Step, budget: int, without: Collection[Kind] = ()) -> Asked:
     around.related(query, "next_edit")  # from here on it knows of all documents
     around.catch_up()
     around.exclusions_changed()  # chosen anew, with all of them read
-    gathered = around.gathered(query)
-    region = PlainContext().region(query) if "region" in without else gathered.region.lines
-    request = replace(next_edit(query, settings, region), edits=edits, related=gathered.related)
-    parts = {"edit": len(edits)} | dict.fromkeys(sorted(PIECES), 0)
-    for piece in gathered.pieces:
-        parts[piece.kind] += 1
-    if "far" not in without:
-        return Asked(request, 0, region, parts)
-    return Asked(*_cropped(request, region), region, parts)
+    return around.gathered(query), query
 
 
 def _cropped(request: EditRequest, region: tuple[int, int]) -> tuple[EditRequest, int]:

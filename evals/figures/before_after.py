@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from redraft.model.text.common import common_ends
 
-Scene = dict[str, str | int]
+BeforeAfter = dict[str, str | int]
 
 AROUND = 6  # lines kept above and below
 MOST_LINES = 60  # of each state
@@ -16,7 +16,7 @@ MOST_CHARS = 6_000  # of each text
 LEFT_OUT = "⋯"  # a line that begins so stands for lines left out
 
 
-def scene_of(path: str, before: str, predicted: str, expected: str) -> Scene:
+def scene_of(path: str, before: str, predicted: str, expected: str) -> BeforeAfter:
     """What the browser of a report shows.
 
     Args:

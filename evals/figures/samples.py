@@ -33,7 +33,7 @@ Asked = TypeVar("Asked", bound=Sample)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CommitChange:
     """What a commit did to one file."""
 
     id: str
@@ -44,7 +44,7 @@ class Change:
     after: str
 
 
-def read_changes(path: Path) -> Iterator[Change]:
+def read_changes(path: Path) -> Iterator[CommitChange]:
     """The changed files of a ``*-commits.jsonl.zst``.
 
     Raises:
@@ -60,14 +60,14 @@ def read_changes(path: Path) -> Iterator[Change]:
         ) from error
 
 
-def changes_of(record: dict[str, Any]) -> Iterator[Change]:
+def changes_of(record: dict[str, Any]) -> Iterator[CommitChange]:
     """The changed files of a line of :func:`read_changes`'s file."""
     commit = f"{record['repo']}@{record['commit'][:10]}"
     for file in record["files"]:
         before, after = (unix(file[side] or "") for side in ("before", "after"))
         if after and max(before.count("\n"), after.count("\n")) < MOST_LINES:
             name = f"{commit}:{file['path']}"
-            yield Change(name, commit, file["path"], file["language"], before, after)
+            yield CommitChange(name, commit, file["path"], file["language"], before, after)
 
 
 def unix(text: str) -> str:

@@ -17,7 +17,7 @@ from .metrics import show_quiet_score
 from .resampling import Cell, draws_over, figures
 from .runs import Episode
 
-Kind = Literal["share", "mean", "ratio"]
+MetricKind = Literal["share", "mean", "ratio"]
 Better = Literal["more", "less", ""]
 _ARROWS: dict[Better, str] = {"more": " ↑", "less": " ↓", "": ""}
 LEGEND = "↑ more is better, ↓ less is"
@@ -31,7 +31,7 @@ class Metric:
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     field: str
     by: str = ""  # ratio: the field whose sum divides
     digits: int = 1
@@ -95,7 +95,7 @@ def _score(sums: NDArray[np.float64]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """All figures over some of the episodes."""
 
     label: str
@@ -109,7 +109,7 @@ class Table:
 
     title: str
     metrics: tuple[Metric, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -145,14 +145,14 @@ def _rows(
     least: dict[str, int],
     label: Callable[[Episode], str],
     seed: int,
-) -> tuple[Row, ...]:
+) -> tuple[TableRow, ...]:
     """A row for each name of ``least``, which has the episodes under which it is not measured. All
     share the draws of the whole run, as a report's do."""
     names = np.asarray([label(each) for each in episodes])
     cells = [Cell(metric, names == name, few) for name, few in least.items() for metric in metrics]
     found = iter(figures(episodes, cells, draws_over(episodes, seed)))
     return tuple(
-        Row(name, int((names == name).sum()), {metric.name: next(found) for metric in metrics})
+        TableRow(name, int((names == name).sum()), {metric.name: next(found) for metric in metrics})
         for name in least
     )
 

@@ -57,7 +57,7 @@ Score = Callable[[Judged], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Says:
+class GateScores:
     """What a gate says of candidates; or several gates, each of those that it was not fitted on."""
 
     name: str
@@ -65,8 +65,8 @@ class Says:
     sure: Score
 
 
-def says(name: str, gate_of: Callable[[Judged], Gate]) -> Says:
-    return Says(
+def says(name: str, gate_of: Callable[[Judged], Gate]) -> GateScores:
+    return GateScores(
         name,
         lambda each: gate_of(each).weigh(each.candidate, each.task).chance,
         lambda each: gate_of(each).weigh(each.candidate, each.task).sure,
@@ -83,7 +83,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class JudgedMoment:
     """A moment with its candidates, best first."""
 
     episode: Episode
@@ -96,12 +96,16 @@ class Moment:
         return bool(same) and not any(each.right for each in self.candidates)
 
 
-def moments_of(runs: Iterable[RunFile]) -> list[Moment]:
+def moments_of(runs: Iterable[RunFile]) -> list[JudgedMoment]:
     """All moments of some runs of ``redraft gate outcomes``."""
-    return [Moment(each, tuple(judged(each))) for run in runs for each in run.episodes.values()]
+    return [
+        JudgedMoment(each, tuple(judged(each))) for run in runs for each in run.episodes.values()
+    ]
 
 
-def policies(gate: Says, moments: Sequence[Moment], others: Sequence[Says] = ()) -> list[Policy]:
+def policies(
+    gate: GateScores, moments: Sequence[JudgedMoment], others: Sequence[GateScores] = ()
+) -> list[Policy]:
     """What is compared; the first is what the others have to beat."""
     free = [each for moment in moments for each in moment.candidates if not each.barred]
     medium = _at(threshold("medium"))
@@ -129,7 +133,7 @@ def _at(least: float) -> Callable[[Judged], float]:
     return lambda each: least
 
 
-def _as_many(first: Policy, score: Score, moments: Sequence[Moment]) -> list[Policy]:
+def _as_many(first: Policy, score: Score, moments: Sequence[JudgedMoment]) -> list[Policy]:
     """The gate where it shows as many as ``first`` does, and where as many of them are right."""
     told = [episode_of(first, each) for each in moments]
     shown, right = (sum(bool(each[name]) for each in told) for name in ("any", "accepted"))
@@ -184,7 +188,7 @@ def utility(right: bool) -> float:
 # --- as runs -----------------------------------------------------------------------------------
 
 
-def run_of(policy: Policy, moments: Sequence[Moment], about: Mapping[str, object]) -> RunFile:
+def run_of(policy: Policy, moments: Sequence[JudgedMoment], about: Mapping[str, object]) -> RunFile:
     """What a policy would have shown, as a run."""
     run = RunFile({"benchmark": BENCHMARK, "model": policy.name, **about})
     for each in moments:
@@ -192,7 +196,7 @@ def run_of(policy: Policy, moments: Sequence[Moment], about: Mapping[str, object
     return run
 
 
-def episode_of(policy: Policy, moment: Moment) -> Episode:
+def episode_of(policy: Policy, moment: JudgedMoment) -> Episode:
     """A moment by a policy: the candidate shown, else the likeliest."""
     scored = [(policy.score(each), each) for each in moment.candidates if not each.barred]
     shown = next((each for each in scored if each[0] >= policy.least(each[1])), None)

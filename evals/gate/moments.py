@@ -20,11 +20,11 @@ from redraft.model.text.syntax import language_of
 from redraft.model.training.chains import draw_chain
 from redraft.model.training.half_typed import half_typed
 from redraft.model.training.made_up_changes import repeated_change
-from redraft.model.training.moments import Moment, draw_repeat
+from redraft.model.training.moments import TrainingMoment, draw_repeat
 from redraft.model.training.shards import read_records
 
 from ..benchmarks.carry_on import scenarios
-from ..benchmarks.commit_moments import Step, steps_of
+from ..benchmarks.commit_moments import CommitMoment, steps_of
 from ..benchmarks.infill_gaps import Problem, gaps_of
 from ..figures.samples import MOST_LINES, changes_of, in_turn, rank, unix
 
@@ -38,7 +38,7 @@ class Known:
     """A moment, and the text that came of it in the end."""
 
     kind: str  # commit, gap, chain, typing or carry-on
-    asked: Step | Problem
+    asked: CommitMoment | Problem
     after: str  # the whole text in the end; for a gap, with the gap filled
     wanted: tuple[str, ...] = ()  # whole texts that are right besides
 
@@ -145,13 +145,13 @@ def _made_up(name: str, path: str, language: str, text: str, rng: random.Random)
         yield Known("typing", step, step.wanted)
 
 
-def _step(id_: str, group: str, path: str, language: str, moment: Moment) -> Step:
+def _step(id_: str, group: str, path: str, language: str, moment: TrainingMoment) -> CommitMoment:
     lines, (line, column) = moment.lines, moment.cursor
     target = moment.target
     wanted = lines
     if target is not None:
         wanted = [*lines[: target.first], *target.new, *lines[target.last :]]
-    return Step(
+    return CommitMoment(
         id=id_,
         group=group,
         path=path,

@@ -19,7 +19,7 @@ from redraft.model.decoding.plan import Plan
 from redraft.model.engine.answer import Model, answer
 from redraft.model.records import Prediction
 
-from ..benchmarks.commit_moments import Step
+from ..benchmarks.commit_moments import CommitMoment
 from ..benchmarks.infill_gaps import Problem
 from ..benchmarks.server_context import Asked, gather
 from ..figures.runs import Episode, Progress, RunFile
@@ -48,9 +48,9 @@ def make_outcomes(
     run.fill(moments, ask, progress)
 
 
-def question(asked: Step | Problem, context: int) -> Asked:
+def question(asked: CommitMoment | Problem, context: int) -> Asked:
     """What the language server would ask, and in any case."""
-    if isinstance(asked, Step):
+    if isinstance(asked, CommitMoment):
         found = gather(asked, context)
         return replace(found, request=replace(found.request, min_tokens=1, seed=0))
     text = asked.prefix + asked.suffix

@@ -24,10 +24,10 @@ from redraft.model.records import Candidate, Confidence, Facts, Task
 from redraft.model.training.gate_fit import Sample
 
 from ..figures.metrics import kept
-from ..recordings.documents import Documents
+from ..recordings.documents import StreamDocuments
 from ..recordings.format import Changed, FetchStarted, Note, RestoreContent, SetContent, Stream
 from ..recordings.streams import read_stream
-from ..replay.followed_text import Step
+from ..replay.followed_text import DocumentChange
 from ..replay.matchers import UNSEEN_S, match
 from ..replay.script import plain, script_of
 from ..replay.until_rest import until_rest
@@ -74,7 +74,7 @@ def label_hidden(exact: bool | None, prefix: bool | None) -> Label | None:
 
 
 @dataclass(slots=True)
-class Own:
+class RecordedMoments:
     """All that recordings tell, oldest first."""
 
     samples: dict[Task, list[Sample]] = field(default_factory=lambda: {task: [] for task in GATED})
@@ -90,13 +90,13 @@ class Own:
         return sum(map(len, self.samples.values()))
 
 
-def read_own(paths: Sequence[Path], weights: str = "") -> Own:
+def read_own(paths: Sequence[Path], weights: str = "") -> RecordedMoments:
     """What recordings tell.
 
     Args:
         weights: outcomes of others are left out; "": those of the newest answer.
     """
-    found = Own()
+    found = RecordedMoments()
     streams: list[Stream] = []
     for path in paths:
         try:
@@ -134,10 +134,10 @@ class _Asked:
     done: int  # changes of the document before it
 
 
-def _read(stream: Stream, weights: str, found: Own) -> None:
+def _read(stream: Stream, weights: str, found: RecordedMoments) -> None:
     script = script_of(stream, stream.header.uuid or stream.path)
     outcomes = _outcomes(stream)
-    documents, known, done = Documents(), set[int](), Counter[int]()
+    documents, known, done = StreamDocuments(), set[int](), Counter[int]()
     asked: dict[int, _Asked] = {}
     for event in stream.events:
         if isinstance(event, _CHANGES):
@@ -189,7 +189,7 @@ def _sources(stream: Stream, document: int) -> list[str]:
 class _Hands:
     """What followed in a document, and who did it."""
 
-    steps: Sequence[Step]
+    steps: Sequence[DocumentChange]
     sources: Sequence[str]
     at_s: float  # when the answer came
     told: bool  # does the recording go on for long enough to tell?
@@ -211,7 +211,7 @@ def _samples(
     path: str,
     hands: _Hands,
     outcomes: Mapping[str, tuple[str, float | None]],
-    found: Own,
+    found: RecordedMoments,
 ) -> Iterator[tuple[Candidate, bool, float]]:
     shown = answer["shown"]
     pairs = [(told, _candidate(told, text)) for told in answer["candidates"]]

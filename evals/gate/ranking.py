@@ -17,7 +17,7 @@ from redraft.model.records import Task
 
 from ..figures.intervals import draws, middle_95
 from ..figures.resampling import FEW_GROUPS
-from .comparing import Says, Score, scored_by_hand
+from .comparing import GateScores, Score, scored_by_hand
 from .labels import Judged
 from .measures import (
     Bin,
@@ -76,7 +76,7 @@ class Worth:
     auc_lost: float  # where it is taken for average
 
 
-def rankings(gates: Sequence[Says], judged: Sequence[Judged], seed: int = 0) -> list[Ranking]:
+def rankings(gates: Sequence[GateScores], judged: Sequence[Judged], seed: int = 0) -> list[Ranking]:
     """Of the score by hand and of each gate's chance and policy, by task."""
     found = []
     for task in GATED:

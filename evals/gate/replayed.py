@@ -19,9 +19,9 @@ from redraft.model.edits.replacement import Replacement
 from redraft.model.records import Candidate, EditRequest, Prediction
 
 from ..figures.runs import Episode, Progress, RunFile
-from ..replay.followed_text import Step
+from ..replay.followed_text import DocumentChange
 from ..replay.matchers import UNSEEN_S, match
-from ..replay.player import TASKS, Outcome, play
+from ..replay.player import TASKS, MomentResult, play
 from ..replay.predictors import ReadyPredictor
 from ..replay.script import Script, sample
 from ..replay.timed_predictor import ReplayPredictor
@@ -58,7 +58,7 @@ def replay_outcomes(
         ask = partial(_in_any_case, ready)
         predictor = ReplayPredictor(ask, ready.status, LATENCY_MS)
 
-        def hear(outcome: Outcome, script: Script = script) -> None:
+        def hear(outcome: MomentResult, script: Script = script) -> None:
             for each in episodes_of(script, outcome):
                 run.add(each)
             told.add(outcome.moment.id)
@@ -76,7 +76,7 @@ def _in_any_case(ready: ReadyPredictor, request: EditRequest) -> Prediction:
     return ready.ask(replace(request, min_tokens=1, seed=0))
 
 
-def episodes_of(script: Script, outcome: Outcome) -> Iterator[Episode]:
+def episodes_of(script: Script, outcome: MomentResult) -> Iterator[Episode]:
     """For each task, the answer about the user's own document; one without candidates where there
     is none, so that the moment counts."""
     moment = outcome.moment
@@ -110,21 +110,21 @@ def episodes_of(script: Script, outcome: Outcome) -> Iterator[Episode]:
         }
 
 
-def _nothing(outcome: Outcome, task: str) -> EditRequest:
+def _nothing(outcome: MomentResult, task: str) -> EditRequest:
     moment = outcome.moment
     return EditRequest(
         "infill" if task == "infill" else "next_edit", moment.path, moment.text, 0, moment.language
     )
 
 
-def _at_rest(text: str, steps: Iterable[Step]) -> str:
+def _at_rest(text: str, steps: Iterable[DocumentChange]) -> str:
     for step in steps:
         text = step.apply(text)
     return text
 
 
 def is_right(
-    request: EditRequest, candidate: Candidate, steps: Sequence[Step], told: bool
+    request: EditRequest, candidate: Candidate, steps: Sequence[DocumentChange], told: bool
 ) -> bool | None:
     """Did the user write it, or begin to; None: it cannot be told."""
     edit = Replacement(request.text, candidate.start, candidate.end, candidate.text)

@@ -55,7 +55,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ServerRow:
     """One way of asking the other server, beside Redraft asked the same lines in the same turns."""
 
     way: str
@@ -68,7 +68,7 @@ class Row:
     theirs_exact: int
 
 
-class Other:
+class OtherServer:
     """A llama.cpp-style server behind ``url``.
 
     Raises:
@@ -160,7 +160,7 @@ def _line(text: str, at: int, context: int, path: str) -> Line:
 
 def compare(
     model: Model, url: str, context: int, runs: int, say: Say = lambda _: None
-) -> Iterator[Row]:
+) -> Iterator[ServerRow]:
     """Rows as they are measured, cold ones last.
 
     Args:
@@ -170,7 +170,7 @@ def compare(
     Raises:
         SettingsError: the other server cannot be asked.
     """
-    other = Other(url)
+    other = OtherServer(url)
     ways: list[tuple[str, Callable[[Line, bool], str | None]]] = [
         (WAYS[0], other.infill),
         (WAYS[1], other.completion),
@@ -192,7 +192,7 @@ def _rows(
     model: Model,
     asking: Callable[[Line, bool], str | None],
     cached: bool,
-) -> Iterator[Row]:
+) -> Iterator[ServerRow]:
     """At most one row; none where the other server has no such route."""
     ours: list[Asked] = []
     theirs: list[Asked] = []
@@ -210,7 +210,7 @@ def _rows(
             theirs.append(_asked(text, line, begun))
     if cached:  # the first one fills both caches
         ours, theirs = ours[1:], theirs[1:]
-    yield Row(
+    yield ServerRow(
         way,
         state,
         len(ours),
@@ -245,7 +245,7 @@ def _asked(text: str, line: Line, begun: float) -> Asked:
     return Asked(ms, first, first.rstrip() == line.truth.rstrip())
 
 
-def headline(rows: Sequence[Row]) -> str:
+def headline(rows: Sequence[ServerRow]) -> str:
     """What the rows say, in words."""
     told = [
         f"{row.ratio.p50:.1f}× as fast {row.state} in {row.way}"

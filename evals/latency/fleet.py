@@ -14,7 +14,7 @@ import heapq
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 
 import numpy as np
@@ -95,47 +95,63 @@ def simulate(
     chance = random.Random(f"{seed}:{developers}")
     until = 3600 * hours
     asks = _asks(typing, developers, active, until, chance)
-    waiting: dict[int, float] = {}  # of whom, since when: the order of the dictionary is the queue
-    recent: dict[int, None] = {}  # whose prompts are cached, the longest unused first
-    free_s, busy_s, replaced = 0.0, 0.0, 0
-    waits: list[float] = []
-    totals: list[float] = []
-
-    def serve(before_s: float) -> None:
-        nonlocal free_s, busy_s
-        while waiting and free_s < before_s:
-            who = next(iter(waiting))
-            since = waiting.pop(who)
-            began = max(free_s, since)
-            if began >= before_s:
-                waiting[who] = since
-                return
-            took = chance.choice(engine.latencies_ms) / 1e3
-            if who not in recent:
-                took += engine.miss_ms / 1e3
-            recent.pop(who, None)
-            recent[who] = None
-            if len(recent) > engine.sessions:
-                del recent[next(iter(recent))]
-            free_s, busy_s = began + took, busy_s + took
-            waits.append(1e3 * (began - since))
-            totals.append(1e3 * (free_s - since))
-
+    serving = _Serving(engine, chance)
     for at, who in asks:
-        serve(at)
-        if waiting.pop(who, None) is not None:
-            replaced += 1
-        waiting[who] = at
-    serve(float("inf"))
+        serving.serve(at)
+        serving.ask(who, at)
+    serving.serve(math.inf)
     return Load(
         developers=developers,
         asked=len(asks),
-        answered=len(totals),
-        replaced=replaced,
-        wait_ms=Spread.of(waits),
-        total_ms=Spread.of(totals),
-        busy=busy_s / max(until, free_s),
+        answered=len(serving.totals_ms),
+        replaced=serving.replaced,
+        wait_ms=Spread.of(serving.waits_ms),
+        total_ms=Spread.of(serving.totals_ms),
+        busy=serving.busy_s / max(until, serving.free_s),
     )
+
+
+@dataclass(slots=True)
+class _Serving:
+    """An engine at work: one question at a time, in the order in which they came."""
+
+    engine: Engine
+    chance: random.Random
+    free_s: float = 0.0  # when it has answered
+    busy_s: float = 0.0
+    replaced: int = 0
+    waits_ms: list[float] = field(default_factory=list)
+    totals_ms: list[float] = field(default_factory=list)
+    _waiting: dict[int, float] = field(default_factory=dict)  # who, in order, and since when
+    _recent: dict[int, None] = field(default_factory=dict)  # whose prompts are cached, oldest first
+
+    def ask(self, who: int, at_s: float) -> None:
+        """A newer question of somebody takes the place of the one that waits."""
+        self.replaced += self._waiting.pop(who, None) is not None
+        self._waiting[who] = at_s
+
+    def serve(self, before_s: float) -> None:
+        """Answer all whose turn comes before a moment."""
+        while self._waiting:
+            who, since_s = next(iter(self._waiting.items()))
+            began_s = max(self.free_s, since_s)
+            if began_s >= before_s:
+                return
+            del self._waiting[who]
+            took_s = self._takes_s(who)
+            self.free_s, self.busy_s = began_s + took_s, self.busy_s + took_s
+            self.waits_ms.append(1e3 * (began_s - since_s))
+            self.totals_ms.append(1e3 * (self.free_s - since_s))
+
+    def _takes_s(self, who: int) -> float:
+        took_ms = self.chance.choice(self.engine.latencies_ms)
+        if who not in self._recent:
+            took_ms += self.engine.miss_ms
+        self._recent.pop(who, None)
+        self._recent[who] = None
+        if len(self._recent) > self.engine.sessions:
+            del self._recent[next(iter(self._recent))]
+        return took_ms / 1e3
 
 
 def _asks(

@@ -56,7 +56,7 @@ _LARGEST_CODE = 1 << 20  # bytes
 COMPARED_EVERY = 5  # keystrokes: these answers are computed with an empty cache as well
 
 Say = Callable[[str], None]
-Enough = Callable[[], bool]
+StopWhen = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Typing:
 
 
 @dataclass(slots=True)
-class Report:
+class BenchReport:
     """Everything ``redraft bench`` prints, filled while it is measured; ``--json`` writes it as it
     is."""
 
@@ -135,7 +135,7 @@ class Report:
 
 
 #: Told of each row once it is measured, and of the report, empty, before the first.
-Seen = Callable[[Report | Cell | Typing | Editing], None]
+Seen = Callable[[BenchReport | Cell | Typing | Editing], None]
 
 
 def run(
@@ -147,7 +147,7 @@ def run(
     amount: Amount | None = None,
     say: Say = lambda _: None,
     seen: Seen = lambda _: None,
-) -> Report:
+) -> BenchReport:
     """Measure one variant on this machine. Stopped by a keyboard interrupt it returns what there is
     by then.
 
@@ -165,7 +165,7 @@ def run(
     spent = keystroke_overhead(keystrokes=amount.keystrokes)
     say("loading the model")
     loaded = onnx_loader(model, variant, provider, threads)(lambda *_: None)
-    report = Report(
+    report = BenchReport(
         model=loaded.label,
         provider=loaded.backend.provider,
         quality=quality,
@@ -192,7 +192,7 @@ def run(
     return report
 
 
-def fill(report: Report, loaded: Model, amount: Amount, say: Say, seen: Seen) -> None:
+def fill(report: BenchReport, loaded: Model, amount: Amount, say: Say, seen: Seen) -> None:
     """Measure part after part into ``report``. Closes the model's backend."""
     quality: Quality = report.quality  # type: ignore[assignment]
     for context in amount.contexts:
@@ -219,7 +219,7 @@ def fill(report: Report, loaded: Model, amount: Amount, say: Say, seen: Seen) ->
     type_and_ask(loaded, budgets, amount.keys, found, say, amount.part_s)
 
 
-def _after(seconds: float) -> Enough:
+def _after(seconds: float) -> StopWhen:
     end = time.perf_counter() + seconds
     return lambda: time.perf_counter() > end
 
@@ -238,7 +238,7 @@ def load_per_core() -> float:
 
 
 def measure(
-    model: Model, context: int, quality: Quality, runs: int, enough: Enough = _never
+    model: Model, context: int, quality: Quality, runs: int, enough: StopWhen = _never
 ) -> list[Cell]:
     """Cold, warm and the control at one context size, in turn for each place, until ``enough``."""
     found: dict[str, list[Stats]] = {"cold": [], "warm": [], "warm, leftmost-first": []}
@@ -278,30 +278,35 @@ def cell(context: int, way: str, stats: Sequence[Stats]) -> Cell:
 
 
 def type_into(
-    model: Model, context: int, quality: Quality, typed_chars: int = TYPED, enough: Enough = _never
+    model: Model,
+    context: int,
+    quality: Quality,
+    typed_chars: int = TYPED,
+    enough: StopWhen = _never,
 ) -> Typing:
     """Type the text that was cut out of a real file back into it, asking at every character, until
     all is typed or it is ``enough``."""
     text = sample_text(SAMPLES[0])
     start = text.index("def parse_known_args")
     end = start + typed_chars
-    begin, typed, rest = text[:start], text[start:end], text[end:]
+    request = EditRequest(
+        "infill",
+        "argparse.py",
+        text,
+        start,
+        language="python",
+        context_tokens=context,
+        max_tokens=16,
+        max_lines=1,
+        quality=quality,
+    )
     stats, same = [], []
     with emptied(model) as warm:
         for count in range(typed_chars + 1):
             if count > COMPARED_EVERY and enough():
                 break
-            request = EditRequest(
-                "infill",
-                "argparse.py",
-                begin + typed[:count] + rest,
-                start + count,
-                language="python",
-                context_tokens=context,
-                max_tokens=16,
-                max_lines=1,
-                quality=quality,
-            )
+            cursor = start + count
+            request = replace(request, text=text[:cursor] + text[end:], cursor=cursor)
             found = ask(warm, request)
             stats.append(found.stats)
             if count and count % COMPARED_EVERY == 0:
@@ -427,5 +432,5 @@ def _blob(root: Path, path: str) -> str:
     return hashlib.sha1(b"blob %d\0%s" % (len(data), data), usedforsecurity=False).hexdigest()
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: BenchReport) -> dict[str, Any]:
     return asdict(report)

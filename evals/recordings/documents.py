@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from redraft.lsp.editor.documents import Change, split_lines
+from redraft.lsp.editor.documents import ContentChange, split_lines
 from redraft.lsp.editor.positions import Position, Range, index_at, units
-from redraft.lsp.recording.format import Source
+from redraft.lsp.recording.format import ChangeSource
 from redraft.model.errors import InvalidRequest
 from redraft.model.text.common import common_head, common_tail
 
@@ -39,7 +39,7 @@ class Span:
 
     start: int  # index into the text
     end: int  # index into the text, exclusive
-    source: Source
+    source: ChangeSource
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class _Run:
     """So many UTF-16 code units of one origin; None: there from the beginning."""
 
     length: int
-    source: Source | None
+    source: ChangeSource | None
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class _Document:
     runs: list[_Run] = field(default_factory=list)
 
 
-class Documents:
+class StreamDocuments:
     """The documents of a stream as they are after the events applied so far."""
 
     def __init__(self) -> None:
@@ -211,19 +211,19 @@ def _append(runs: list[_Run], run: _Run) -> None:
         runs.append(run)
 
 
-def typed_spans(documents: Documents, document: int) -> tuple[Span, ...]:
+def typed_spans(documents: StreamDocuments, document: int) -> tuple[Span, ...]:
     """What of the text the user typed, key by key: the only ground truth there is. Pastes, accepted
     suggestions, undone and foreign text are not in it."""
     return tuple(span for span in documents.spans(document) if span.source == "user")
 
 
-def content_changes(text: str, edits: Sequence[TextEdit]) -> tuple[Change, ...]:
+def content_changes(text: str, edits: Sequence[TextEdit]) -> tuple[ContentChange, ...]:
     """Edits of ``text`` as a language client would send them: the last place first, so that each
     holds in what the one before it left."""
     data = text.encode(_UTF16, _KEEP)
     starts = _line_starts(text)
     return tuple(
-        Change(edit.text, Range(_position(starts, edit.start), _position(starts, edit.end)))
+        ContentChange(edit.text, Range(_position(starts, edit.start), _position(starts, edit.end)))
         for edit in reversed(_outside_line_ends(data, edits))
     )
 

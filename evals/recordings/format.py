@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from redraft.lsp.recording.format import Source
+from redraft.lsp.recording.format import ChangeSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Changed:
     document: int
     version: int | None
     edits: tuple[TextEdit, ...]  # by place, none overlapping
-    source: Source = "user"
+    source: ChangeSource = "user"
     stated: bool = False  # the recording says so; else it was inferred
     reason: str = ""  # the editor's own word for it: "snippet"
 

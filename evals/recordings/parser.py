@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from redraft.lsp.recording.format import ACCEPTED_REASON, CHANGE_REASON, FETCH, FORMAT, Source
+from redraft.lsp.recording.format import ACCEPTED_REASON, CHANGE_REASON, FETCH, FORMAT, ChangeSource
 from redraft.model.errors import InvalidRequest
 
 from .format import (
@@ -42,7 +42,7 @@ _LEVELS = 64  # of lists and objects in an entry; recorders write up to about te
 
 #: What editors say of a change, in our words. Theirs for what the user chose from a menu, or had
 #: typed for them, are not in here: those changes are judged by what they look like.
-_SOURCES: dict[str, Source] = {
+_SOURCES: dict[str, ChangeSource] = {
     ACCEPTED_REASON: "suggestion",
     "inlineSuggestion.acceptWord": "suggestion",
     "inlineSuggestion.acceptLine": "suggestion",

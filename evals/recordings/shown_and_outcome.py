@@ -22,7 +22,7 @@ from redraft.model.records import Confidence
 from .format import Encountered, Note, Stream
 from .parser import parse
 
-Place = tuple[int, int]  # 0-based line, character in UTF-16 code units
+LineAndColumn = tuple[int, int]  # 0-based line, character in UTF-16 code units
 
 #: Answers among which the one of a suggestion is looked for; some are computed well ahead.
 _REMEMBERED = 64
@@ -39,8 +39,8 @@ class Shown:
     at_ms: int  # since 1970: when it was drawn, as far as the client told; else when it was given
     task: str  # "infill" or "next_edit"
     path: str  # of its document, relative to the workspace
-    start: Place  # of what it replaces
-    end: Place
+    start: LineAndColumn  # of what it replaces
+    end: LineAndColumn
     text: str
     confidence: float  # held against the threshold, 0 … 1
     parts: Confidence | None  # what that was made of; None: the recording lacks the answer
@@ -78,7 +78,7 @@ def read_outcomes(paths: Iterable[Path]) -> Iterator[Shown]:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class OutcomeTally:
     """What became of the suggestions for one task."""
 
     task: str
@@ -88,7 +88,7 @@ class Tally:
     accepted_median_s: float | None  # the same of those accepted
 
 
-def tallies(shown: Iterable[Shown]) -> list[Tally]:
+def tallies(shown: Iterable[Shown]) -> list[OutcomeTally]:
     """One for each task, by name."""
     by_task: dict[str, list[Shown]] = {}
     for one in shown:
@@ -96,10 +96,10 @@ def tallies(shown: Iterable[Shown]) -> list[Tally]:
     return [_tally(task, by_task[task]) for task in sorted(by_task)]
 
 
-def _tally(task: str, shown: list[Shown]) -> Tally:
+def _tally(task: str, shown: list[Shown]) -> OutcomeTally:
     accepted = [one for one in shown if one.outcome == "accepted"]
     counts = Counter(one.outcome for one in shown)
-    return Tally(task, len(shown), dict(counts), _median(shown), _median(accepted))
+    return OutcomeTally(task, len(shown), dict(counts), _median(shown), _median(accepted))
 
 
 def _median(shown: Iterable[Shown]) -> float | None:
@@ -208,6 +208,6 @@ def _parts(told: Mapping[str, Any]) -> Confidence:
     return Confidence(**parts | {"logs": tuple(parts.get("logs", ()))})
 
 
-def _place(pair: Iterable[int]) -> Place:
+def _place(pair: Iterable[int]) -> LineAndColumn:
     line, character = pair
     return int(line), int(character)

@@ -19,7 +19,7 @@ from redraft.lsp.recording import format as entries
 from redraft.lsp.recording.format import Entry
 from redraft.model.edits.hunks import Hunk, shift_of
 from redraft.model.text.common import common_ends
-from redraft.model.training.commits import Change, changes_of
+from redraft.model.training.commits import FileChange, changes_of
 
 LEAST_HISTORY, MOST_HISTORY = 2, 6  # hunks before the one to foresee
 #: A commit of more hunks is a rename or a formatter's, not an afternoon's editing.
@@ -47,7 +47,7 @@ class Plan:
     repo: str
     commit: str
     time_s: int
-    steps: tuple[tuple[Change, int], ...]  # a file's change, and which of its hunks
+    steps: tuple[tuple[FileChange, int], ...]  # a file's change, and which of its hunks
     seed: str
 
 
@@ -116,7 +116,7 @@ class Simulation:
         self.note(*(entries.closed(page.id, self.time_ms) for page in pages.values()))
         return self._written
 
-    def _open(self, steps: Sequence[tuple[Change, int]]) -> dict[str, _Page]:
+    def _open(self, steps: Sequence[tuple[FileChange, int]]) -> dict[str, _Page]:
         pages: dict[str, _Page] = {}
         for path, old in {change.path: change.old for change, _ in steps}.items():
             id_ = self._pages.setdefault(path, len(self._pages))

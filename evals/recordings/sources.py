@@ -13,7 +13,7 @@ from redraft.lsp.editor.documents import Document
 from redraft.lsp.editor.history import History
 from redraft.lsp.recording.change_sources import source_of
 
-from .documents import Documents, content_changes
+from .documents import StreamDocuments, content_changes
 from .format import Changed, Event, RestoreContent, SetContent, Stream
 
 
@@ -33,7 +33,7 @@ class _Judge:
     """The history of a user who does what the stream says, at the times it says."""
 
     now_ms: int = 0
-    texts: Documents = field(default_factory=Documents)
+    texts: StreamDocuments = field(default_factory=StreamDocuments)
     known: dict[int, Document] = field(default_factory=dict)
     history: History = field(init=False)
 

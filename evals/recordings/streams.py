@@ -15,17 +15,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .documents import Documents, Span, content_changes, typed_spans
+from .documents import Span, StreamDocuments, content_changes, typed_spans
 from .format import Changed, Event, Stream
 from .parser import parse
 from .sources import with_sources
 
 # The replay takes all of these from here.
 __all__ = [
-    "Documents",
     "EditEvent",
     "Span",
     "Stream",
+    "StreamDocuments",
     "coalesce",
     "content_changes",
     "read_stream",
@@ -89,7 +89,7 @@ def coalesce(stream: Stream, gap_s: float = 1.0, lines: int = 8) -> list[EditEve
 
 def _first_lines(events: Iterable[Event]) -> Iterable[tuple[int, Changed, int]]:
     """Each change with its index and the first line it touches, in the text before it."""
-    documents = Documents()
+    documents = StreamDocuments()
     for at, event in enumerate(events):
         if isinstance(event, Changed) and event.edits:
             yield at, event, documents.line(event.document, event.edits[0].start)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from redraft.lsp.connection.client import Client
 from redraft.lsp.connection.documents_sync import HANDLERS
 from redraft.lsp.connection.messages import Asked
-from redraft.lsp.editor.documents import Change
+from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.positions import Range, units
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InvalidRequest
@@ -30,7 +30,7 @@ from ..recordings.format import (
     SetContent,
     TextEdit,
 )
-from ..recordings.streams import Documents, content_changes
+from ..recordings.streams import StreamDocuments, content_changes
 
 #: A folder that is not there: nothing of this machine is to get into a replay.
 ROOT = "file:///redraft-replay"
@@ -55,7 +55,7 @@ class Editor:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._documents = Documents()
+        self._documents = StreamDocuments()
         self._selections: dict[int, tuple[tuple[int, int], ...]] = {}  # since the last change
         self._last: dict[int, int] = {}  # where the last change ended, in UTF-16 units
         self._open: dict[int, None] = {}  # in the order they were opened
@@ -165,6 +165,6 @@ class Editor:
         return change.range
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: ContentChange) -> dict[str, Any]:
     assert change.range is not None
     return {"range": change.range.as_json(), "text": change.text}

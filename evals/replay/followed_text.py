@@ -22,7 +22,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DocumentChange:
     """One change of a document: edits that apply together, by place, none overlapping."""
 
     at_s: float
@@ -80,7 +80,7 @@ class Followed:
         assert region is not None
         return self.old[region.old_start : start] + text + self.old[end : region.old_end]
 
-    def apply(self, step: Step) -> None:
+    def apply(self, step: DocumentChange) -> None:
         for edit in reversed(step.edits):
             self._apply(edit, foreign=not step.typed)
 

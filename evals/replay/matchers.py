@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from redraft.model.text.common import common_head
 
 from ..figures.metrics import dense
-from .followed_text import Followed, Step
+from .followed_text import DocumentChange, Followed
 
 WITHIN = 50  # changes of the document
 PREFIX = 10  # characters that have to agree; a shorter suggestion has to be exact
@@ -36,7 +36,7 @@ def match(
     start: int,
     end: int,
     replacement: str,
-    steps: Sequence[Step],
+    steps: Sequence[DocumentChange],
     told: bool = True,
     within: int = WITHIN,
 ) -> Match:

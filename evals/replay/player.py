@@ -24,9 +24,9 @@ from redraft.model.errors import InvalidRequest
 from redraft.model.records import Task
 
 from .editor import Editor, unconnected
-from .script import Moment, Script
+from .script import ReplayMoment, Script
 from .simulated_time import run
-from .timed_predictor import TRACE, Answer, ReplayPredictor, Trace
+from .timed_predictor import TRACE, ReplayPredictor, TimedAnswer, Trace
 
 #: Lines from the cursor within which an edit is in sight; a farther one takes two Tabs.
 NEAR_LINES = 2
@@ -83,7 +83,7 @@ class Asking:
     finished: float = 0.0  # real time
 
     @property
-    def answered(self) -> list[Answer]:
+    def answered(self) -> list[TimedAnswer]:
         """What the model answered in time for this; not what was asked ahead, or given up."""
         return [
             each
@@ -93,21 +93,21 @@ class Asking:
 
 
 @dataclass(slots=True)
-class Outcome:
+class MomentResult:
     """What the session did at a moment."""
 
-    moment: Moment
+    moment: ReplayMoment
     asked_s: float  # simulated
     askings: tuple[Asking, ...]
     finished: bool = False
 
     @property
-    def answers(self) -> Iterator[Answer]:
+    def answers(self) -> Iterator[TimedAnswer]:
         for asking in self.askings:
             yield from asking.trace.answers
 
 
-OnOutcome = Callable[[Outcome], None]
+OnOutcome = Callable[[MomentResult], None]
 
 
 def play(
@@ -133,7 +133,7 @@ class _Play:
     predictor: ReplayPredictor
     settings: LspSettings
     on_outcome: OnOutcome
-    open: list[Outcome] = field(default_factory=list)
+    open: list[MomentResult] = field(default_factory=list)
     client: Client = field(init=False)
     editor: Editor = field(init=False)
 
@@ -146,7 +146,7 @@ class _Play:
         begins_s = loop.time()
         for at_s, act in self._schedule():
             await asyncio.sleep(max(0.0, begins_s + at_s - loop.time()))
-            if isinstance(act, Moment):
+            if isinstance(act, ReplayMoment):
                 self._flush()
                 tasks.add(asyncio.ensure_future(self._ask(act)))
                 for _ in range(_STEPS):
@@ -161,7 +161,7 @@ class _Play:
         await self.client.leave()
         self._flush(all_=True)
 
-    def _schedule(self) -> Iterator[tuple[float, Moment | Callable[[], None]]]:
+    def _schedule(self) -> Iterator[tuple[float, ReplayMoment | Callable[[], None]]]:
         """What happens when, in s: the recording's events, and between them the questions."""
         asks = [each for each in self.script.moments if each.id in self.chosen]
         at = 0
@@ -176,10 +176,10 @@ class _Play:
 
     # --- a moment ----------------------------------------------------------------------------
 
-    async def _ask(self, moment: Moment) -> None:
+    async def _ask(self, moment: ReplayMoment) -> None:
         """Ask for ghost text and for the next edit, as editors do when the user pauses."""
         now_s = asyncio.get_running_loop().time()
-        outcome = Outcome(moment, now_s, tuple(Asking(task, self._trace()) for task in TASKS))
+        outcome = MomentResult(moment, now_s, tuple(Asking(task, self._trace()) for task in TASKS))
         self.open.append(outcome)
         self.client.context.catch_up()
         asked = self.editor.question(moment.document)

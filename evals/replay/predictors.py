@@ -1,7 +1,7 @@
 """Who predicts in a replay: a model in this process, one on a server, or a baseline.
 
-A :class:`Who` says which, in words that another process or machine understands. Knows nothing of
-recordings.
+A :class:`PredictorChoice` says which, in words that another process or machine understands. Knows
+nothing of recordings.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.weights.registry import TINY_MODEL
 
 from ..benchmarks.baselines import POLICIES, Policy
-from ..benchmarks.judged_model import SHIPPED, JudgedModel, Report, find_model, load
+from ..benchmarks.judged_model import SHIPPED, JudgedModel, OnProgress, find_model, load
 from .timed_predictor import ThreadedPredictor
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class PredictorChoice:
     """Of a model, the same that other benchmarks say."""
 
     model: str = TINY_MODEL  # of the registry, or a policy
@@ -42,7 +42,7 @@ class Who:
     def is_policy(self) -> bool:
         return self.model in POLICIES
 
-    def subject(self, report: Report) -> JudgedModel:
+    def subject(self, report: OnProgress) -> JudgedModel:
         """The model's folder, fetched or made where it is missing."""
         return find_model(
             self.adapter, self.weights, self.variant, self.provider, self.keep, report, self.model
@@ -58,7 +58,9 @@ class ReadyPredictor:
     close: Callable[[], None]
 
 
-def open_predictor(who: Who, report: Report = lambda progress: None) -> ReadyPredictor:
+def open_predictor(
+    who: PredictorChoice, report: OnProgress = lambda progress: None
+) -> ReadyPredictor:
     """Load or reach whoever is to predict.
 
     Raises:
@@ -86,7 +88,7 @@ def ready_with(model: Model, context_tokens: int) -> ReadyPredictor:
     return ReadyPredictor(ask, status, model.backend.close)
 
 
-def _remote(who: Who) -> ReadyPredictor:
+def _remote(who: PredictorChoice) -> ReadyPredictor:
     there = ThreadedPredictor(lambda: RemotePredictor(who.server, who.key))
     try:
         status = there.ready()
@@ -96,7 +98,7 @@ def _remote(who: Who) -> ReadyPredictor:
     return ReadyPredictor(there.ask, status, there.close)
 
 
-def check_who(who: Who) -> None:
+def check_who(who: PredictorChoice) -> None:
     """Refuse what cannot be meant.
 
     Raises:

@@ -21,8 +21,8 @@ from redraft.model.errors import InstallError, SettingsError
 from redraft.model.silence import import_silenced
 
 from ..figures.runs import Episode, Progress, RunFile
-from .player import Outcome, play
-from .predictors import ReadyPredictor, Who, open_predictor
+from .player import MomentResult, play
+from .predictors import PredictorChoice, ReadyPredictor, open_predictor
 from .scores import Scorer
 from .script import Script, read_script, sample
 from .timed_predictor import ReplayPredictor
@@ -103,7 +103,7 @@ def replay_job(job: Job, ready: ReadyPredictor, on_episode: OnEpisode) -> None:
     predictor.remember(job.known)
     scorer = Scorer(job.script, job.settings)
 
-    def score(outcome: Outcome) -> None:
+    def score(outcome: MomentResult) -> None:
         on_episode(scorer.episode(outcome))
 
     play(job.script, job.chosen, predictor, job.settings, score)
@@ -111,7 +111,7 @@ def replay_job(job: Job, ready: ReadyPredictor, on_episode: OnEpisode) -> None:
 
 def replay_all(
     jobs: Sequence[Job],
-    who: Who,
+    who: PredictorChoice,
     run: RunFile,
     progress: Progress = lambda done, total: None,
     processes: int = 1,
@@ -151,7 +151,7 @@ def replay_all(
 
 
 @contextmanager
-def _opened(who: Who) -> Iterator[ReadyPredictor]:
+def _opened(who: PredictorChoice) -> Iterator[ReadyPredictor]:
     ready = open_predictor(who)
     try:
         yield ready
@@ -164,7 +164,7 @@ def _opened(who: Who) -> Iterator[ReadyPredictor]:
 _READY_HERE: list[ReadyPredictor] = []  # of this process, where it is one of several
 
 
-def _in_processes(jobs: Sequence[Job], who: Who, processes: int) -> Lines:
+def _in_processes(jobs: Sequence[Job], who: PredictorChoice, processes: int) -> Lines:
     """The lines of each recording, in the order of the jobs."""
     start = multiprocessing.get_context("spawn")  # a fork would copy threads that are not there
     workers = min(processes, len(jobs))
@@ -174,7 +174,7 @@ def _in_processes(jobs: Sequence[Job], who: Who, processes: int) -> Lines:
         yield from pool.map(_lines, jobs)
 
 
-def _begin(who: Who) -> None:
+def _begin(who: PredictorChoice) -> None:
     _READY_HERE.append(open_predictor(who))
 
 
@@ -192,7 +192,7 @@ def lines_of(job: Job, ready: ReadyPredictor) -> list[Episode]:
 # --- on many machines ----------------------------------------------------------------------------
 
 
-def _on_ray(jobs: Sequence[Job], who: Who, address: str) -> Lines:
+def _on_ray(jobs: Sequence[Job], who: PredictorChoice, address: str) -> Lines:
     """The same on a Ray cluster, whose machines need Redraft installed and reach the weights by
     themselves: one actor a job at most, as many at once as the cluster has processors for."""
     try:
@@ -226,7 +226,7 @@ def _on_ray(jobs: Sequence[Job], who: Who, address: str) -> Lines:
 class _Actor:
     """A process somewhere, with the model in its memory."""
 
-    def __init__(self, who: Who) -> None:
+    def __init__(self, who: PredictorChoice) -> None:
         self._mind = open_predictor(who)
 
     def lines(self, job: Job) -> list[Episode]:

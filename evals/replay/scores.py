@@ -22,11 +22,11 @@ from redraft.model.text.syntax import language_of
 from ..figures import metrics
 from ..figures.before_after import scene_of
 from ..figures.runs import Episode
-from .followed_text import Step
+from .followed_text import DocumentChange
 from .matchers import UNSEEN_S, WITHIN, Match, match
-from .player import Asking, Offer, Outcome
-from .script import Moment, Script
-from .timed_predictor import Answer
+from .player import Asking, MomentResult, Offer
+from .script import ReplayMoment, Script
+from .timed_predictor import TimedAnswer
 from .until_rest import Comparison, compare, needed, until_rest
 
 #: Lines by which an unchanged suggestion may move and still be the same episode.
@@ -41,7 +41,7 @@ class Scorer:
         self._settings = settings
         self._last: tuple[Offer, bool, str] | None = None  # what led, was it shown, its episode
 
-    def episode(self, outcome: Outcome) -> Episode:
+    def episode(self, outcome: MomentResult) -> Episode:
         """A moment, with the suggestion that led: the one shown, else the likeliest."""
         asking, offer = self._lead(outcome)
         shown = asking is not None and asking.shown is not None
@@ -70,7 +70,7 @@ class Scorer:
 
     # --- which suggestion --------------------------------------------------------------------
 
-    def _lead(self, outcome: Outcome) -> tuple[Asking | None, Offer | None]:
+    def _lead(self, outcome: MomentResult) -> tuple[Asking | None, Offer | None]:
         for asking in outcome.askings:
             if asking.shown is not None:
                 return asking, asking.shown
@@ -93,7 +93,11 @@ class Scorer:
         return said and offer.confidence < self._least(asking)
 
     def _suggestion(
-        self, moment: Moment, outcome: Outcome, asking: Asking | None, offer: Offer | None
+        self,
+        moment: ReplayMoment,
+        outcome: MomentResult,
+        asking: Asking | None,
+        offer: Offer | None,
     ) -> dict[str, Any]:
         if asking is None or offer is None:
             self._last = None
@@ -120,7 +124,9 @@ class Scorer:
 
     # --- what it was worth -------------------------------------------------------------------
 
-    def _worth(self, moment: Moment, offer: Offer, shown: bool, at_s: float) -> dict[str, Any]:
+    def _worth(
+        self, moment: ReplayMoment, offer: Offer, shown: bool, at_s: float
+    ) -> dict[str, Any]:
         steps = self._script.following(offer.document, offer.done)
         place = offer.text, offer.start, offer.end, offer.replacement
         matched = match(*place, steps, told=self._script.ends_s - at_s >= UNSEEN_S)
@@ -142,7 +148,7 @@ class Scorer:
             "errors_added": metrics.errors_added(offer.text, offer.result, language_of(path) or ""),
         }
 
-    def _reversal(self, moment: Moment, offer: Offer) -> float | None:
+    def _reversal(self, moment: ReplayMoment, offer: Offer) -> float | None:
         if offer.document != moment.document or offer.text != moment.text:
             return None  # the last edit was another one
         return metrics.reversal_ratio(moment.before, offer.text, offer.result)
@@ -171,7 +177,7 @@ def _compared(found: Comparison | None, shown: bool) -> dict[str, float | None]:
     }
 
 
-def _candidates(moment: Moment, asking: Asking) -> list[Offer]:
+def _candidates(moment: ReplayMoment, asking: Asking) -> list[Offer]:
     """What the model would have had for the moment's document, the likeliest of each answer."""
     return [
         _offer(moment, answer.request, answer.prediction.candidates[0])
@@ -183,7 +189,7 @@ def _candidates(moment: Moment, asking: Asking) -> list[Offer]:
     ]
 
 
-def _offer(moment: Moment, request: EditRequest, candidate: Candidate) -> Offer:
+def _offer(moment: ReplayMoment, request: EditRequest, candidate: Candidate) -> Offer:
     text, start, end, new = request.text, candidate.start, candidate.end, candidate.text
     if request.task == "infill":
         fitted = fit(tidied(new, text, request.cursor), request, replaces=True)
@@ -206,7 +212,7 @@ def _again(before: Offer, now: Offer) -> bool:
     return same and near and (before.old, before.replacement) == (now.old, now.replacement)
 
 
-def _after(text: str, steps: Sequence[Step]) -> str:
+def _after(text: str, steps: Sequence[DocumentChange]) -> str:
     for step in steps:
         text = step.apply(text)
     return text
@@ -215,7 +221,7 @@ def _after(text: str, steps: Sequence[Step]) -> str:
 # --- reasons and costs ---------------------------------------------------------------------------
 
 
-def _reasons(outcome: Outcome) -> str:
+def _reasons(outcome: MomentResult) -> str:
     """Why nothing was shown, for people."""
     if any(each.shown is not None for each in outcome.askings):
         return ""
@@ -224,7 +230,7 @@ def _reasons(outcome: Outcome) -> str:
     return "; ".join(f"{name}: {why.reason}" for name, why in told if why is not None)
 
 
-def _cost(outcome: Outcome, asking: Asking | None) -> dict[str, Any]:
+def _cost(outcome: MomentResult, asking: Asking | None) -> dict[str, Any]:
     """What all questions of a moment took together, and how long the one that led, or was answered
     last, was on its way."""
     answers = list(outcome.answers)
@@ -244,7 +250,7 @@ def _cost(outcome: Outcome, asking: Asking | None) -> dict[str, Any]:
     return line | _stages(outcome, timed, timed.answered[-1])
 
 
-def _stages(outcome: Outcome, asking: Asking, answer: Answer) -> dict[str, float]:
+def _stages(outcome: MomentResult, asking: Asking, answer: TimedAnswer) -> dict[str, float]:
     stats = answer.prediction.stats if answer.prediction is not None else Stats()
     stages = {
         "total_ms": 1e3 * (asking.arrived_s - outcome.asked_s),

@@ -17,8 +17,8 @@ from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of
 
 from ..recordings.format import Changed, Event, RestoreContent, SetContent
-from ..recordings.streams import Documents, EditEvent, Stream, coalesce, read_stream
-from .followed_text import Edit, Step
+from ..recordings.streams import EditEvent, Stream, StreamDocuments, coalesce, read_stream
+from .followed_text import DocumentChange, Edit
 
 #: Within this time an editor has moved the cursor after a change, and asks.
 ASKS_AFTER_S = 0.02
@@ -30,7 +30,7 @@ _OTHER_LINE_ENDS = re.compile("\r\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ReplayMoment:
     """The user made an edit. What now?"""
 
     id: str
@@ -54,8 +54,8 @@ class Script:
 
     name: str
     stream: Stream
-    moments: tuple[Moment, ...]
-    steps: dict[int, tuple[Step, ...]]  # by document
+    moments: tuple[ReplayMoment, ...]
+    steps: dict[int, tuple[DocumentChange, ...]]  # by document
     paths: dict[int, str]
     ends_s: float
 
@@ -67,7 +67,7 @@ class Script:
     def simulated(self) -> bool:
         return self.stream.header.simulated
 
-    def following(self, document: int, done: int) -> Sequence[Step]:
+    def following(self, document: int, done: int) -> Sequence[DocumentChange]:
         """The steps of a document after its first ``done``."""
         return self.steps.get(document, ())[done:]
 
@@ -100,8 +100,8 @@ class _Reading:
     """A stream on its way to a script."""
 
     def __init__(self, name: str, stream: Stream) -> None:
-        self.steps: dict[int, list[Step]] = {}
-        self.moments: list[Moment] = []
+        self.steps: dict[int, list[DocumentChange]] = {}
+        self.moments: list[ReplayMoment] = []
         self.paths: dict[int, str] = {}
         self.ends_ms = stream.events[-1].time_ms if stream.events else 0
         self._name = name
@@ -109,7 +109,7 @@ class _Reading:
         self._edits = {edit.last: edit for edit in coalesce(stream)}
         self._begins = {id(edit.changes[0]): edit.last for edit in self._edits.values()}
         self._before: dict[int, str] = {}  # an edit's document before it, by the edit's last index
-        self._documents = Documents()
+        self._documents = StreamDocuments()
         self._raw: dict[int, str] = {}  # texts as the editor has them
         self._read = 0  # changes so far
         self._changed_ms = [each.time_ms for each in stream.events if isinstance(each, _CHANGES)]
@@ -141,9 +141,11 @@ class _Reading:
         if isinstance(event, Changed):
             typed, edits = event.is_typed, _edits(raw, event)
         before = plain(raw)
-        step = Step(self.seconds(event.time_ms), edits or (_difference(before, text),), typed)
+        step = DocumentChange(
+            self.seconds(event.time_ms), edits or (_difference(before, text),), typed
+        )
         if edits and step.apply(before) != text:  # a change that parts or joins a line end
-            step = Step(step.at_s, (_difference(before, text),), typed)
+            step = DocumentChange(step.at_s, (_difference(before, text),), typed)
         self.steps.setdefault(document, []).append(step)
 
     def _moment(self, at: int, edit: EditEvent) -> None:
@@ -152,7 +154,7 @@ class _Reading:
         put = [each.text for change in edit.changes if change.is_typed for each in change.edits]
         stretch = int(at_s // STRETCH_S)
         self.moments.append(
-            Moment(
+            ReplayMoment(
                 id=f"{self._name}:{len(self.moments)}",
                 group=f"{self._name}:{stretch}",
                 session=self._name,

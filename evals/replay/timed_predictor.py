@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
-class Answer:
+class TimedAnswer:
     """One question put to the model."""
 
     request: EditRequest
@@ -59,7 +59,7 @@ class Trace:
     """The questions that one moment raised."""
 
     began: float  # real time, less what the model took until then
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[TimedAnswer] = field(default_factory=list)
 
 
 #: Of whoever asks; tasks inherit it.
@@ -101,7 +101,7 @@ class ReplayPredictor:
     ) -> Prediction:
         trace = TRACE.get()
         prepared_ms = 0.0 if trace is None else 1e3 * (self.real_time() - trace.began)
-        answer = Answer(request, asyncio.get_running_loop().time(), prepared_ms)
+        answer = TimedAnswer(request, asyncio.get_running_loop().time(), prepared_ms)
         if trace is not None:
             trace.answers.append(answer)
         if self._latency_ms is None:
@@ -115,7 +115,7 @@ class ReplayPredictor:
             raise InvalidRequest(answer.error)
         return answer.prediction
 
-    def _compute(self, answer: Answer) -> None:
+    def _compute(self, answer: TimedAnswer) -> None:
         known = self._known.get(key_of(answer.request))
         if known:
             earlier = known.popleft()

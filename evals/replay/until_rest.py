@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from ..figures.metrics import delta_chrf, kept
-from .followed_text import Followed, Step
+from .followed_text import DocumentChange, Followed
 
 QUIET_S = 10.0  # without a change: the document has come to rest
 LONGEST_S = 300.0
 
 
-def until_rest(steps: Sequence[Step], at_s: float) -> list[Step]:
+def until_rest(steps: Sequence[DocumentChange], at_s: float) -> list[DocumentChange]:
     """The steps until no other follows for :data:`QUIET_S`, or :data:`LONGEST_S` are over."""
-    found: list[Step] = []
+    found: list[DocumentChange] = []
     last_s = at_s
     for step in takewhile(lambda each: each.at_s - at_s <= LONGEST_S, steps):
         if step.at_s - last_s >= QUIET_S:
@@ -29,7 +29,7 @@ def until_rest(steps: Sequence[Step], at_s: float) -> list[Step]:
     return found
 
 
-def needed(steps: Sequence[Step], at_s: float, ends_s: float) -> bool | None:
+def needed(steps: Sequence[DocumentChange], at_s: float, ends_s: float) -> bool | None:
     """Was anything left to do in the document: did the user type within :data:`QUIET_S`? None
     where it cannot be told: what happened first came from elsewhere, or the recording ends."""
     rest = until_rest(steps, at_s)
@@ -49,7 +49,7 @@ class Comparison:
 
 
 def compare(
-    text: str, start: int, end: int, replacement: str, steps: Sequence[Step]
+    text: str, start: int, end: int, replacement: str, steps: Sequence[DocumentChange]
 ) -> Comparison | None:
     """``replacement`` of text[start:end] against what the ``steps`` until rest made of the text.
 

@@ -32,8 +32,8 @@ FORMAT = 1
 #: Settings that say who answered, not what was asked: they may differ from the accepted run's.
 ANSWERED_BY = frozenset({"model", "model_sha256", "variant"})
 
-Verdict = Literal["holds", "better", "below", "too few", "missing"]
-FAILING: frozenset[Verdict] = frozenset({"below", "too few", "missing"})
+Standing = Literal["holds", "better", "below", "too few", "missing"]
+FAILING: frozenset[Standing] = frozenset({"below", "too few", "missing"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Line:
     accepted: Figure
     found: Figure
     difference: Figure  # found - accepted
-    verdict: Verdict
+    verdict: Standing
 
 
 Entry = dict[str, Any]
@@ -128,7 +128,7 @@ def check(runs: Sequence[NamedRun], entries: Sequence[Entry], seed: int = 0) -> 
 def _line(run: str, metric: Metric, accepted: Figure, found: Figure) -> Line:
     difference = difference_of(accepted, found)
     low, high = difference.low, difference.high
-    verdict: Verdict = "holds"
+    verdict: Standing = "holds"
     if low is None or high is None:
         verdict = "missing"
     elif found.n < min(LEAST, accepted.n):

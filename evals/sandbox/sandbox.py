@@ -24,13 +24,13 @@ from typing import Any, Literal
 
 JAIL = Path(__file__).with_name("jail.py")
 
-Outcome = Literal["passed", "failed", "timeout", "died"]
+Ending = Literal["passed", "failed", "timeout", "died"]
 
 MOST_BYTES = 100_000  # of what the jail may say; a verdict has a few hundred
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProgramLimits:
     """Of one program."""
 
     cpu_s: int = 3  # processor time: a busy machine makes no program fail
@@ -40,10 +40,10 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ProgramResult:
     """How a program ended."""
 
-    outcome: Outcome
+    outcome: Ending
     detail: str = ""  # the error, for people
 
     @property
@@ -58,7 +58,7 @@ def weakness() -> str:
         return "Windows limits neither memory nor processor time here, only the wall clock"
     if sys.platform == "darwin":
         return "macOS does not enforce the limit of memory"
-    said, _, secret, _ = _ask("", Limits())
+    said, _, secret, _ = _ask("", ProgramLimits())
     walls = (_answer(said, secret) or {}).get("walls", [])
     missing = [name for wall, name in WALLS.items() if wall not in walls]
     return f"this kernel offers no {' and no '.join(missing)}" if missing else ""
@@ -68,16 +68,16 @@ def weakness() -> str:
 WALLS = {"files": "Landlock", "calls": "filter of system calls"}
 
 
-def run_program(program: str, limits: Limits | None = None) -> Verdict:
+def run_program(program: str, limits: ProgramLimits | None = None) -> ProgramResult:
     """Run ``program`` to its end or to its limits."""
-    limits = limits or Limits()
+    limits = limits or ProgramLimits()
     said, code, secret, late = _ask(program, limits)
     if late:
-        return Verdict("timeout", f"ran for more than {limits.wall_s:g} s")
+        return ProgramResult("timeout", f"ran for more than {limits.wall_s:g} s")
     return _read(said, secret, code)
 
 
-def _ask(program: str, limits: Limits) -> tuple[bytes, int, str, bool]:
+def _ask(program: str, limits: ProgramLimits) -> tuple[bytes, int, str, bool]:
     """What the jail said, its exit code, the secret of the run, whether time ran out."""
     secret = secrets.token_hex(16)
     order = json.dumps({
@@ -148,16 +148,16 @@ def _answer(said: bytes, secret: str) -> dict[str, Any] | None:
     return None
 
 
-def _read(said: bytes, secret: str, code: int) -> Verdict:
+def _read(said: bytes, secret: str, code: int) -> ProgramResult:
     if len(said) >= MOST_BYTES:
-        return Verdict("died", "wrote into the pipe that its verdict takes")
+        return ProgramResult("died", "wrote into the pipe that its verdict takes")
     answer = _answer(said, secret)
     if answer is not None:
         passed = answer.get("verdict") == "passed"
-        return Verdict("passed" if passed else "failed", str(answer.get("detail", "")))
+        return ProgramResult("passed" if passed else "failed", str(answer.get("detail", "")))
     if sys.platform != "win32" and code in (-signal.SIGXCPU, -signal.SIGKILL):
-        return Verdict("timeout", "used up its processor time")
-    return Verdict("died", f"ended with code {code} before its tests did")
+        return ProgramResult("timeout", "used up its processor time")
+    return ProgramResult("died", f"ended with code {code} before its tests did")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

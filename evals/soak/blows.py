@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from .desk import Desk
+from .desk import SoakEditor
 from .editor import Ended
 from .house import check_log
 
@@ -40,7 +40,7 @@ class Blows:
         desk: what goes on meanwhile.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: SoakEditor) -> None:
         self._desk, self._house = desk, desk.house
         self._tally, self._chance = desk.tally, desk.chance
 

@@ -21,8 +21,8 @@ from redraft.model.errors import RedraftError
 from ..figures.spread import Spread
 from ..recordings.streams import read_stream
 from .blows import Blows
-from .desk import READY_S, Desk
-from .house import House
+from .desk import READY_S, SoakEditor
+from .house import Installation
 from .tally import Tally
 
 #: Seconds in which a question is answered or failed with a reason.
@@ -35,34 +35,16 @@ class Amount:
     seconds: float
 
 
-async def chaos(house: House, amount: Amount, seed: int, tally: Tally) -> None:
-    desk = Desk(house, random.Random(seed), tally)
+async def chaos(house: Installation, amount: Amount, seed: int, tally: Tally) -> None:
+    """Harm the house, blow after blow, and see that suggestions come again after each."""
+    desk = SoakEditor(house, random.Random(seed), tally)
     await desk.open()
     if not await desk.until_suggested():
         tally.breaks("there are no suggestions even before the first blow")
         return
     desk.asked_ms.clear()  # those that met the first load
-    ready_ms: list[float] = []
-    blows = Blows(desk).found()
-    weights = [often for often, _ in blows.values()]
-    until = tally.clock() + amount.seconds
     try:
-        for number in range(amount.blows):
-            if tally.clock() > until:
-                break
-            [name] = desk.chance.choices(list(blows), weights)
-            await desk.typing(desk.chance.randrange(1, 6))
-            tally.counts[f"blows: {name}"] += 1
-            asked = len(desk.asked_ms)
-            undo = await blows[name][1]()
-            took_ms = await _recovers(desk, name)
-            if undo is not None:
-                undo()
-            if took_ms is None:
-                tally.breaks(f"blow {number}, {name}: no suggestion within {READY_S:g} s")
-                break
-            ready_ms.append(took_ms)
-            _note_late(desk, name, asked)
+        ready_ms = await _blow_after_blow(desk, amount)
     finally:
         await desk.close()
     _check_recordings(house.recordings, tally)
@@ -76,7 +58,32 @@ async def chaos(house: House, amount: Amount, seed: int, tally: Tally) -> None:
     }
 
 
-async def _recovers(desk: Desk, name: str) -> float | None:
+async def _blow_after_blow(desk: SoakEditor, amount: Amount) -> list[float]:
+    """Milliseconds from each blow until suggestions came again."""
+    ready_ms: list[float] = []
+    tally, blows = desk.tally, Blows(desk).found()
+    weights = [often for often, _ in blows.values()]
+    until = tally.clock() + amount.seconds
+    for number in range(amount.blows):
+        if tally.clock() > until:
+            break
+        [name] = desk.chance.choices(list(blows), weights)
+        await desk.typing(desk.chance.randrange(1, 6))
+        tally.counts[f"blows: {name}"] += 1
+        asked = len(desk.asked_ms)
+        undo = await blows[name][1]()
+        took_ms = await _recovers(desk, name)
+        if undo is not None:
+            undo()
+        if took_ms is None:
+            tally.breaks(f"blow {number}, {name}: no suggestion within {READY_S:g} s")
+            break
+        ready_ms.append(took_ms)
+        _note_late(desk, name, asked)
+    return ready_ms
+
+
+async def _recovers(desk: SoakEditor, name: str) -> float | None:
     """Milliseconds until suggestions came again."""
     tally, began = desk.tally, desk.tally.clock()
     if not await desk.until_suggested():
@@ -92,7 +99,7 @@ async def _recovers(desk: Desk, name: str) -> float | None:
     return took_ms
 
 
-def _note_late(desk: Desk, name: str, since: int) -> None:
+def _note_late(desk: SoakEditor, name: str, since: int) -> None:
     """Which blow made somebody wait."""
     longest = max(desk.asked_ms[since:], default=0.0)
     if longest > 1e3 * ANSWER_S:

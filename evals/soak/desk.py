@@ -9,7 +9,7 @@ import random
 from typing import Any
 
 from .editor import Editor, Ended, ask_at, change_of
-from .house import House, resident
+from .house import Installation, resident
 from .tally import Tally
 
 #: Seconds in which suggestions come again, at the latest.
@@ -18,10 +18,10 @@ URI = "file:///soak/chaos.py"
 _LINE = "def f{0}(a, b):\n    return \n\n"
 
 
-class Desk:
+class SoakEditor:
     """One editor with one document; recording is on."""
 
-    def __init__(self, house: House, chance: random.Random, tally: Tally) -> None:
+    def __init__(self, house: Installation, chance: random.Random, tally: Tally) -> None:
         self.house, self.chance, self.tally = house, chance, tally
         self.editor = self._new_editor()
         self._version = 0

@@ -22,7 +22,7 @@ from redraft.model.engine.remote import SESSION_HEADER
 from redraft.model.errors import RedraftError
 
 from ..figures.spread import Spread
-from .house import House
+from .house import Installation
 from .tally import Tally
 
 #: Seconds that a server may take until its model answers.
@@ -45,7 +45,7 @@ class Amount:
 
 
 @asynccontextmanager
-async def serving(house: House, *more: str) -> AsyncIterator[tuple[str, int]]:
+async def serving(house: Installation, *more: str) -> AsyncIterator[tuple[str, int]]:
     """``redraft serve`` on a free port, with more options: its URL and process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -82,7 +82,7 @@ async def _until_ready(url: str, process: subprocess.Popen[bytes], log: Path) ->
     raise RedraftError(f"The server ended with exit code {process.returncode}: {said}")
 
 
-async def flood(house: House, amount: Amount, seed: int, tally: Tally) -> None:
+async def flood(house: Installation, amount: Amount, seed: int, tally: Tally) -> None:
     async with serving(house) as (url, pid):
         server = psutil.Process(pid)
         connector = aiohttp.TCPConnector(limit=0)

@@ -24,9 +24,9 @@ from redraft.lsp.connection.documents_sync import HANDLERS
 
 from .editor import Editor, Ended, ask_at, change_of
 from .flood import serving
-from .house import House, check_log, resident
+from .house import Installation, check_log, resident
 from .mirror import Mirror
-from .spy import Spy, spying
+from .spy import Relay, spying
 from .strategies import BODIES, HEADERS, SESSIONS
 from .tally import Tally
 
@@ -52,7 +52,9 @@ class Amount:
     sessions: int
 
 
-def fuzz(house: House, routes: Sequence[Route], amount: Amount, seed_: int, tally: Tally) -> None:
+def fuzz(
+    house: Installation, routes: Sequence[Route], amount: Amount, seed_: int, tally: Tally
+) -> None:
     """Runs its own event loop: hypothesis calls what it tests."""
     loop = asyncio.new_event_loop()
     run = loop.run_until_complete
@@ -128,11 +130,7 @@ def _routes(
         tally.answers += 1
         tally.latency_ms.append(1e3 * (tally.clock() - began))
         tally.counts[f"HTTP {answer.status // 100}xx"] += 1
-        assert answer.status < 500 or answer.status == 503, f"{route} {answer.status} {said[:300]}"
-        leak = LEAKS.search(said)
-        assert leak is None, f"{route} tells {said[max(0, leak.start() - 80) :][:200]!r}"
-        if answer.status >= 400 and route[0] != "HEAD":
-            assert "error" in json.loads(said), f"{route} {answer.status}: {said[:200]}"
+        _check_answer(route, answer.status, said)
 
     @_drawn(examples, seed_)
     @given(st.sampled_from(list(routes)), BODIES, HEADERS, st.text(max_size=8))
@@ -149,6 +147,14 @@ def _routes(
         run(http.close())
 
 
+def _check_answer(route: Route, status: int, said: str) -> None:
+    assert status < 500 or status == 503, f"{route} {status} {said[:300]}"
+    leak = LEAKS.search(said)
+    assert leak is None, f"{route} tells {said[max(0, leak.start() - 80) :][:200]!r}"
+    if status >= 400 and route[0] != "HEAD":
+        assert "error" in json.loads(said), f"{route} {status}: {said[:200]}"
+
+
 async def _open() -> aiohttp.ClientSession:  # within the loop
     return aiohttp.ClientSession()
 
@@ -158,8 +164,8 @@ async def _open() -> aiohttp.ClientSession:  # within the loop
 
 def _sessions(
     loop: asyncio.AbstractEventLoop,
-    house: House,
-    spy: Spy,
+    house: Installation,
+    spy: Relay,
     url: str,
     served_by: int,
     examples: int,
@@ -192,7 +198,7 @@ class _Session:
     """One document from its opening to its end, beside its mirror."""
 
     def __init__(
-        self, editor: Editor, spy: Spy, uri: str, methods: Sequence[str], tally: Tally
+        self, editor: Editor, spy: Relay, uri: str, methods: Sequence[str], tally: Tally
     ) -> None:
         self._editor, self._spy, self._uri = editor, spy, uri
         self._methods, self._tally = methods, tally

@@ -66,7 +66,7 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class Installation:
     """Where everything is.
 
     Args:
@@ -139,7 +139,7 @@ class House:
                 process.wait(5)
 
 
-def that_may_be_harmed(house: House) -> House:
+def that_may_be_harmed(house: Installation) -> Installation:
     """The same with a cache and a clock of its own, and with processes whom permissions hold back
     even where root starts them."""
     cache, clock = house.root / "cache", house.root / "clock" / "seconds"

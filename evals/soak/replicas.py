@@ -11,7 +11,7 @@ import aiohttp
 
 from ..figures.spread import Spread
 from .flood import Client, serving
-from .house import House
+from .house import Installation
 from .tally import Tally
 
 #: Seconds in which caches fill and the proxy learns of its replicas; nothing is counted.
@@ -27,7 +27,7 @@ class Amount:
     clients: int = 4
 
 
-async def replicas(house: House, amount: Amount, seed: int, tally: Tally) -> None:
+async def replicas(house: Installation, amount: Amount, seed: int, tally: Tally) -> None:
     clients = amount.clients * max(amount.replicas)
     for number in amount.replicas:
         more = ("--ray", "local", "--replicas", str(number), "--threads", "1")

@@ -18,8 +18,8 @@ from redraft.model.errors import InstallError
 from ..recordings.format import Stream
 from . import chaos, flood, replicas, typists
 from .editor import Ended
-from .house import Commands, House, that_may_be_harmed
-from .tally import Report, Tally
+from .house import Commands, Installation, that_may_be_harmed
+from .tally import SoakReport, Tally
 
 Mode = Literal["typing", "fuzz", "chaos", "flood", "replicas"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -66,7 +66,7 @@ class Subject:
 
 def run(
     mode: Mode, subject: Subject, amounts: Amounts, seed: int, watch: Watch = lambda tally: None
-) -> Report:
+) -> SoakReport:
     """One mode from its beginning to its end.
 
     Raises:
@@ -75,7 +75,7 @@ def run(
     tally, began = Tally(time.monotonic), time.monotonic()
     watch(tally)
     with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as root:
-        house = House(Path(root), subject.commands, subject.models, subject.model)
+        house = Installation(Path(root), subject.commands, subject.models, subject.model)
         try:
             _run(mode, house, subject, amounts, seed, tally)
         except (TimeoutError, Ended) as error:
@@ -86,7 +86,7 @@ def run(
 
 
 def _run(
-    mode: Mode, house: House, subject: Subject, amounts: Amounts, seed: int, tally: Tally
+    mode: Mode, house: Installation, subject: Subject, amounts: Amounts, seed: int, tally: Tally
 ) -> None:
     match mode:
         case "typing":

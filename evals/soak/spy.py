@@ -11,7 +11,7 @@ import aiohttp
 from aiohttp import web
 
 
-class Spy:
+class Relay:
     """Passes everything on.
 
     Args:
@@ -39,10 +39,10 @@ class Spy:
 
 
 @asynccontextmanager
-async def spying(url: str) -> AsyncIterator[tuple[Spy, str]]:
+async def spying(url: str) -> AsyncIterator[tuple[Relay, str]]:
     """A spy before the server at ``url``, and its own URL."""
     async with aiohttp.ClientSession() as http:
-        spy = Spy(url, http)
+        spy = Relay(url, http)
         app = web.Application(client_max_size=1 << 26)
         app.router.add_route("*", "/{path:.*}", spy.pass_on)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1)

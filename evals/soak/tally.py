@@ -60,7 +60,7 @@ def slope_of(samples: Sequence[tuple[int, int]]) -> Slope | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SoakReport:
     """What one mode came to."""
 
     mode: str
@@ -110,9 +110,9 @@ class Tally:
         for what in other.broken:
             self.breaks(f"{name}: {what}")
 
-    def report(self, mode: str, seed: int, seconds: float) -> Report:
+    def report(self, mode: str, seed: int, seconds: float) -> SoakReport:
         warm = self.memory[int(len(self.memory) * WARM_UP) :] or [(0, 0)]
-        return Report(
+        return SoakReport(
             mode=mode,
             seed=seed,
             seconds=round(seconds, 1),

@@ -20,11 +20,11 @@ import aiohttp
 import psutil
 from redraft.model.errors import InvalidRequest
 
-from ..recordings.documents import Documents, content_changes
+from ..recordings.documents import StreamDocuments, content_changes
 from ..recordings.format import Changed, Stream
 from .editor import Editor, Ended, ask_at, change_of
-from .house import Engine, House, check_log, resident
-from .tally import Tally
+from .house import Engine, Installation, check_log, resident
+from .tally import Tally, slope_of
 
 #: How often something is asked, per change.
 GHOST, EDIT, HTTP = 0.15, 0.03, 0.05
@@ -48,20 +48,18 @@ class Amount:
 
 
 async def type_(
-    house: House, streams: Sequence[Stream], amount: Amount, seed: int, tally: Tally
+    house: Installation, streams: Sequence[Stream], amount: Amount, seed: int, tally: Tally
 ) -> None:
     """Types until there is enough. Raises nothing about the servers: the tally tells."""
     editor = Editor(house.commands.lsp, house.environment(), house.root / "lsp.log", tally)
     await editor.start(house.project)
     until = tally.clock() + amount.seconds
-    last_look = -LOOK
+    memory = _Memory(tally)
 
     def goes_on() -> bool:
-        nonlocal last_look
-        if tally.events - last_look >= LOOK:
-            last_look = tally.events
+        if memory.is_due:
             engine = house.engine()
-            tally.sample(resident(editor.pid, engine.pid if engine else None))
+            memory.look(editor.pid, engine.pid if engine else None)
         return tally.events < amount.events and tally.clock() < until
 
     typists = [
@@ -81,8 +79,37 @@ async def type_(
         "language server, CPU ms per event": _cpu_ms(editor.pid) / max(tally.events, 1),
         "engine, CPU ms per event": _cpu_ms(engine.pid if engine else 0) / max(tally.events, 1),
     }
+    tally.figures |= memory.figures()
     await editor.stop()
     check_log(house.root / "lsp.log", tally)
+
+
+class _Memory:
+    """What both processes hold, every ``LOOK`` events: together for the tally, and each."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally, self._next = tally, 0
+        self._held: dict[str, list[tuple[int, int]]] = {"language server": [], "engine": []}
+
+    @property
+    def is_due(self) -> bool:
+        return self._tally.events >= self._next
+
+    def look(self, server: int, engine: int | None) -> None:
+        """Arguments: process ids."""
+        events, each = self._tally.events, [resident(server), resident(engine)]
+        for samples, held_bytes in zip(self._held.values(), each, strict=True):
+            samples.append((events, held_bytes))
+        self._tally.sample(sum(each))
+        self._next = events + LOOK
+
+    def figures(self) -> dict[str, float]:
+        found = {}
+        for name, samples in self._held.items():
+            found[f"{name}, MB at the end"] = samples[-1][1] / 1e6
+            if (slope := slope_of(samples)) is not None:
+                found[f"{name}, MB per 10,000 events"] = slope.value
+        return found
 
 
 def _cpu_ms(pid: int) -> float:
@@ -120,7 +147,7 @@ class _Typist:
 
     async def _once(self) -> None:
         """The recording from its beginning."""
-        documents = Documents()
+        documents = StreamDocuments()
         for event in self._stream.events:
             if not self._goes_on():
                 break
@@ -131,7 +158,7 @@ class _Typist:
         for id_ in list(self._open):
             await self._close(documents, id_)
 
-    async def _change(self, documents: Documents, event: Changed) -> None:
+    async def _change(self, documents: StreamDocuments, event: Changed) -> None:
         id_, uri = event.document, self._uri(documents, event.document)
         text = documents.text(id_)
         if self._open.get(id_, REOPEN) >= REOPEN:
@@ -184,17 +211,17 @@ class _Typist:
         self._asked.add(task)
         task.add_done_callback(self._asked.discard)
 
-    async def _close(self, documents: Documents, id_: int) -> None:
+    async def _close(self, documents: StreamDocuments, id_: int) -> None:
         if self._open.pop(id_, None) is not None:
             identifier = {"textDocument": {"uri": self._uri(documents, id_)}}
             await self._editor.notify("textDocument/didClose", identifier)
 
-    def _uri(self, documents: Documents, id_: int) -> str:
+    def _uri(self, documents: StreamDocuments, id_: int) -> str:
         return f"{self._name}/{documents.path(id_)}"
 
 
 async def _ask_over_http(
-    house: House, tally: Tally, goes_on: Callable[[], bool], seed: int
+    house: Installation, tally: Tally, goes_on: Callable[[], bool], seed: int
 ) -> None:
     """Another program at the same engine, which connects anew each time."""
     chance = random.Random(seed)

@@ -19,7 +19,7 @@ from ..session.decisions import Ask, Decision, Show
 from ..session.questions import Query
 from ..session.suggestions import Suggestion
 from .client import Client, Prefetch
-from .status import Kind
+from .status import StatusKind
 from .turns import Lane, Superseded, ended
 
 logger = logging.getLogger(__name__)
@@ -73,31 +73,10 @@ async def _predict(client: Client, lane: Lane, question: Ask) -> Show | Abstaine
 
 
 async def _answer(client: Client, lane: Lane, question: Ask, asked: Question) -> Show | Abstained:
-    settings, started_s = client.session.settings, client.clock()
-    try:
-        with client.line.thinking(silent=client.watch.waiting is not None):
-            prediction = await lane.run(
-                lambda: _first_in_line(client, question), settings.timeout_ms / 1000
-            )
-    except (Superseded, asyncio.CancelledError):
-        client.line.idle()
-        raise
-    except TimeoutError:
-        return _failed(
-            client,
-            f"the model took longer than {settings.timeout_ms / 1000:g} s: this machine is busy or "
-            "slow ('redraft bench' measures it)",
-        )
-    except (ModelNotReady, EngineGone) as error:
-        client.watch.start()
-        return _failed(client, *(client.watch.waiting or (str(error), "Warning")))
-    except Overloaded as error:
-        return _failed(client, f"{error} (again in {error.retry_after_s:g} s)")
-    except RedraftError as error:
-        return _failed(client, str(error), "Error")
-    except Exception as error:
-        logger.exception("the predictor failed")
-        return _failed(client, f"{type(error).__name__}: {error}", "Error")
+    started_s = client.clock()
+    prediction = await _prediction(client, lane, question)
+    if isinstance(prediction, Abstained):
+        return prediction
     client.learning.answered(prediction)
     document = client.documents.get(question.asked_from.uri)
     target = client.documents.get(question.query.uri)
@@ -114,7 +93,34 @@ async def _answer(client: Client, lane: Lane, question: Ask, asked: Question) ->
     return decision
 
 
-def _failed(client: Client, reason: str, kind: Kind = "Warning") -> Abstained:
+async def _prediction(client: Client, lane: Lane, question: Ask) -> Prediction | Abstained:
+    """The model's answer, or why there is none, which the status tells as well."""
+    limit_s = client.session.settings.timeout_ms / 1000
+    try:
+        with client.line.thinking(silent=client.watch.waiting is not None):
+            return await lane.run(lambda: _first_in_line(client, question), limit_s)
+    except (Superseded, asyncio.CancelledError):
+        client.line.idle()
+        raise
+    except TimeoutError:
+        return _failed(
+            client,
+            f"the model took longer than {limit_s:g} s: this machine is busy or slow ('redraft "
+            "bench' measures it)",
+        )
+    except (ModelNotReady, EngineGone) as error:
+        client.watch.start()
+        return _failed(client, *(client.watch.waiting or (str(error), "Warning")))
+    except Overloaded as error:
+        return _failed(client, f"{error} (again in {error.retry_after_s:g} s)")
+    except RedraftError as error:
+        return _failed(client, str(error), "Error")
+    except Exception as error:
+        logger.exception("the predictor failed")
+        return _failed(client, f"{type(error).__name__}: {error}", "Error")
+
+
+def _failed(client: Client, reason: str, kind: StatusKind = "Warning") -> Abstained:
     client.line.tell(reason, kind)
     return Abstained("failed", reason)
 

@@ -82,47 +82,11 @@ class Client:
         self.ask = ask
         self.documents = Documents()
         self.folders: list[str] = []
-        self.context = ClientContext(
-            self.documents.all,
-            lambda: self.folders,
-            lambda: self.session.settings,
-            clock,
-            edits=lambda: self.session.history.edits(),
-            budget=lambda: self.watch.context_tokens,
-            background=background,
-        )
-        self.learning = Learning(
-            recordings,
-            lambda: self.session.settings.learn_gate,
-            clock,
-            eagerness=lambda: self.session.settings.eagerness,
-        )
-        self.session = Session(
-            settings,
-            clock,
-            self._settled,
-            self.context,
-            gate=self.learning.gate,
-            explores=lambda: self._explores(recordings),
-            seed=secrets.randbits(32),
-        )
-        self.recorder = Recorder(
-            recordings,
-            Workplace(
-                self.documents.all,
-                lambda document: shown_path(document.uri, self.folders, document.language),
-                lambda: next(iter(self.folders), ""),
-                lambda: self.session.settings,
-                lambda query: self.session.lot(query),
-                self.learning.gate,
-                lambda: self.session.situation(),
-            ),
-            made_by=f"redraft {RELEASE}",
-        )
         self._reads = background
         self._since_s = clock()
         self.line = StatusLine(notify)
         self.watch = ModelWatch(predictor, self.line, notify, ask)
+        self._decide(settings, recordings)
         self.prefetches: dict[str, Prefetch] = {}  # by document
         self.pulls_settings = False  # does the client answer workspace/configuration?
         self.registers_settings = False  # and tell of changes only if asked to?
@@ -131,6 +95,43 @@ class Client:
         self.waking: asyncio.TimerHandle | None = None  # the end of a pause the user asked for
         self._lanes: dict[tuple[str, Task], Lane] = {}
         self._requests: set[asyncio.Future[Any]] = set()  # to the client, answers of no interest
+
+    def _decide(self, settings: LspSettings, recordings: Recordings | None) -> None:
+        """The session, and what it goes by: context, gate, and a record of what became of it."""
+        self.context = ClientContext(
+            self.documents.all,
+            lambda: self.folders,
+            lambda: self.session.settings,
+            self.clock,
+            edits=lambda: self.session.history.edits(),
+            budget=lambda: self.watch.context_tokens,
+            background=self._reads,
+        )
+        self.learning = Learning(
+            recordings,
+            lambda: self.session.settings.learn_gate,
+            self.clock,
+            eagerness=lambda: self.session.settings.eagerness,
+        )
+        self.session = Session(
+            settings,
+            self.clock,
+            self._settled,
+            self.context,
+            gate=self.learning.gate,
+            explores=lambda: self._explores(recordings),
+            seed=secrets.randbits(32),
+        )
+        workplace = Workplace(
+            self.documents.all,
+            lambda document: shown_path(document.uri, self.folders, document.language),
+            lambda: next(iter(self.folders), ""),
+            lambda: self.session.settings,
+            self.session.lot,
+            self.learning.gate,
+            self.session.situation,
+        )
+        self.recorder = Recorder(recordings, workplace, made_by=f"redraft {RELEASE}")
 
     def _settled(self, settled: Settled) -> None:
         logger.debug("suggestion %s was %s", settled.suggestion.id, settled.outcome)

@@ -17,7 +17,7 @@ from pydantic.alias_generators import to_camel
 from redraft.model.reading import AnyText, Exactly, objection, read
 from redraft.model.records import Diagnostic
 
-from ..editor.documents import Change
+from ..editor.documents import ContentChange
 from ..editor.positions import Offset, Position, Range
 
 INVOKED = 1
@@ -57,7 +57,7 @@ class Opened:
 class Changed:
     uri: str
     version: int | None
-    changes: tuple[Change, ...]
+    changes: tuple[ContentChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class _Open:
 @dataclass(frozen=True, slots=True)
 class _Change:
     text_document: _Identifier
-    content_changes: tuple[Change, ...]
+    content_changes: tuple[ContentChange, ...]
     __pydantic_config__ = _CAMEL
 
 
@@ -143,7 +143,7 @@ class _Structure:
 @dataclass(frozen=True, slots=True)
 class _CellText:
     document: _Identifier
-    changes: tuple[Change, ...]
+    changes: tuple[ContentChange, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from redraft.model.records import ModelStatus, Predictor
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["Normal", "Warning", "Error", "Inactive"]
+StatusKind = Literal["Normal", "Warning", "Error", "Inactive"]
 Notify = Callable[[str, Any], None]
 
 # Seconds between two looks at a model on its way: often enough to see a bar move.
@@ -45,7 +45,7 @@ class StatusLine:
         """``{busy, kind, message}`` as last told."""
         return dict(self._told or {"busy": False, "kind": "Normal", "message": ""})
 
-    def tell(self, message: str, kind: Kind = "Normal") -> None:
+    def tell(self, message: str, kind: StatusKind = "Normal") -> None:
         state = {"busy": self._thinking > 0, "kind": kind, "message": message}
         if state != self._told:
             self._told = state
@@ -74,17 +74,17 @@ class StatusLine:
             self.tell("idle")
 
 
-def describe(status: ModelStatus) -> tuple[str, Kind]:
+def describe(status: ModelStatus) -> tuple[str, StatusKind]:
     """One sentence on the model, for people."""
     share = "" if status.progress is None else f" {status.progress:.0%}".replace("%", " %")
     detail = f": {status.message}" if status.message else ""
-    sentences: dict[str, tuple[str, Kind]] = {
+    sentences: dict[str, tuple[str, StatusKind]] = {
         "absent": (f"no model yet{detail}", "Warning"),
         "downloading": (f"model still downloading{share}", "Warning"),
         "loading": (f"model still loading{share}", "Warning"),
         "failed": (f"the model cannot be used{detail}", "Error"),
     }
-    ready: tuple[str, Kind] = (f"ready: {status.model} {status.provider}".rstrip(), "Normal")
+    ready: tuple[str, StatusKind] = (f"ready: {status.model} {status.provider}".rstrip(), "Normal")
     return sentences.get(status.state, ready)
 
 
@@ -103,7 +103,9 @@ class ModelWatch:
         self._notify = notify
         self._request = request
         self._task: asyncio.Task[None] | None = None
-        self.waiting: tuple[str, Kind] | None = None  # why there is no model, while there is none
+        self.waiting: tuple[str, StatusKind] | None = (
+            None  # why there is no model, while there is none
+        )
         self.context_tokens: int | None = None  # of a prompt, as the model told last
         self.shows_progress = False  # does the client support window/workDoneProgress/create?
 

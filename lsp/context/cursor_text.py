@@ -14,7 +14,7 @@ from redraft.model.text.common import common_ends
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TextChange:
     """Where two states of a text differ."""
 
     first: int  # 0-based line in which the difference begins
@@ -43,7 +43,7 @@ class Page:
     def column(self) -> int:
         return self.cursor - (self.text.rfind("\n", 0, self.cursor) + 1)
 
-    def followed(self, text: str, cursor: int) -> tuple[Page, Change | None]:
+    def followed(self, text: str, cursor: int) -> tuple[Page, TextChange | None]:
         """The next state of the text, and what changed; None: nothing but the cursor."""
         if text is self.text or text == self.text:
             return Page(self.text, cursor, self.line_at(cursor), self.total), None
@@ -52,7 +52,9 @@ class Page:
         added = text.count("\n", head, len(text) - tail) - removed
         first = self.line_at(head)
         line = first + _lines_between(text, head, cursor)
-        return Page(text, cursor, line, self.total + added), Change(first, first + removed, added)
+        return Page(text, cursor, line, self.total + added), TextChange(
+            first, first + removed, added
+        )
 
     def line_at(self, at: int) -> int:
         """The 0-based line of an index into the text; cheap near the cursor."""

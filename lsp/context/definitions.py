@@ -15,7 +15,7 @@ from typing import Literal
 from redraft.model.text.syntax import Syntax
 from tree_sitter import Node
 
-Kind = Literal["function", "method", "type", "value"]
+DefinitionKind = Literal["function", "method", "type", "value"]
 
 MOST = 1_000  # definitions of one file; more is a table, not code
 _DEEPEST = 40  # levels: a file of nothing but brackets must not exhaust anything
@@ -27,7 +27,7 @@ class Definition:
     """``name`` is defined on the 0-based lines [first, last)."""
 
     name: str
-    kind: Kind
+    kind: DefinitionKind
     first: int
     last: int
 
@@ -149,7 +149,7 @@ def definitions_by_keyword(text: str) -> list[Definition]:
     ]
 
 
-def _kind_of(node: Node) -> Kind | None:
+def _kind_of(node: Node) -> DefinitionKind | None:
     if node.type in _FUNCTIONS:
         return "function"
     if node.type in _TYPES:
@@ -167,14 +167,14 @@ def _declares_function(node: Node) -> bool:
     return inner is not None
 
 
-def _holds_more(node: Node, kind: Kind | None) -> bool:
+def _holds_more(node: Node, kind: DefinitionKind | None) -> bool:
     if kind == "type":
         return True
     return kind is None and node.type in _HOLDERS
 
 
 def _defined(
-    syntax: Syntax, node: Node, kind: Kind, inside: bool, begins: int | None
+    syntax: Syntax, node: Node, kind: DefinitionKind, inside: bool, begins: int | None
 ) -> list[Definition]:
     """What one node defines: mostly one name, in style sheets one for each selector. Of the values
     within a type only constants count: its fields are shown with it, and their names are common.

@@ -20,7 +20,7 @@ from redraft.model.records import Diagnostic, RecentEdit, RelatedFile
 
 from .imports import family_of
 from .region import Lines, tokens_of
-from .symbol_index import Entry, Place, Snapshot
+from .symbol_index import DefinitionPlace, Entry, Snapshot
 
 PieceKind = Literal["definition", "import", "viewed", "diagnostic"]
 
@@ -150,7 +150,9 @@ def of_definitions(scene: Scene) -> list[Piece]:
     return [*found, *_of_modules(scene, meant, {piece.path for piece in found})]
 
 
-def _likeliest(scene: Scene, name: str, meant: dict[str, Entry]) -> tuple[float, Place] | None:
+def _likeliest(
+    scene: Scene, name: str, meant: dict[str, Entry]
+) -> tuple[float, DefinitionPlace] | None:
     """The place that ``name`` most likely means, and how likely: 0 … 1."""
     places = scene.snapshot.places(name, scene.language)
     here = [place for place in places if place.path == scene.path]
@@ -170,7 +172,7 @@ def _likeliest(scene: Scene, name: str, meant: dict[str, Entry]) -> tuple[float,
     return _certainty(best, bool(beside), family_of(scene.language)) / len(files), best
 
 
-def _certainty(place: Place, beside: bool, family: str) -> float:
+def _certainty(place: DefinitionPlace, beside: bool, family: str) -> float:
     if beside:
         return _BESIDE
     if place.kind == "method":
@@ -178,24 +180,24 @@ def _certainty(place: Place, beside: bool, family: str) -> float:
     return _IN_SPITE_OF_IMPORTS if family in _BY_IMPORT else _WITHOUT_IMPORT
 
 
-def _in_sight(scene: Scene, place: Place) -> bool:
+def _in_sight(scene: Scene, place: DefinitionPlace) -> bool:
     return scene.reach[0] <= place.first < scene.reach[1]
 
 
-def _main(places: Sequence[Place]) -> Place:
+def _main(places: Sequence[DefinitionPlace]) -> DefinitionPlace:
     """Of several, a type before a function before a value, and the longest of these."""
     rank = {"type": 2, "function": 1, "method": 1, "value": 0}
     return max(places, key=lambda place: (rank[place.kind], place.last - place.first))
 
 
-def _definition(scene: Scene, name: str, place: Place, score: float) -> Piece | None:
+def _definition(scene: Scene, name: str, place: DefinitionPlace, score: float) -> Piece | None:
     text = scene.text_of(place.path)
     if text is None:
         return None
     return excerpt(place, text, name, score)
 
 
-def excerpt(place: Place, text: str, name: str, score: float) -> Piece | None:
+def excerpt(place: DefinitionPlace, text: str, name: str, score: float) -> Piece | None:
     """The beginning of a definition; None where the text has not got it."""
     lines = _lines_of(text)[place.first : min(place.last, place.first + MOST_LINES)]
     body = "\n".join(lines).rstrip()[:_MOST_CHARS]

@@ -162,11 +162,12 @@ class Context:
         kept = None
         if state is not None and state.budget == view.budget:
             kept = regions.follow(state.gathered.region, change)
-        region = self._region(view, page, kept)
+        cost = 0.0 if kept is None else regions.cost_of(kept, page)
+        region = self._region(view, page, kept, cost)
         if state is None or kept is None or region is not kept:
             gathered = self._choose(view, page, region, state, add=False)
         elif (page.line, page.total) == (state.page.line, state.page.total):
-            gathered = replace(state.gathered, region=region, cost=regions.cost_of(region, page))
+            gathered = replace(state.gathered, region=region, cost=cost)
         else:
             gathered = self._choose(view, page, region, state, add=state.complete)
         complete = not self._indexer.index.misses
@@ -196,13 +197,14 @@ class Context:
 
     # --- the region ------------------------------------------------------------------------
 
-    def _region(self, view: View, page: Page, kept: Region | None) -> Region:
+    def _region(self, view: View, page: Page, kept: Region | None, cost: float) -> Region:
+        """``kept``, which takes ``cost`` tokens, as long as it serves; else a fresh one."""
         tokens = min(regions.TOKENS, _REGION_SHARE * view.budget)
 
         def fresh() -> Region:
             return regions.choose(page.lines, page.line, self.syntax(view), tokens)
 
-        return fresh() if kept is None else regions.keep(kept, page, fresh, tokens)
+        return fresh() if kept is None else regions.keep(kept, page, fresh, tokens, cost)
 
     def region_at(self, view: View) -> Region:
         """The region of a place where the user is not: what is remembered of the document stays."""

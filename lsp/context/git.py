@@ -65,7 +65,7 @@ _NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows alone ha
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GitOutput:
     """What git said."""
 
     code: int  # 0: all is well; negative: it was ended
@@ -73,7 +73,7 @@ class Answer:
     why: str  # the first line of its complaint
 
 
-def ask(folder: Path, *arguments: str, within_s: float | None, most_bytes: int) -> Answer:
+def ask(folder: Path, *arguments: str, within_s: float | None, most_bytes: int) -> GitOutput:
     """Run git in ``folder`` to its end, or to ``most_bytes`` of output.
 
     Raises:
@@ -100,7 +100,7 @@ def ask(folder: Path, *arguments: str, within_s: float | None, most_bytes: int) 
                 ending.cancel()
         complaints.seek(0)
         said = complaints.readline(_LONGEST_WHY)
-    return Answer(code, output, said.decode("utf-8", "replace").strip())
+    return GitOutput(code, output, said.decode("utf-8", "replace").strip())
 
 
 _running: set[Running] = set()

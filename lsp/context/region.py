@@ -14,7 +14,7 @@ from redraft.model.text.estimates import estimate
 from redraft.model.text.syntax import Syntax
 from tree_sitter import Node
 
-from .cursor_text import Change, Page
+from .cursor_text import Page, TextChange
 
 TOKENS = 350  # of a region as the prompt numbers it
 MARGIN = 3  # lines from the cursor to the edge below which a region is chosen anew
@@ -72,16 +72,20 @@ def choose(
     return Region(*grown.span, why, line)
 
 
-def keep(region: Region, page: Page, fresh: Callable[[], Region], tokens: float) -> Region:
+def keep(
+    region: Region, page: Page, fresh: Callable[[], Region], tokens: float, spent: float
+) -> Region:
     """``region``, already moved along with the document, or a fresh one where it no longer serves.
 
     Args:
         fresh: makes the region that would be chosen now; called only if that matters.
+        tokens: that one chosen now takes at most.
+        spent: tokens of ``region`` itself.
     """
     (first, last), line = region.lines, page.line
     if not (first <= line < last <= page.total):
         return fresh()
-    if last - first > 1 and cost_of(region, page) > _GROWN * tokens:
+    if last - first > 1 and spent > _GROWN * tokens:
         return fresh()
     close = (line - first < MARGIN and first > 0) or (last - line <= MARGIN and last < page.total)
     if not close or line == region.cursor:
@@ -93,7 +97,7 @@ def keep(region: Region, page: Page, fresh: Callable[[], Region], tokens: float)
     return wanted if gained >= MARGIN else region
 
 
-def follow(region: Region, change: Change | None) -> Region | None:
+def follow(region: Region, change: TextChange | None) -> Region | None:
     """Where ``region`` lies after a change; None where its edge was changed."""
     if change is None or change.first >= region.last:
         return region

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from redraft.model.text.syntax import parse
 
-from .definitions import Definition, Kind, definitions, definitions_by_keyword
+from .definitions import Definition, DefinitionKind, definitions, definitions_by_keyword
 from .imports import family_of, is_meant
 
 TEXT_BYTES = 12_000_000  # of compressed texts kept: about 50 MB of code
@@ -30,7 +30,7 @@ MOST_WORDS = 5_000  # of one file that are remembered
 _UNPACKED = 8  # texts kept as they are: those around the cursor are asked for with every new line
 _TABLE = 1 << 18  # slots in which words are counted by hash; collisions cost little
 _FEW = 50  # files; in a smaller workspace a word is not common because most files have it
-_KINDS: tuple[Kind, ...] = ("function", "method", "type", "value")
+_KINDS: tuple[DefinitionKind, ...] = ("function", "method", "type", "value")
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 _CHUNK = 8_192  # characters of text searched at a time
 
@@ -46,7 +46,7 @@ class Entry:
     spans: bytes  # uint32 of each: first line, behind the last line, kind
     words: bytes  # uint32 hash of each word mentioned
 
-    def definition(self, at: int) -> tuple[Kind, int, int]:
+    def definition(self, at: int) -> tuple[DefinitionKind, int, int]:
         """Kind, first line and behind the last line of its definition number ``at``."""
         first, last, kind = np.frombuffer(self.spans, np.uint32, 3, 12 * at).tolist()
         return _KINDS[kind], first, last
@@ -63,11 +63,11 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DefinitionPlace:
     """Where a name is defined."""
 
     entry: Entry
-    kind: Kind
+    kind: DefinitionKind
     first: int  # 0-based line
     last: int  # behind the last line
 
@@ -150,7 +150,7 @@ class Snapshot:
     def get(self, path: str) -> Entry | None:
         return self._by_path.get(path)
 
-    def places(self, name: str, language: str) -> list[Place]:
+    def places(self, name: str, language: str) -> list[DefinitionPlace]:
         """Where files of the same family of languages define ``name``, in order of files."""
         wanted = _name_key(name)
         low = int(self._names.searchsorted(wanted, "left"))
@@ -159,7 +159,7 @@ class Snapshot:
         for at in range(low, high):
             entry = self.entries[int(self._owner[at])]
             if _related(entry.language, language):
-                found.append(Place(entry, *entry.definition(int(self._number[at]))))
+                found.append(DefinitionPlace(entry, *entry.definition(int(self._number[at]))))
         return found
 
     def rarity(self, word: str) -> float:

@@ -39,7 +39,7 @@ _revisions = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ContentChange:
     """One entry of ``contentChanges``: ``text`` in place of ``range``, or of everything."""
 
     text: AnyText
@@ -91,8 +91,11 @@ class Document:
         self.language = language
         self.revision = next(_revisions)
         self.out_of_step = ""
-        self.watcher: Callable[[Change], None] | None = None  # hears of a change before it is made
+        self.watcher: Callable[[ContentChange], None] | None = (
+            None  # hears of a change before it is made
+        )
         self._text: str | None = None
+        self._patch: tuple[int, int, str] | None = None  # what of it was replaced since, by what
         self._line_end = ""  # "": to be counted
         self._known_start = (0, 0)  # a line, and the index of its first character
         self._lines, self._ends = split_lines(whole(text))
@@ -110,6 +113,9 @@ class Document:
         """The text as the engine sees it: ``\\n`` line ends and valid Unicode."""
         if self._text is None:
             self._text = without_surrogates("\n".join(self._lines))
+        elif self._patch is not None:
+            start, end, new = self._patch
+            self._text, self._patch = self._text[:start] + new + self._text[end:], None
         return self._text
 
     @property
@@ -167,7 +173,7 @@ class Document:
 
     # --- changing --------------------------------------------------------------------------
 
-    def apply(self, changes: Sequence[Change], version: int | None) -> tuple[Splice, ...]:
+    def apply(self, changes: Sequence[ContentChange], version: int | None) -> tuple[Splice, ...]:
         """Apply changes in order, each to what the one before it left. What did each one alter?
         One that alters no line, or line ends alone, is left out.
 
@@ -190,10 +196,6 @@ class Document:
     def lose_track(self, reason: str) -> None:
         """Trust this copy no more until the whole text comes again."""
         self.out_of_step = reason
-        self._touch()
-
-    def _touch(self) -> None:
-        self._text = None
         self.revision = next(_revisions)
 
     def _note_version(self, version: int | None) -> None:
@@ -208,7 +210,7 @@ class Document:
         if version is not None:
             self.version = version
 
-    def _apply_one(self, change: Change) -> Splice:
+    def _apply_one(self, change: ContentChange) -> Splice:
         if change.range is None:
             self.out_of_step = ""
             return self._replace(0, len(self._lines), whole(change.text))
@@ -246,12 +248,20 @@ class Document:
         splice = _difference(first, self._lines[first:last], lines)
         if self._ends[first:last] != ends:
             self._line_end = ""
-        if self._known_start[0] > first:
-            self._start_of(first)
+        self._patch_text(self._start_of(first), self._lines[first:last], lines)
         self._lines[first:last] = lines
         self._ends[first:last] = ends
-        self._touch()
+        self.revision = next(_revisions)
         return splice
+
+    def _patch_text(self, start: int, old: list[str], new: list[str]) -> None:
+        """The joined text has the lines ``new`` in place of ``old`` from ``start`` on. With that
+        alone it is patched: joining 10,000 lines takes four times as long."""
+        if self._text is None or self._patch is not None or not (old and new):
+            self._text = self._patch = None
+            return
+        end = start + sum(map(len, old)) + len(old) - 1
+        self._patch = start, end, without_surrogates("\n".join(new))
 
 
 def _difference(first: int, old: list[str], new: list[str]) -> Splice:
@@ -288,7 +298,7 @@ class Documents:
         return document
 
     def change(
-        self, uri: str, changes: Sequence[Change], version: int | None
+        self, uri: str, changes: Sequence[ContentChange], version: int | None
     ) -> tuple[Splice, ...]:
         """Apply changes and tell what each one altered.
 

@@ -13,7 +13,7 @@ from redraft.model.text.common import common_ends
 
 from ..editor.documents import Splice
 from ..editor.history import BULK_CHARACTERS, BULK_LINES, Happening
-from .format import Source
+from .format import ChangeSource
 
 #: So many visible characters put in at once were not typed: a paste, an entry of a completion menu.
 #: An editor's own indentation and closing brackets stay below.
@@ -25,7 +25,7 @@ def source_of(
     splices: Sequence[Splice],
     focused: bool = True,
     checked_out: Callable[[], bool] = lambda: False,
-) -> Source:
+) -> ChangeSource:
     """The source of a change, made by ``splices``, that the history took for ``happening``.
 
     Args:

@@ -74,7 +74,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FolderLimits:
     file_bytes: int = FILE_BYTES
     total_bytes: int = TOTAL_BYTES
 
@@ -109,7 +109,7 @@ class Recordings:
         """Why the recording ended although nobody turned it off; "" where it did not."""
         return str((self._told() or {}).get("problem", ""))
 
-    def turn_on(self, limits: Limits | None = None) -> None:
+    def turn_on(self, limits: FolderLimits | None = None) -> None:
         """
         Args:
             limits: the ones in effect stay if not given.
@@ -170,10 +170,12 @@ class Recordings:
         self._seen = None
         return True
 
-    def limits(self) -> Limits:
+    def limits(self) -> FolderLimits:
         """As they were set when recording was turned on."""
         told = self._told()
-        return Limits() if told is None else Limits(told["fileBytes"], told["totalBytes"])
+        return (
+            FolderLimits() if told is None else FolderLimits(told["fileBytes"], told["totalBytes"])
+        )
 
     def _told(self) -> dict[str, Any] | None:
         """What the switch says; None where there is none, or what is there is another's."""

@@ -16,7 +16,7 @@ FORMAT = "workspaceRecording@1.0"
 
 #: Where a change came from. ``undo`` is a redo as well; ``external`` is anything but the user, and
 #: no one knows what.
-Source = Literal["user", "paste", "suggestion", "agent", "git", "format", "undo", "external"]
+ChangeSource = Literal["user", "paste", "suggestion", "agent", "git", "format", "undo", "external"]
 
 CHANGE_REASON = "TextModel.setChangeReason"
 FETCH = "InlineCompletions.fetch"
@@ -72,7 +72,7 @@ def changed(
     document: int,
     version: int | None,
     edits: Iterable[Replacement],
-    source: Source,
+    source: ChangeSource,
     time_ms: int,
 ) -> Entry:
     """Edits that apply together."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from redraft.model.text.common import common_ends
 
-from ..editor.documents import Change, Document
+from ..editor.documents import ContentChange, Document
 from ..editor.positions import Position, units
 from .format import Replacement
 
@@ -34,7 +34,7 @@ class Offsets:
         line = document.lines[position.line]
         return self._begin(position.line) + min(position.character, units(line))
 
-    def of(self, change: Change) -> Replacement:
+    def of(self, change: ContentChange) -> Replacement:
         """What a change, not made yet, replaces."""
         if change.range is None:
             return self._of_whole(change.text)

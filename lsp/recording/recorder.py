@@ -29,7 +29,7 @@ from redraft.model.records import Prediction
 
 from ..context.secret_texts import secret_in
 from ..context.workspace import folder_of
-from ..editor.documents import Change, Document, Splice
+from ..editor.documents import ContentChange, Document, Splice
 from ..editor.history import Happening
 from ..editor.positions import Range
 from ..session.decisions import Ask, Show
@@ -272,7 +272,7 @@ class Recorder:
         id_ = self._ids.setdefault(document.uri, len(self._ids))
         tracked = _Tracked(id_, document, Offsets(document), document.revision)
 
-        def watch(change: Change) -> None:
+        def watch(change: ContentChange) -> None:
             if not document.out_of_step:
                 tracked.changes.append(tracked.offsets.of(change))
 

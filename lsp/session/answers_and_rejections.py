@@ -6,7 +6,7 @@ Pure: the clock's reading is an argument. Knows nothing of the protocol or of do
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from redraft.model.edits.replacement import Replacement
@@ -40,7 +40,13 @@ class Results:
         """The answer, if it is known. ``others`` tells apart the states of the documents that are
         not asked about, where what was done in them matters, and ``unfinished`` questions that
         leave out the edit in progress from those that show it."""
+        if not knows_length(self._known, request.text):
+            return None
         return self._known.get(key_of(request, others, unfinished))
+
+    def may_know(self, text: str) -> bool:
+        """Could there be an answer about this very text?"""
+        return knows_length(self._known, text)
 
     def put(
         self,
@@ -63,10 +69,17 @@ def key_of(request: EditRequest, others: int, unfinished: bool = False) -> Key:
     The text goes in as its 64-bit hash, which is random per process: fifty texts would take too
     much memory and a cryptographic hash four times as long.
     """
-    rest = replace(request, text="", edits=(), related=(), diagnostics=())
-    if request.task == "next_edit":
-        rest = replace(rest, cursor=0)
+    cursor = 0 if request.task == "next_edit" else request.cursor
+    rest = replace(request, text="", cursor=cursor, edits=(), related=(), diagnostics=())
     return len(request.text), hash(request.text), rest, others, unfinished
+
+
+def knows_length(keys: Iterable[tuple[int, ...] | Key], text: str) -> bool:
+    """Is one of the keys, as :func:`key_of` and ``which_text`` make them, of a text that long?
+
+    Of what is being typed none is, mostly: then nobody needs to hash a large file for each key.
+    """
+    return any(key[0] == len(text) for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +136,10 @@ class Rejections:
             for kept in self._kept
         )
 
-    def cooling(self, uri: str, line: int, now_s: float) -> str:
+    def cooling(self, uri: str, line: Callable[[], int], now_s: float) -> str:
         """Why nothing is offered in ``line`` by itself; "" where nothing speaks against it."""
         cooling = self._cooling.get(uri)
-        if cooling is None or line not in cooling.lines or now_s - cooling.at_s >= COOL_DOWN_S:
+        if cooling is None or now_s - cooling.at_s >= COOL_DOWN_S or line() not in cooling.lines:
             return ""
         return f"rejected here {now_s - cooling.at_s:.0f} s ago"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from redraft.model.records import Diagnostic, RecentEdit, RelatedFile, Task
@@ -168,7 +169,7 @@ class ClientContext:
             return self._context.look(view)
         if self._last is not None and _same(self._last[0], view):
             return self._last[1]
-        gathered = self._context.gather(view)
+        gathered = self._context.gather(replace(view, opened=tuple(self._opened())))
         self._last = view, gathered
         return gathered
 
@@ -183,7 +184,6 @@ class ClientContext:
             budget=self._settings().context_tokens or self._budget() or BUDGET,
             now_s=self._clock(),
             diagnostics=self._diagnostics.get(query.uri, ()),
-            opened=tuple(self._opened()),
         )
 
     def _trusted(self) -> Iterable[Document]:

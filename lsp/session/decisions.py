@@ -135,7 +135,7 @@ class SharedState:
             return Abstained("bulk_change", "right after a bulk change")
         if self.history.happened(query.uri) == "undo":
             return Abstained("undoing", "while undoing or redoing")
-        cooling = self.rejections.cooling(query.uri, query.line, self.clock())
+        cooling = self.rejections.cooling(query.uri, lambda: query.line, self.clock())
         return Abstained("cooling_down", cooling) if cooling else None
 
     def delay_ms(self, query: Query, task: Task) -> float:

@@ -6,7 +6,7 @@ Pure functions of texts and settings.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 
@@ -33,23 +33,8 @@ def refuse_file(path: str, settings: LspSettings, uri: str = "") -> str:
         path: as shown to the model, "/" separated.
         uri: of its document, where there is one: "config" may be ".kube/config".
     """
-    place = end_of(uri) if uri else path
-    return _REFUSALS.get((path.lower(), place.lower(), settings.secret_globs), _refusal)
-
-
-#: Each open file is looked at with every question.
-_REFUSALS: Memo[tuple[str, str, tuple[str, ...]], str] = Memo(4 << 20)
-
-
-def _refusal(key: tuple[str, str, tuple[str, ...]]) -> str:
-    path, place, globs = key
-    name = path.rsplit("/", 1)[-1]
-    sorted_ = _sorted_out(globs)
-    found = next(filter(None, map(sorted_.fitting, {name, _BACKUP.sub("", name), path})), "")
-    for glob, folders in sorted_.below:
-        if not found and fnmatchcase("/".join(place.split("/")[-folders:]), glob):
-            found = glob
-    return f"{name} is excluded by the setting secret_globs ({found})" if found else ""
+    globs = _sorted_out(settings.secret_globs)
+    return globs.refusals.get((path, uri), globs.refuse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +46,18 @@ class _Globs:
     others: re.Pattern[str]
     each: tuple[str, ...]
     below: tuple[tuple[str, int], ...]  # with folders in them, and how many parts of a path
+    #: By path and URI: each open file is looked at with every question.
+    refusals: Memo[tuple[str, str], str] = field(default_factory=lambda: Memo(4 << 20))
+
+    def refuse(self, file: tuple[str, str]) -> str:
+        """Why the file of a path and a URI is refused, "" if it is not."""
+        path, uri = file[0].lower(), file[1]
+        name, place = path.rsplit("/", 1)[-1], end_of(uri).lower() if uri else path
+        found = next(filter(None, map(self.fitting, {name, _BACKUP.sub("", name), path})), "")
+        for glob, folders in self.below:
+            if not found and fnmatchcase("/".join(place.split("/")[-folders:]), glob):
+                found = glob
+        return f"{name} is excluded by the setting secret_globs ({found})" if found else ""
 
     def fitting(self, path: str) -> str:
         """A pattern that fits, "" if none does."""

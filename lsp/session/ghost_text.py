@@ -69,6 +69,8 @@ class GhostText:
         """The answer to a question, where there is no need to ask it: what was not given up is the
         same whether a gesture asks for it or not."""
         results = self._shared.results
+        if not results.may_know(query.text):
+            return None
         other = replace(query, invoked=not query.invoked)
         otherwise = results.get(questions.infill(other, self._shared.settings))
         if otherwise is not None and query.invoked and not otherwise.candidates:

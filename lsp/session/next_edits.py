@@ -16,7 +16,7 @@ from redraft.model.records import Candidate, Prediction
 
 from ..editor.history import Happening
 from . import other_places, questions
-from .answers_and_rejections import Key, key_of
+from .answers_and_rejections import Key, key_of, knows_length
 from .decisions import Ask, Decision, SharedState, Show
 from .edit_state import EditState, TextKey, which_text
 from .mentions import follows
@@ -146,7 +146,7 @@ class NextEdits:
         request = questions.next_edit(query, shared.settings, region)
         delay_ms = shared.delay_ms(query, "next_edit")
         ask = Ask(query, request, delay_ms, "nothing known about this text yet", others=others)
-        known, reason = self._known(ask, which_text(query.text))
+        known, reason = self._known(ask)
         if known is None:
             return self._while_typing(ask) or ask
         decision = self._judge(ask, known, reason)
@@ -197,10 +197,12 @@ class NextEdits:
             told.append(f"{other_places.where(ask)}: {decision.reason}")
         return replace(nearly, reason="; ".join(told)) if len(told) > 1 else nearly
 
-    def _known(self, ask: Ask, key: TextKey | None = None) -> tuple[Prediction | None, str]:
+    def _known(self, ask: Ask) -> tuple[Prediction | None, str]:
         """The answer to a question, where there is no need to ask it."""
         shared, prefetched = self._shared, self._state(ask.asked_from.uri).prefetched
-        known = prefetched.get(key or key_of(ask.request, ask.others, ask.unfinished))
+        known = None
+        if not ask.unfinished and knows_length(prefetched, ask.request.text):
+            known = prefetched.get(_key_ahead(ask))
         if known is not None:
             shared.results.put(ask.request, known, ask.others)
             return known, "computed beforehand"

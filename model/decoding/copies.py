@@ -175,7 +175,7 @@ def surest(one: Drafts, other: Drafts) -> Drafts:
 
 
 @dataclass
-class Tally:
+class DraftTally:
     """What became of the drafts of one prediction, by source and place in their row."""
 
     _rows: dict[DraftSource, list[list[int]]] = field(default_factory=dict)

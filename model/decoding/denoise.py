@@ -30,20 +30,20 @@ from ..runtime.backend import (
 )
 from ..runtime.prefix_cache import common_prefix
 from .answer import Answer
-from .copies import FREE, Drafts, Tally, surest
+from .copies import FREE, Drafts, DraftTally, surest
 from .filling import Filling
 from .judged_row import JudgedRow, lay_out
 from .judging import Judging
-from .plan import Brief, Draft, Limits, Plan
+from .plan import AnswerLimits, Brief, Draft, Plan
 
 __all__ = [
     "AUTOREGRESSIVE",
     "LEFTMOST_FIRST",
+    "AnswerLimits",
     "Brief",
     "Cancelled",
     "Denoised",
     "Draft",
-    "Limits",
     "Plan",
     "denoise",
     "denoise_packed",
@@ -158,7 +158,7 @@ class Run:
         self.on_step = on_step
         self.passes = 0
         self.prefilled = 0
-        self.tally = Tally()  # of drafts that the causal pass judged
+        self.tally = DraftTally()  # of drafts that the causal pass judged
 
     # -- canvases -------------------------------------------------------------------------------
 

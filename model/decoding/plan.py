@@ -42,7 +42,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AnswerLimits:
     """Where an answer ends besides END."""
 
     max_tokens: int
@@ -62,7 +62,7 @@ class Brief:
     config: ModelConfig
     vocab_bytes: Seq[bytes]
     plan: Plan
-    limits: Limits
+    limits: AnswerLimits
     constraint: Constraint | None = None
     source: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # [n] tokens that
     # answers often repeat, the prompt's last; drafts are copied from them

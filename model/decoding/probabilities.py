@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records import LEAST_LOG, Confidence, Finish
-from .plan import Limits, Plan
+from .plan import AnswerLimits, Plan
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -125,7 +125,7 @@ def sure_part(
 
 
 def cut_of(
-    written: bytes, skip: int, limits: Limits, sure: int | None
+    written: bytes, skip: int, limits: AnswerLimits, sure: int | None
 ) -> tuple[int | None, Finish | None]:
     """Where a stop string, the line limit or the first unlikely line cuts ``written``, in bytes,
     and which of them; None: nothing does.

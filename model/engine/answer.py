@@ -19,10 +19,10 @@ from ..decoding.candidates import Effort, Field, Proposal, effort_for
 from ..decoding.canvas_edits import write_canvas_edits
 from ..decoding.copies import Odds
 from ..decoding.denoise import (
+    AnswerLimits,
     Brief,
     Cancelled,
     Denoised,
-    Limits,
     Plan,
     denoise,
     denoise_packed,
@@ -106,27 +106,21 @@ def answer(
     Raises:
         Cancelled: ``cancelled`` said so, between two chunks of prefill or two denoise steps.
     """
-    begin = clock()
-    budget, config = request.context_tokens or model.context_tokens, model.backend.config
-    written_in = format_of(config.prompt_format)
-    room = room_for(request, config)
-    prompt: Prompt | Declined
-    if request.conversation is not None:
-        prompt = chat_prompt(model.template, model.name, request.conversation, model.backend, room)
-    else:
-        prompt = written_in.render(request, model.tokenizer, config, budget)
-    id_ = f"cmpl-{secrets.token_hex(12)}"
+    # 1. The prompt, unless this model declines what is asked.
+    begin, config, id_ = clock(), model.backend.config, f"cmpl-{secrets.token_hex(12)}"
+    prompt = _prompt(model, request)
     if isinstance(prompt, Declined):
         spent = Stats(queue_ms=queue_ms, total_ms=queue_ms + (clock() - begin) * 1e3)
         return Prediction(id_, model.label, (), prompt.reason, spent, model.version)
     if prompt.room:  # as many tokens as the format's answers take, whatever the change is worth
         request = replace(request, max_tokens=prompt.room)
-        room = room_for(request, config)
     plan = plan or plan_for(request.quality, request.temperature, request.top_p)
     brief = _brief(model, prompt, _constraint(model, prompt, request), request, plan)
     rendered = clock()
+
+    # 2. The cached sequence that begins alike reads what is new of it, and the answer is written.
     context = prompt.tokens if prompt.in_place else prompt.tokens[:-1]
-    room += len(prompt.behind)
+    room = room_for(request, config) + len(prompt.behind)
     with model.cache.acquire(context, room) as lease:
         lease.sequence.permit(prompt.permitted or config.ends)
         step = CPU_STEP if model.backend.provider == "CPU" else CHUNK
@@ -135,8 +129,11 @@ def answer(
         writing = _Writing(clock, cancelled, on_step)
         written = _write(model, lease.sequence, prompt, request, brief, writing)
     end = clock()
+
+    # 3. What was written, read as edits.
     vocab_bytes = prompt.vocab_bytes or model.tokenizer.vocab_bytes
-    candidates, reason = Reader(written_in, prompt, request, vocab_bytes).read(written.drafts)
+    reader = Reader(format_of(config.prompt_format), prompt, request, vocab_bytes)
+    candidates, reason = reader.read(written.drafts)
     stats = Stats(
         prompt_tokens=len(prompt.tokens),
         reused_tokens=lease.reused,
@@ -153,6 +150,14 @@ def answer(
         drafts=written.drafted,
     )
     return Prediction(id_, model.label, candidates, reason, stats, model.version)
+
+
+def _prompt(model: Model, request: EditRequest) -> Prompt | Declined:
+    config, budget = model.backend.config, request.context_tokens or model.context_tokens
+    if request.conversation is not None:
+        room = room_for(request, config)
+        return chat_prompt(model.template, model.name, request.conversation, model.backend, room)
+    return format_of(config.prompt_format).render(request, model.tokenizer, config, budget)
 
 
 def room_for(request: EditRequest, config: ModelConfig) -> int:
@@ -227,7 +232,7 @@ def _brief(
         config=config,
         vocab_bytes=prompt.vocab_bytes or model.tokenizer.vocab_bytes,
         plan=plan,
-        limits=Limits(
+        limits=AnswerLimits(
             max_tokens=request.max_tokens,
             min_tokens=request.min_tokens,
             max_lines=request.max_lines if infill else None,

@@ -328,12 +328,7 @@ class Engine:
             job.resolve(error)
         except Exception as error:
             log.error("A prediction failed.", exc_info=error)
-            job.resolve(
-                RedraftError(
-                    f"The prediction failed inside the engine ({type(error).__name__}: {error}). "
-                    "The engine goes on; report it if it happens again."
-                )
-            )
+            job.resolve(_broke(error))
         else:
             self._mean_s += 0.2 * (self._clock() - begin - self._mean_s)
             job.resolve(prediction)
@@ -348,6 +343,13 @@ class Engine:
 
 def _gone() -> EngineGone:
     return EngineGone("The engine is being closed. Start it again to go on.")
+
+
+def _broke(error: Exception) -> RedraftError:
+    return RedraftError(
+        f"The prediction failed inside the engine ({type(error).__name__}: {error}). The engine "
+        "goes on; report it if it happens again."
+    )
 
 
 def _not_ready(status: ModelStatus) -> str:

@@ -7,6 +7,7 @@ so that an engine can be made, and say what is wrong, where it is not installed.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from dataclasses import replace
 from datetime import datetime
@@ -20,6 +21,7 @@ from ..prompt.chat import ChatTemplate
 from ..prompt.tokens import Tokenizer
 from ..runtime.backend import Backend
 from ..runtime.device import Device, pick_device
+from ..runtime.huge_pages import collapse
 from ..runtime.kv_memory import return_freed, size_class
 from ..runtime.prefix_cache import PrefixCache
 from ..weights.combine import CHAT_TEMPLATE
@@ -92,6 +94,9 @@ def _open(found: _Provided, threads: int | None) -> Model:
         backend.prepare(budget + 1)
         tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
         return_freed()
+        prices = _prices(backend)
+        if backend.provider == "CPU":  # takes half a second, which nobody has to wait for
+            threading.Thread(target=collapse, name="huge pages", daemon=True).start()
         return Model(
             name=name,
             backend=backend,
@@ -100,7 +105,7 @@ def _open(found: _Provided, threads: int | None) -> Model:
             context_tokens=budget,
             notice=found.notice,
             version=info(name).version,
-            prices=_prices(backend),
+            prices=prices,
             template=template_in(folder, tokenizer) if not info(name).chat else None,
             changed=backend.changed,
         )

@@ -19,8 +19,8 @@ from torch import Tensor
 from ..decoding.denoise import (
     AUTOREGRESSIVE,
     LEFTMOST_FIRST,
+    AnswerLimits,
     Brief,
-    Limits,
     Plan,
     denoise,
     plan_for,
@@ -96,9 +96,9 @@ def _losses(
     extent: Extent,
     device: str,
 ) -> dict[str, Any]:
-    causal = Tally()
-    by_ratio = {ratio: Tally() for ratio in RATIOS}
-    by_position = {group: Tally() for group in POSITIONS}
+    causal = LossTally()
+    by_ratio = {ratio: LossTally() for ratio in RATIOS}
+    by_position = {group: LossTally() for group in POSITIONS}
     for member in members:
         tokens, prompt, _ = rows[int(member)]
         end = network.config.end_token
@@ -156,7 +156,7 @@ def _predictions(
 
 
 @dataclass(slots=True)
-class Tally:
+class LossTally:
     """Cross-entropy and accuracy, summed up."""
 
     loss: float = 0.0
@@ -192,7 +192,7 @@ def _decode(
             network.config,
             [b"."] * network.config.vocab,  # texts do not matter here, token ids do
             plan,
-            Limits(max_tokens=80),
+            AnswerLimits(max_tokens=80),
         )
         sequence = backend.new_sequence(len(tokens) + 128)
         sequence.prefill(tokens[: prompt - 1])

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from ..edits.hunks import Hunk, apply_history
 from ..text.syntax import count_errors, parse
 from .code_names import Code
-from .commits import Change
+from .commits import FileChange
 
 Swap = tuple[int, int, str]  # text[start:end] becomes new
 
@@ -24,7 +24,7 @@ _JOINED = 0.5  # chains in which neighbouring lines are changed in one go
 
 def chain_of(
     path: str, code: Code, swaps: Sequence[Swap], rng: random.Random, as_given: bool = False
-) -> Change | None:
+) -> FileChange | None:
     """The hunks of some swaps: that of the first swap first, then downwards from there, then
     upwards; or all in the order of their first swaps. None where a swap takes a line break
     away or a long line, where all are in one place, far apart or too many, and where the text
@@ -51,7 +51,7 @@ def chain_of(
     after = parse("\n".join(new), code.language)
     if after is None or count_errors(after):
         return None
-    return Change(path, lines, new, ordered)
+    return FileChange(path, lines, new, ordered)
 
 
 def _hunks(text: str, lines: Sequence[str], swaps: Iterable[Swap]) -> list[Hunk] | None:

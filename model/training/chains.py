@@ -23,15 +23,15 @@ from tree_sitter import Node
 from ..edits.hunks import Hunk
 from .chain_hunks import LONGEST, MOST, Swap, chain_of
 from .code_names import Call, Code, Function, read_code
-from .commits import Change
+from .commits import FileChange
 from .made_up_changes import FIXED, indent_of, new_name
 
-Chain = Callable[[str, str, random.Random], Change | None]
+Chain = Callable[[str, str, random.Random], FileChange | None]
 
 _TRIED = 4  # kinds of a file
 
 
-def draw_chain(path: str, text: str, rng: random.Random) -> Change | None:
+def draw_chain(path: str, text: str, rng: random.Random) -> FileChange | None:
     """A chain of one of a few kinds drawn by weight, the first that the file has. Not of any kind
     it may have: nearly every file has names to misspell, few have calls to await."""
     left = dict(KINDS)
@@ -46,7 +46,7 @@ def draw_chain(path: str, text: str, rng: random.Random) -> Change | None:
 # --- names ------------------------------------------------------------------------------------
 
 
-def renamed(path: str, text: str, rng: random.Random) -> Change | None:
+def renamed(path: str, text: str, rng: random.Random) -> FileChange | None:
     """A function, field, parameter or local variable, and all its uses."""
     code = read_code(path, text)
     if code is None:
@@ -132,7 +132,7 @@ def _is_bound(code: Code, name: str, function: Function) -> bool:
     )
 
 
-def misspelt(path: str, text: str, rng: random.Random) -> Change | None:
+def misspelt(path: str, text: str, rng: random.Random) -> FileChange | None:
     """A name that was typed wrongly a few lines ago, and is made right now."""
     code = read_code(path, text)
     if code is None:
@@ -154,7 +154,7 @@ def misspelt(path: str, text: str, rng: random.Random) -> Change | None:
         typed = lines[line][:column] + wrong + lines[line][column + len(name) :]
         old = [*lines[:line], typed, *lines[line + 1 + len(behind) :]]
         hunks = [Hunk(line + 1, line + 1, behind), Hunk(line, line + 1, (lines[line],))]
-        return Change(path, old, lines, hunks)
+        return FileChange(path, old, lines, hunks)
     return None
 
 
@@ -182,7 +182,7 @@ def _a_few(lines: Sequence[str], first: int, rng: random.Random) -> tuple[str, .
 # --- functions and their calls ----------------------------------------------------------------
 
 
-def parameter_added(path: str, text: str, rng: random.Random) -> Change | None:
+def parameter_added(path: str, text: str, rng: random.Random) -> FileChange | None:
     """A parameter at the end of a function's, and an argument for it in every call."""
     code = read_code(path, text)
     found = _called(code) if code is not None else []
@@ -252,7 +252,7 @@ def _parameter(language: str, rng: random.Random) -> tuple[str, str, str]:
     return name, f"{name}: {types[kind]}" if types else name, value
 
 
-def wrapped(path: str, text: str, rng: random.Random) -> Change | None:
+def wrapped(path: str, text: str, rng: random.Random) -> FileChange | None:
     """Calls of the same function put into another's, or taken out of it."""
     code = read_code(path, text)
     if code is None:
@@ -286,13 +286,13 @@ def _stands_alone(call: Call) -> bool:
     )
 
 
-def _turned_round(change: Change) -> Change:
+def _turned_round(change: FileChange) -> FileChange:
     """The change back from its end to its beginning; all hunks keep the number of lines."""
     hunks = [Hunk(h.first, h.last, tuple(change.old[h.first : h.last])) for h in change.hunks]
-    return Change(change.path, change.new, change.old, hunks)
+    return FileChange(change.path, change.new, change.old, hunks)
 
 
-def made_async(path: str, text: str, rng: random.Random) -> Change | None:
+def made_async(path: str, text: str, rng: random.Random) -> FileChange | None:
     """A function that becomes async: its calls are awaited, and who calls it becomes async too."""
     code = read_code(path, text)
     if code is None or code.language not in ("python", *_SCRIPTS):
@@ -363,7 +363,7 @@ def _may_be_awaited(call: Call) -> bool:
 # --- values -----------------------------------------------------------------------------------
 
 
-def literal_changed(path: str, text: str, rng: random.Random) -> Change | None:
+def literal_changed(path: str, text: str, rng: random.Random) -> FileChange | None:
     """A number or a string that is said more than once, and is another now."""
     code = read_code(path, text)
     if code is None:
@@ -394,7 +394,7 @@ def _other_value(said: str, others: list[str], rng: random.Random) -> str | None
     return f"{inside[1]}{new_name(inside[2], others, rng)}{inside[1]}"
 
 
-def key_added(path: str, text: str, rng: random.Random) -> Change | None:
+def key_added(path: str, text: str, rng: random.Random) -> FileChange | None:
     """A key that all records with the same keys get, behind their last."""
     code = read_code(path, text)
     if code is None:

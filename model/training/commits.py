@@ -28,7 +28,7 @@ _DEFINED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What one commit did to one file; ``hunks`` in the order a person would make them."""
 
     path: str
@@ -37,7 +37,7 @@ class Change:
     hunks: list[Hunk]
 
 
-def changes_of(record: dict[str, Any], rng: random.Random) -> list[Change]:
+def changes_of(record: dict[str, Any], rng: random.Random) -> list[FileChange]:
     """The usable files of a commit ``{files: [{path, before, after}]}``, the file that defines
     what others use first where that can be told."""
     found = []
@@ -51,7 +51,7 @@ def changes_of(record: dict[str, Any], rng: random.Random) -> list[Change]:
         hunks = hunks_of(old, new)
         if hunks:
             ordered = order_hunks(hunks, old) if rng.random() < 0.8 else hunks
-            found.append(Change(file["path"], old, new, ordered))
+            found.append(FileChange(file["path"], old, new, ordered))
     if len(found) < 2:
         return found
     added = [_added(change.hunks, change.old) for change in found]

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from ..edits.hunks import Hunk, apply_history
 from ..records import RecentEdit
 from .made_up_changes import indent_of
-from .moments import Moment
+from .moments import TrainingMoment
 
 
-def half_typed(path: str, text: str, rng: random.Random) -> Moment | None:
+def half_typed(path: str, text: str, rng: random.Random) -> TrainingMoment | None:
     """A line of which a part is there, behind what was typed above it; its rest is wanted. Names
     that the file says elsewhere too make it foreseeable."""
     lines = text.split("\n")
@@ -34,7 +34,7 @@ def half_typed(path: str, text: str, rng: random.Random) -> Moment | None:
             written = Hunk(first, first, tuple(lines[first:at]))
             state, edits, _ = apply_history(path, state, [written], 1)
         state.insert(at, line[:cut])
-        return Moment("typing", state, edits, Hunk(at, at + 1, (line,)), (at, cut))
+        return TrainingMoment("typing", state, edits, Hunk(at, at + 1, (line,)), (at, cut))
     return None
 
 

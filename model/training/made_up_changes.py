@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from ..edits.hunks import Hunk
-from .commits import Change
+from .commits import FileChange
 
 _REACH = 18  # lines on either side of a place drawn at random that are looked at
 _MOST = 8  # places of one change; names on more lines are rarely renamed one by one
@@ -48,7 +48,7 @@ _ADDED = ("new", "old", "raw", "base", "max", "min", "next", "last", "is", "all"
 _PARAMETERS = ("timeout", "strict", "options", "encoding", "limit", "verbose", "context", "depth")
 
 
-def repeated_change(path: str, lines: list[str], rng: random.Random) -> Change | None:
+def repeated_change(path: str, lines: list[str], rng: random.Random) -> FileChange | None:
     """A change of the same kind at two to eight places near each other, as hunks in the order a
     person makes them: mostly from the definition downwards. None where nothing suits."""
     at = rng.randrange(len(lines))
@@ -73,7 +73,7 @@ def repeated_change(path: str, lines: list[str], rng: random.Random) -> Change |
     if len(hunks) < 2:
         return None
     new = [changed.get(i, line) for i, line in enumerate(lines)]
-    return Change(path, lines, new, hunks)
+    return FileChange(path, lines, new, hunks)
 
 
 # --- a name or a string -----------------------------------------------------------------------

@@ -40,7 +40,7 @@ _BRACKET = re.compile(r"[(\[{\"']([^()\[\]{}\"'\n]+)[)\]}\"']")
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceText:
     """A text to remove something from; parsed and split once, on demand."""
 
     path: str
@@ -85,7 +85,7 @@ def draw_kind(rng: random.Random) -> MiddleKind:
 
 
 def choose_middle(
-    source: Source, kind: MiddleKind, rng: random.Random, lines: range | None = None
+    source: SourceText, kind: MiddleKind, rng: random.Random, lines: range | None = None
 ) -> Middle | None:
     """A middle that begins in one of ``lines`` (default: any) and is not blank; None where a few
     tries find none."""
@@ -104,7 +104,7 @@ def choose_middle(
 
 
 def _span(
-    source: Source, kind: MiddleKind, line: int, rng: random.Random
+    source: SourceText, kind: MiddleKind, line: int, rng: random.Random
 ) -> tuple[int, int] | None:
     indent, end = source.indent(line), source.line_end(line)
     if kind == "tail":
@@ -125,7 +125,7 @@ def _span(
     return low, min(len(source.text), low + rng.randint(4, 60))
 
 
-def _whole_lines(source: Source, first: int, last: int, rng: random.Random) -> tuple[int, int]:
+def _whole_lines(source: SourceText, first: int, last: int, rng: random.Random) -> tuple[int, int]:
     """Lines [first, last): from the indent to the last line's end; from the line's start with the
     newline; or, as a cursor at the end of a finished line asks, from the line before."""
     last = min(last, len(source.starts))
@@ -138,7 +138,7 @@ def _whole_lines(source: Source, first: int, last: int, rng: random.Random) -> t
     return source.starts[first] - 1, end
 
 
-def _block_end(source: Source, line: int) -> int:
+def _block_end(source: SourceText, line: int) -> int:
     """The line behind the last of those that are indented at least as deep as ``line``."""
     depth = source.indent(line) - source.starts[line]
     last = line + 1
@@ -154,7 +154,9 @@ def _block_end(source: Source, line: int) -> int:
     return last
 
 
-def _inside(source: Source, indent: int, end: int, rng: random.Random) -> tuple[int, int] | None:
+def _inside(
+    source: SourceText, indent: int, end: int, rng: random.Random
+) -> tuple[int, int] | None:
     """From a pause within a line to before a bracket, quote, comma, … that stands further right."""
     start = cut_in_line(source.text, indent, end, rng)
     stops = [m.start() for m in _STOP.finditer(source.text, start + 1, end)]
@@ -162,7 +164,7 @@ def _inside(source: Source, indent: int, end: int, rng: random.Random) -> tuple[
 
 
 def _rest_of_word(
-    source: Source, indent: int, end: int, rng: random.Random
+    source: SourceText, indent: int, end: int, rng: random.Random
 ) -> tuple[int, int] | None:
     """An identifier, or what is left of it after its first letters."""
     words = [m.span() for m in _WORD.finditer(source.text, indent, end)]
@@ -184,7 +186,7 @@ def cut_in_line(text: str, indent: int, end: int, rng: random.Random) -> int:
     return rng.choice(places) if places else indent
 
 
-def _node(source: Source, line: int, rng: random.Random) -> tuple[int, int] | None:
+def _node(source: SourceText, line: int, rng: random.Random) -> tuple[int, int] | None:
     """A syntax node that begins on the line, each kind of node as likely as the others."""
     start, end = source.starts[line], source.line_end(line)
     if source.syntax is None:

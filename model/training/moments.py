@@ -11,14 +11,14 @@ from typing import Literal
 
 from ..edits.hunks import Hunk, apply_history, shift_of
 from ..records import RecentEdit
-from .commits import Change, begin_block, begin_typing, cursor_line_of, end_of_edits
+from .commits import FileChange, begin_block, begin_typing, cursor_line_of, end_of_edits
 
 _FAR = 40  # lines between the cursor and an edit that its region does not reach
 _ALL_DONE = 0.1  # of the moments of a change that repeats itself
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TrainingMoment:
     """A document in the middle of a commit, and the edit to predict."""
 
     kind: Literal["edit", "repeat", "typing", "none"]
@@ -28,7 +28,7 @@ class Moment:
     cursor: tuple[int, int]  # line, column
 
 
-def draw_moment(change: Change, typing: float, rng: random.Random) -> Moment:
+def draw_moment(change: FileChange, typing: float, rng: random.Random) -> TrainingMoment:
     """Some hunks are done, the next one is to be predicted: whole, its next few lines, or the rest
     of a line that is being typed.
 
@@ -44,19 +44,19 @@ def draw_moment(change: Change, typing: float, rng: random.Random) -> Moment:
     if rng.random() < (typing if edits else max(typing, 0.5)):
         started = begin_typing(state, hunk, rng.randrange(1_000))
         if started:
-            return Moment("typing", started[0], edits, *started[1:])
+            return TrainingMoment("typing", started[0], edits, *started[1:])
     block = begin_block(hunk, rng) if rng.random() < (0.7 if len(hunk.new) > 6 else 0.1) else None
     if block:
         written, rest = block
         state, more, _ = apply_history(change.path, state, [written], 1)
         end = rest.first - 1
-        return Moment("edit", state, edits + more, rest, (end, len(state[end])))
+        return TrainingMoment("edit", state, edits + more, rest, (end, len(state[end])))
     here = end_of_edits(change.old, hunks[:at])
     line = cursor_line_of(hunk, here[0] if here else None, len(state), rng)
-    return Moment("edit", state, edits, hunk, _cursor(state, line, here, rng))
+    return TrainingMoment("edit", state, edits, hunk, _cursor(state, line, here, rng))
 
 
-def draw_repeat(change: Change, rng: random.Random) -> Moment:
+def draw_repeat(change: FileChange, rng: random.Random) -> TrainingMoment:
     """Some hunks of a change that repeats itself are done: the next one, or nothing after the
     last."""
     hunks = change.hunks
@@ -67,13 +67,13 @@ def draw_repeat(change: Change, rng: random.Random) -> Moment:
     here = end_of_edits(change.old, hunks[:at])
     assert here is not None  # at least one hunk is applied
     if at == len(hunks):
-        return Moment("none", state, edits, None, here)
+        return TrainingMoment("none", state, edits, None, here)
     if abs(here[0] - hunk.first) > _FAR:
         here = _cursor(state, cursor_line_of(hunk, None, len(state), rng), None, rng)
-    return Moment("repeat", state, edits, hunk, here)
+    return TrainingMoment("repeat", state, edits, hunk, here)
 
 
-def nothing_left(change: Change, rng: random.Random) -> Moment:
+def nothing_left(change: FileChange, rng: random.Random) -> TrainingMoment:
     """All is done, or what remains is far from the cursor."""
     hunks = change.hunks
     done = len(hunks)
@@ -88,7 +88,7 @@ def nothing_left(change: Change, rng: random.Random) -> Moment:
         assert here is not None
     state, edits, _ = apply_history(change.path, change.old, hunks, done)
     line = min(here[0] + rng.choice((0, rng.randint(0, 6))), len(state) - 1)
-    return Moment("none", state, edits, None, _cursor(state, line, here, rng))
+    return TrainingMoment("none", state, edits, None, _cursor(state, line, here, rng))
 
 
 def _cursor(

@@ -14,7 +14,7 @@ from posixpath import dirname
 
 from ..edits.hunks import shift_of
 from ..records import RelatedFile
-from .commits import Change
+from .commits import FileChange
 
 _DEFINITION = re.compile(
     r"^[ \t]*(?:(?:export|default|pub|async|public|private|protected|static|abstract|final|unsafe)"
@@ -74,7 +74,7 @@ class Neighbours:
 
 
 def changed_with(
-    others: Sequence[Change], done: int, rng: random.Random
+    others: Sequence[FileChange], done: int, rng: random.Random
 ) -> tuple[RelatedFile, ...]:
     """An excerpt of another file of the commit where it changed; the first ``done`` of ``others``
     have been edited already, the rest are as they were."""

@@ -33,7 +33,7 @@ _QUANTILE = 0.05  # the lower end of the 90 % interval
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Trial:
     """Is it taken into use?"""
 
     taken: bool
@@ -56,7 +56,7 @@ class Verdict:
 
 def fit_own(
     shipped: Gate, samples: Mapping[Task, Sequence[Sample]], want: Objective, strange: bool = False
-) -> tuple[Gate, Verdict]:
+) -> tuple[Gate, Trial]:
     """The gate, and whether it is worth using.
 
     Args:
@@ -137,7 +137,7 @@ def _within_shown(seen: Outcomes, policy: Floats, before: Floats, want: Objectiv
 
 def judge_own(
     shipped: Gate, samples: Mapping[Task, Sequence[Sample]], want: Objective, strange: bool = False
-) -> Verdict:
+) -> Trial:
     """Both gates on outcomes that the own one was not fitted on, block by block in time; intervals
     resample sessions, or blocks where there are few.
 
@@ -158,11 +158,11 @@ def judge_own(
         if some and (doubt := unlearned(some))
     )
     if not gains or not weight:
-        return Verdict(False, len(gains), 0.0, 0.0, 0.0, 0.0, doubts)
+        return Trial(False, len(gains), 0.0, 0.0, 0.0, 0.0, doubts)
     scale = 100 / weight
     own, ship = scale * sum(each[1] for each in gains), scale * sum(each[2] for each in gains)
     low, high = _bounds([(name, scale * (a - b)) for name, a, b in gains])
-    return Verdict(low > 1e-9, len(gains), own, ship, low, high, doubts)
+    return Trial(low > 1e-9, len(gains), own, ship, low, high, doubts)
 
 
 def _decisions(

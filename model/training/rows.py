@@ -22,14 +22,14 @@ from ..prompt.tokens import PREFIX, Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
 from ..text.estimates import crop, estimate_text, narrow, newest
 from .chains import draw_chain
-from .commits import Change, changes_of, region_of
+from .commits import FileChange, changes_of, region_of
 from .half_typed import half_typed
 from .made_up_changes import repeated_change
-from .middles import Middle, MiddleKind, Source, choose_middle, draw_kind
-from .moments import Moment, draw_moment, draw_repeat, nothing_left
+from .middles import Middle, MiddleKind, SourceText, choose_middle, draw_kind
+from .moments import TrainingMoment, draw_moment, draw_repeat, nothing_left
 from .neighbours import Neighbours, changed_with
 
-Kind = MiddleKind | Literal["edit", "repeat", "typing", "none"]
+RowKind = MiddleKind | Literal["edit", "repeat", "typing", "none"]
 _TRIES = 3
 _SPARE = 4  # times its wanted length: the room a prompt is rendered with, so that nothing is cut
 
@@ -90,7 +90,7 @@ class Row:
     is followed by END, which whoever trains appends."""
 
     task: Task
-    kind: Kind
+    kind: RowKind
     prompt: tuple[int, ...]
     answer: tuple[int, ...]  # without END; () means END at once
     plain: int  # from this index on, the prompt is ordinary code to continue; 0: nowhere
@@ -100,7 +100,7 @@ class Row:
 
 
 def infill_row(
-    source: Source,
+    source: SourceText,
     kit: Kit,
     rng: random.Random,
     *,
@@ -136,7 +136,7 @@ def infill_row(
 
 
 def _crop_text(
-    source: Source, middle: Middle, tokens: float, rng: random.Random
+    source: SourceText, middle: Middle, tokens: float, rng: random.Random
 ) -> tuple[int, int]:
     """Whole lines of the text around the middle, as indices."""
     first = bisect_right(source.starts, middle.start) - 1
@@ -151,7 +151,7 @@ def _extras(edits: Sequence[RecentEdit], related: Sequence[RelatedFile]) -> floa
 
 
 def _infill_of_change(
-    change: Change, kit: Kit, rng: random.Random, related: tuple[RelatedFile, ...]
+    change: FileChange, kit: Kit, rng: random.Random, related: tuple[RelatedFile, ...]
 ) -> Row | None:
     """Infill inside the newest of some added lines, the earlier hunks being the recent edits; half
     the time the lines of the hunk that come later are not there yet."""
@@ -166,7 +166,7 @@ def _infill_of_change(
         new = new[: rng.randint(1, len(new))]
         lines = range(max(hunk.first, hunk.first + len(new) - 3), hunk.first + len(new))
     state[hunk.first : hunk.last] = new
-    source = Source(change.path, "\n".join(state))
+    source = SourceText(change.path, "\n".join(state))
     return infill_row(source, kit, rng, lines=lines, edits=edits, related=related)
 
 
@@ -174,11 +174,11 @@ def _infill_of_change(
 
 
 def edit_row(
-    change: Change,
+    change: FileChange,
     kit: Kit,
     rng: random.Random,
     *,
-    before: Sequence[Change] = (),
+    before: Sequence[FileChange] = (),
     related: tuple[RelatedFile, ...] = (),
 ) -> Row | None:
     """A next-edit row from one file of a commit; None where no hunk suits.
@@ -199,7 +199,7 @@ def edit_row(
     return None
 
 
-def repeat_row(source: Source, kit: Kit, rng: random.Random) -> Row | None:
+def repeat_row(source: SourceText, kit: Kit, rng: random.Random) -> Row | None:
     """A next-edit row from a file: something was begun, its next step is asked."""
     for _ in range(_TRIES):
         moment = _begun(source, kit.recipe, rng)
@@ -211,7 +211,7 @@ def repeat_row(source: Source, kit: Kit, rng: random.Random) -> Row | None:
     return None
 
 
-def _begun(source: Source, recipe: Recipe, rng: random.Random) -> Moment | None:
+def _begun(source: SourceText, recipe: Recipe, rng: random.Random) -> TrainingMoment | None:
     """A change in the middle of being made; by comparing words where syntax knows of none."""
     draw = rng.random()
     if draw < recipe.half_typed:
@@ -222,7 +222,7 @@ def _begun(source: Source, recipe: Recipe, rng: random.Random) -> Moment | None:
     return draw_repeat(change, rng) if change is not None else None
 
 
-def _edits_of(before: Sequence[Change], rng: random.Random) -> tuple[RecentEdit, ...]:
+def _edits_of(before: Sequence[FileChange], rng: random.Random) -> tuple[RecentEdit, ...]:
     """The last edits in the file that was edited before this one."""
     if not before:
         return ()
@@ -233,7 +233,7 @@ def _edits_of(before: Sequence[Change], rng: random.Random) -> tuple[RecentEdit,
 
 def _render_edit(
     path: str,
-    moment: Moment,
+    moment: TrainingMoment,
     edits: tuple[RecentEdit, ...],
     related: tuple[RelatedFile, ...],
     kit: Kit,
@@ -245,14 +245,7 @@ def _render_edit(
     column = min(column, len(lines[line]))
     target = moment.target or Hunk(line, line, ())
     budget = max(recipe.edit_budget, recipe.budget(rng))
-    region = None
-    if rng.random() < recipe.serving_window:
-        region = window(line, len(lines))
-        if target.first < region[0] or target.last > region[1]:
-            region = None
-    region = region or region_of(line, target, len(lines), rng)
-    needed = min(target.first, line), max(target.last, line + 1)
-    region = region and narrow(lines, region, *needed, budget * recipe.region_room)
+    region = _region(lines, line, target, budget, recipe, rng)
     if region is None:
         return None
     edits = newest(edits, budget * recipe.edits_room)
@@ -260,11 +253,10 @@ def _render_edit(
     top, bottom = crop(lines, *region, room, rng.uniform(0.4, 0.8))
     first, last = target.first - region[0] + 1, target.last - region[0]
     reveal = (first, last) if moment.target and rng.random() < recipe.reveal else None
-    if moment.target is None:
-        answer: list[int] = []
-    elif reveal:
+    answer: list[int] = []
+    if reveal:
         answer = kit.tokenizer.encode("".join(f"{new}\n" for new in target.new))
-    else:
+    elif moment.target is not None:
         answer = encode_edit(first, last, list(target.new), kit.tokenizer)
     if len(answer) > recipe.max_answer:
         return None
@@ -280,6 +272,21 @@ def _render_edit(
     )
     prompt = render(request, kit.tokenizer, kit.config, _SPARE * budget, reveal)
     return Row("next_edit", moment.kind, prompt.tokens, tuple(answer), 0)
+
+
+def _region(
+    lines: Sequence[str], line: int, target: Hunk, budget: int, recipe: Recipe, rng: random.Random
+) -> tuple[int, int] | None:
+    """Around ``line`` and ``target``: sometimes the window that serving uses where it knows no
+    better; None where it gets too long."""
+    region = None
+    if rng.random() < recipe.serving_window:
+        region = window(line, len(lines))
+        if target.first < region[0] or target.last > region[1]:
+            region = None
+    region = region or region_of(line, target, len(lines), rng)
+    needed = min(target.first, line), max(target.last, line + 1)
+    return region and narrow(lines, region, *needed, budget * recipe.region_room)
 
 
 # --- sources ----------------------------------------------------------------------------------
@@ -314,7 +321,7 @@ def _rows_of_file(
 
     Infill rows, and next-edit rows of changes made up in it.
     """
-    source = Source(record["path"], record["text"].replace("\r\n", "\n"))
+    source = SourceText(record["path"], record["text"].replace("\r\n", "\n"))
     for _ in range(times):
         if rng.random() < kit.recipe.repeats:
             row = repeat_row(source, kit, rng)

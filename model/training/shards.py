@@ -32,7 +32,7 @@ from ..config import ModelConfig
 from ..errors import SettingsError, WeightsError
 from ..prompt.tokens import Tokenizer
 from .neighbours import Neighbours
-from .rows import RECIPE, Kind, Recipe, Row, rows_of
+from .rows import RECIPE, Recipe, Row, RowKind, rows_of
 
 Tokens = NDArray[np.unsignedinteger[Any]]
 _Fact = tuple[int, int, int, bool]  # of a row: length, prompt, plain, is it a next edit
@@ -157,7 +157,7 @@ def pack(
         yields = [_Yield.of(s, part) for s, part in zip(surveys, run(tries), strict=True)]
         rates = _rates(yields, rows, recipe.edit_share)
         tokens = rows * sum(y.tokens for y in yields) / max(1, sum(y.rows for y in yields))
-        spool = stack.enter_context(Spool(out, config, math.ceil(tokens / TOKENS_PER_SHARD)))
+        spool = stack.enter_context(ShardWriter(out, config, math.ceil(tokens / TOKENS_PER_SHARD)))
         draw = np.random.default_rng(seed)
         for survey, rate in zip(surveys, rates, strict=True):
             for part in run(_chunks(survey.path, rate, seed)):
@@ -278,7 +278,7 @@ class PackedRows:
     prompt: NDArray[np.int32]
     plain: NDArray[np.int32]
     is_edit: NDArray[np.bool_]
-    kinds: Counter[Kind]
+    kinds: Counter[RowKind]
 
 
 def pack_rows(rows: Sequence[Row], config: ModelConfig) -> PackedRows:
@@ -296,21 +296,21 @@ def _dtype(config: ModelConfig) -> type[np.unsignedinteger[Any]]:
     return np.uint16 if config.vocab <= 1 << 16 else np.uint32
 
 
-class Spool:
+class ShardWriter:
     """Rows on their way into shards: each goes to one of them by chance; their tokens wait on disk,
     their lengths in memory."""
 
     def __init__(self, out: Path, config: ModelConfig, shards: int) -> None:
         self.rows = 0
         self.tokens = 0
-        self.kinds: Counter[Kind] = Counter()
+        self.kinds: Counter[RowKind] = Counter()
         self._out = out
         self._dtype = _dtype(config)
         self._count = max(1, shards)
         self._facts: list[list[_Fact]] = [[] for _ in range(self._count)]
         self._stack = ExitStack()
 
-    def __enter__(self) -> Spool:
+    def __enter__(self) -> ShardWriter:
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(dir=self._out))
         self._files = [
             self._stack.enter_context((Path(folder) / str(n)).open("w+b"))

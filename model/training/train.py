@@ -16,7 +16,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -94,7 +94,7 @@ def run(
     """
     # 1. The network, and what an earlier run left of it.
     out.mkdir(parents=True, exist_ok=True)
-    world = _World.join(_pick_device(device))
+    world = _Processes.join(_pick_device(device))
     model = replace(model, canvas_width=config.width or model.canvas_width, logit_shift=True)
     torch.manual_seed(config.seed)
     network = _build(config, model, base, start, world.device)
@@ -106,20 +106,13 @@ def run(
     judge_rows = read_shards(held_out, model) if held_out and world.first else None
     rows = read_shards(shards, model)
     batches = _batches(rows, config, model, state.done, world)
+    folder = _RunFolder(out, config, model, base, ground, facts, say)
     if world.first:
-        forget_after(out / "log.jsonl", state.done.step)
-        say(f"training on {world}: {len(rows):,} rows, from step {state.done.step}")
-
-    def save() -> None:
-        state.save(out / "state.pt")
-        tensors = shippable(config, base, state.average) | under(GROUND, ground)
-        described = metadata(config, model, state.done, facts)
-        save_adapter(out / "adapter.safetensors", tensors, described)
+        folder.begin(state.done, f"training on {world}: {len(rows):,} rows")
 
     # 3. Steps, until a budget is used up or someone stops one of the processes.
     interrupted, stop = Interrupted(), False
-    saved_at = time.monotonic()
-    begun = saved_at - state.done.seconds
+    begun = time.monotonic() - state.done.seconds
     while not stop:
         rate = _rate(config, state.done)
         group = [next(batches) for _ in range(config.accumulate)]
@@ -130,13 +123,12 @@ def run(
         if not world.first:
             continue
         # 4. The first process tells, judges now and then, and saves.
-        _tell_step(out, loss, rate, state.done, say)
+        folder.tell_step(loss, rate, state.done)
         due = state.done.step % config.evaluate_every == 0 or finished
         if judge_rows and due and not interrupted.asked:
-            _tell_judgement(out, network, state, judge_rows, config, world.device, say)
-        if stop or time.monotonic() - saved_at > config.save_every_s:
-            save()
-            saved_at = time.monotonic()
+            folder.tell_judgement(network, state, judge_rows, world.device)
+        if stop or folder.unsaved_s > config.save_every_s:
+            folder.save(state)
 
     if world.first:
         plot(out)
@@ -145,7 +137,7 @@ def run(
 
 
 def _batches(
-    rows: Rows, config: TrainConfig, model: ModelConfig, done: Progress, world: _World
+    rows: Rows, config: TrainConfig, model: ModelConfig, done: Progress, world: _Processes
 ) -> Iterator[Batch]:
     """This process's share of them, from the first that nobody has seen."""
     first = done.step * config.accumulate * world.size + world.rank
@@ -153,31 +145,49 @@ def _batches(
     return stream(made, first, world.size, config.loaders, world.device.startswith("cuda"))
 
 
-def _tell_step(
-    out: Path, loss: float, rate: float, done: Progress, say: Callable[[str], None]
-) -> None:
-    log(out, {"kind": "step", "loss": round(loss, 4), "rate": rate, **asdict(done)})
-    if done.step % 10 == 0:
-        say(
-            f"step {done.step} loss {loss:.3f} rate {rate:.1e} {done.seconds / 60:.1f} min "
-            f"{done.positions / done.seconds:,.0f} positions/s "
-            f"{done.tokens / done.seconds:,.0f} tokens/s"
-        )
+@dataclass(slots=True)
+class _RunFolder:
+    """What the first process writes of a run, and what it says meanwhile."""
 
+    out: Path
+    config: TrainConfig
+    model: ModelConfig
+    base: Arrays
+    ground: Arrays
+    facts: Mapping[str, str]
+    say: Callable[[str], None]
+    _saved_at: float = field(default_factory=time.monotonic)
 
-def _tell_judgement(
-    out: Path,
-    network: Network,
-    state: State,
-    rows: Rows,
-    config: TrainConfig,
-    device: str,
-    say: Callable[[str], None],
-) -> None:
-    with state.with_average():
-        figures = appraise(network, rows, config.extent, device)
-    log(out, {"kind": "evaluation", **figures, **asdict(state.done)})
-    say(" ".join(f"{k} {v}" for k, v in figures.items()))
+    @property
+    def unsaved_s(self) -> float:
+        return time.monotonic() - self._saved_at
+
+    def begin(self, done: Progress, what: str) -> None:
+        forget_after(self.out / "log.jsonl", done.step)
+        self.say(f"{what}, from step {done.step}")
+
+    def tell_step(self, loss: float, rate: float, done: Progress) -> None:
+        log(self.out, {"kind": "step", "loss": round(loss, 4), "rate": rate, **asdict(done)})
+        if done.step % 10 == 0:
+            self.say(
+                f"step {done.step} loss {loss:.3f} rate {rate:.1e} {done.seconds / 60:.1f} min "
+                f"{done.positions / done.seconds:,.0f} positions/s "
+                f"{done.tokens / done.seconds:,.0f} tokens/s"
+            )
+
+    def tell_judgement(self, network: Network, state: State, rows: Rows, device: str) -> None:
+        with state.with_average():
+            figures = appraise(network, rows, self.config.extent, device)
+        log(self.out, {"kind": "evaluation", **figures, **asdict(state.done)})
+        self.say(" ".join(f"{k} {v}" for k, v in figures.items()))
+
+    def save(self, state: State) -> None:
+        """What to resume from, and the adapter."""
+        state.save(self.out / "state.pt")
+        tensors = shippable(self.config, self.base, state.average) | under(GROUND, self.ground)
+        described = metadata(self.config, self.model, state.done, self.facts)
+        save_adapter(self.out / "adapter.safetensors", tensors, described)
+        self._saved_at = time.monotonic()
 
 
 def judge(
@@ -203,7 +213,7 @@ def _step(
     group: list[Batch],
     config: TrainConfig,
     rate: float,
-    world: _World,
+    world: _Processes,
 ) -> float:
     """One optimiser step over ``group``, on every device at once; returns the mean loss."""
     network.train()
@@ -283,7 +293,7 @@ def _weighted_loss(
 
 
 @dataclass(frozen=True, slots=True)
-class _World:
+class _Processes:
     """The processes that train together; alone unless ``torchrun`` started this one."""
 
     rank: int
@@ -291,7 +301,7 @@ class _World:
     device: str
 
     @classmethod
-    def join(cls, device: str) -> _World:
+    def join(cls, device: str) -> _Processes:
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size == 1:
             return cls(0, 1, device)

@@ -23,7 +23,7 @@ from .json_file import check_writable, write_json
 if TYPE_CHECKING:
     from redraft.evals.figures.spread import Spread
     from redraft.evals.latency.bench_editing import Editing
-    from redraft.evals.latency.latency import Amount, Cell, Report, Typing
+    from redraft.evals.latency.latency import Amount, BenchReport, Cell, Typing
 
 _LOADED = 0.75  # processes per core above which the clock misleads
 STOPPED = 130  # what a shell calls a command that Ctrl-C ended
@@ -233,7 +233,7 @@ class Shown:
         self._wide, self._say = wide, say
         self._cells, self._typing, self._editing = _cells(), _typing(), _editing()
 
-    def seen(self, part: Report | Cell | Typing | Editing) -> None:
+    def seen(self, part: BenchReport | Cell | Typing | Editing) -> None:
         from redraft.evals.latency.bench_editing import Editing
         from redraft.evals.latency.latency import Cell, Typing
 
@@ -247,7 +247,7 @@ class Shown:
             self._say(f"{part.model} on {part.provider}, {part.threads} threads,")
             self._say(f"quality {part.quality}, auto context {part.auto_context}")
 
-    def rest(self, report: Report) -> None:
+    def rest(self, report: BenchReport) -> None:
         """What is known only at the end, or is one figure."""
         self._print(_passes(report.passes_ms))
         self._say("")

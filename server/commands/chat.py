@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class ChatOptions:
     """The options."""
 
     system: str
@@ -56,7 +56,7 @@ def chat(
     from ..settings import load_settings
     from .asking import ask_once
 
-    how = How(system, max_tokens, quality, temperature, seed, watch)
+    how = ChatOptions(system, max_tokens, quality, temperature, seed, watch)
 
     async def ask(predictor: Predictor) -> None:
         await converse(predictor, how, say)
@@ -64,7 +64,7 @@ def chat(
     asyncio.run(ask_once(load_settings().with_options(model=model), server, ask))
 
 
-async def converse(predictor: Predictor, how: How, say: str | None) -> None:
+async def converse(predictor: Predictor, how: ChatOptions, say: str | None) -> None:
     """Answers ``say``, or one line of standard input after the other; closes the predictor.
 
     Raises:
@@ -105,7 +105,7 @@ def _read_line() -> str:
     return sys.stdin.readline().strip()
 
 
-async def _answer(predictor: Predictor, how: How, said: list[Message]) -> str:
+async def _answer(predictor: Predictor, how: ChatOptions, said: list[Message]) -> str:
     """What the assistant says, told as it comes."""
     request = EditRequest(
         task="chat",
@@ -136,9 +136,9 @@ async def _answer(predictor: Predictor, how: How, said: list[Message]) -> str:
 
 
 async def _watched(predictor: Predictor, request: EditRequest) -> str:
-    from .console import Scene, watching
+    from .console import ShownFile, watching
 
-    with watching(Scene("", 0, 1, "", "")) as show:
+    with watching(ShownFile("", 0, 1, "", "")) as show:
 
         def on_step(state: CanvasState) -> None:
             show(state)

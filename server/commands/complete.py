@@ -13,11 +13,11 @@ from pathlib import Path
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import CanvasState, EditRequest, Predictor, Quality
 
-from .console import Scene, describe, err, until_ready, watching
+from .console import ShownFile, describe, err, until_ready, watching
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """A place in a file as people write it."""
 
     file: Path
@@ -25,7 +25,7 @@ class Place:
     column: int  # 1-based, in characters
 
     @classmethod
-    def parse(cls, text: str) -> Place:
+    def parse(cls, text: str) -> FilePlace:
         """Out of ``FILE:LINE:COL``; the file's own name may hold colons.
 
         Raises:
@@ -64,7 +64,7 @@ def read_text(file: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def cursor_at(text: str, place: Place) -> int:
+def cursor_at(text: str, place: FilePlace) -> int:
     """The index into ``text`` of a place.
 
     Raises:
@@ -92,7 +92,7 @@ def shown_path(file: Path) -> str:
 
 
 def request_for(
-    place: Place,
+    place: FilePlace,
     max_tokens: int,
     max_lines: int | None,
     quality: Quality,
@@ -122,7 +122,7 @@ async def complete(predictor: Predictor, request: EditRequest, watch: bool, quie
     try:
         await until_ready(predictor)
         if watch:
-            with watching(Scene.around(request.text, request.cursor)) as show:
+            with watching(ShownFile.around(request.text, request.cursor)) as show:
 
                 def on_step(state: CanvasState) -> None:
                     show(state)

@@ -96,7 +96,7 @@ async def until_ready(predictor: Predictor) -> ModelStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ShownFile:
     """The file around the cursor, in which an answer is shown."""
 
     text: str
@@ -106,7 +106,7 @@ class Scene:
     after: str
 
     @classmethod
-    def around(cls, text: str, cursor: int) -> Scene:
+    def around(cls, text: str, cursor: int) -> ShownFile:
         above = text[:cursor].split("\n")
         below = text[cursor:].split("\n")
         before = above[-CONTEXT_LINES - 1 :]
@@ -138,7 +138,7 @@ def canvas_text(state: CanvasState) -> Text:
 
 
 @contextmanager
-def watching(scene: Scene) -> Iterator[Callable[[CanvasState | Prediction], None]]:
+def watching(scene: ShownFile) -> Iterator[Callable[[CanvasState | Prediction], None]]:
     """Shows each canvas state in place. Where nobody watches (a pipe), one line per step."""
     if not err.is_terminal:
         yield lambda event: _log_state(event)

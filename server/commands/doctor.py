@@ -27,7 +27,7 @@ from ..engine_process.open import open_engine
 from ..engine_process.rendezvous import Rendezvous
 from ..settings import Settings, config_file, load_settings
 
-Verdict = Literal["ok", "note", "problem"]
+Severity = Literal["ok", "note", "problem"]
 
 #: Bytes of free memory below which the model and its prefix cache would make the machine swap.
 SCARCE_MEMORY_BYTES = 1_500_000_000
@@ -44,7 +44,7 @@ print(mean([1.0, 2.0, 4.0]))
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    verdict: Verdict
+    verdict: Severity
     subject: str
     what: str
     advice: str = ""  # what to do, where ``what`` does not say it already
@@ -137,7 +137,7 @@ def _model(settings: Settings) -> tuple[list[Finding], bool]:
 def cache_findings(folder: Path, ready: bool, needed: int) -> Iterator[Finding]:
     """Whether ``needed`` bytes of weights can be written to ``folder``; matters only until they
     are there."""
-    verdict: Verdict = "note" if ready else "problem"
+    verdict: Severity = "note" if ready else "problem"
     existing = folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent

@@ -22,12 +22,13 @@ from .options import with_options
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
-    from redraft.evals.benchmarks.commit_moments import Step
+    from redraft.evals.benchmarks.commit_moments import CommitMoment
     from redraft.evals.benchmarks.judged_model import JudgedModel
     from redraft.evals.benchmarks.next_edit import Asking
     from redraft.evals.benchmarks.perplexity import Scaling
-    from redraft.evals.benchmarks.server_context import Kind
+    from redraft.evals.benchmarks.server_context import ContextKind
     from redraft.evals.figures.runs import RunFile
+    from redraft.model.decoding.plan import Plan
     from redraft.model.engine.answer import Model
     from redraft.model.runtime.backend import Backend
 
@@ -50,7 +51,7 @@ def edits(
     judged: opt.Judged = opt.TINY,
     plan: opt.PlanName = "medium",
     threshold: opt.Threshold = None,
-    change: opt.Change = None,
+    change: opt.PlanChange = None,
     context: opt.Context = opt.SERVED,
     max_tokens: opt.MaxTokens = 128,
     least: Annotated[
@@ -78,12 +79,9 @@ def edits(
 ) -> None:
     """Foresee the next hunk of held-out commits, given the ones before it; or carry on what was
     begun in 120 small scenarios."""
-    from redraft.evals.benchmarks import carry_on
-    from redraft.evals.benchmarks.baselines import Policy
-    from redraft.evals.benchmarks.commit_moments import steps_in
-    from redraft.evals.benchmarks.next_edit import Asking, ask_all, tables
+    from redraft.evals.benchmarks import carry_on, next_edit
     from redraft.evals.benchmarks.server_context import kinds_named
-    from redraft.evals.figures.samples import fingerprint, in_turn, read_changes
+    from redraft.evals.figures.samples import fingerprint, in_turn
 
     from .eval_tables import show_tables
 
@@ -92,43 +90,41 @@ def edits(
         raise SettingsError("--ablate leaves out each kind by itself: do not name any --without.")
     if suite is not None and (ablate or likelihood):
         raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
-    source = _source(commits, suite)
-    scenarios = carry_on.scenarios() if suite is not None else []
-    steps = list(steps_in(read_changes(commits))) if commits is not None else []
+    source, cases = _cases(commits, suite)
     chosen = opt.plan_of(plan, threshold, change)
     subject = None if baseline else opt.judged_model(judged, kept.out)
-    asking = Asking(chosen, context, max_tokens, kept.seed, least, left_out, writes=not likelihood)
+    asking = next_edit.Asking(
+        chosen, context, max_tokens, kept.seed, least, left_out, writes=not likelihood
+    )
     settings = {
-        "benchmark": "edits", "source": source, "sample": fingerprint(scenarios or steps),
+        "benchmark": "edits", "source": source, "sample": fingerprint(cases),
         **opt.about(subject, baseline), "plan": plan, "threshold": threshold, "set": change or [],
         "context": context, "max_tokens": max_tokens, "least": least, "seed": kept.seed,
         "without": sorted(left_out), "likelihood": likelihood,
     }  # fmt: skip
-    asked = in_turn(steps, limit, kept.seed)
+    asked = in_turn(cases, limit, kept.seed)
     with _foreseeing(baseline, subject, judged.threads, context) as model:
-        if not isinstance(model, Policy):
-            opt.check_plan_of(chosen, model)
-        _check_likelihood(likelihood, model)
+        _check_model(model, chosen, likelihood)
         if ablate:
             return _ablate(model, asked, asking, settings, kept)
+        benchmark = carry_on if suite is not None else next_edit
         with opt.open_run_for(kept.out, settings, kept.resume) as run:
-            if suite is not None:
-                with opt.progress_of("carrying on") as progress:
-                    chosen_few = in_turn(scenarios, limit, kept.seed)
-                    episodes = carry_on.ask_suite(model, chosen_few, asking, run, progress)
-                drawn = carry_on.tables(episodes, kept.seed)
-            else:
-                with opt.progress_of("foreseeing edits") as progress:
-                    episodes = ask_all(model, asked, asking, run, progress)
-                drawn = tables(episodes, kept.seed)
-            show_tables(run, list(drawn), kept.json_file)
+            with opt.progress_of("foreseeing edits") as progress:
+                episodes = benchmark.ask_all(model, asked, asking, run, progress)
+            show_tables(run, list(benchmark.tables(episodes, kept.seed)), kept.json_file)
 
 
-def _source(commits: Path | None, suite: str | None) -> str:
-    """What is asked about, by name."""
-    if (commits is None) == (suite is None):
-        raise SettingsError("Give either --commits FILE.jsonl.zst or --suite carry-on.")
-    return suite or (commits.name if commits is not None else "")
+def _cases(commits: Path | None, suite: str | None) -> tuple[str, list[Any]]:
+    """What is asked about, by name and one by one."""
+    from redraft.evals.benchmarks import carry_on
+    from redraft.evals.benchmarks.commit_moments import steps_in
+    from redraft.evals.figures.samples import read_changes
+
+    if commits is not None and suite is None:
+        return commits.name, list(steps_in(read_changes(commits)))
+    if suite is not None and commits is None:
+        return suite, carry_on.scenarios()
+    raise SettingsError("Give either --commits FILE.jsonl.zst or --suite carry-on.")
 
 
 @contextmanager
@@ -144,11 +140,13 @@ def _foreseeing(
         yield judged
 
 
-def _check_likelihood(wanted: bool, model: Model | Policy) -> None:
+def _check_model(model: Model | Policy, plan: Plan, likelihood: bool) -> None:
     from redraft.evals.benchmarks.baselines import Policy
     from redraft.evals.benchmarks.likelihood import knows
 
-    if wanted and (isinstance(model, Policy) or not knows(model)):
+    if not isinstance(model, Policy):
+        opt.check_plan_of(plan, model)
+    if likelihood and (isinstance(model, Policy) or not knows(model)):
         raise SettingsError(
             "These weights were not trained to write causally, so they tell no likelihood. Leave "
             "out --likelihood."
@@ -157,7 +155,7 @@ def _check_likelihood(wanted: bool, model: Model | Policy) -> None:
 
 def _ablate(
     model: Model | Policy,
-    steps: list[Step],
+    steps: list[CommitMoment],
     asking: Asking,
     settings: dict[str, Any],
     kept: opt.Kept,
@@ -166,7 +164,7 @@ def _ablate(
 
     from .eval_tables import show_arms
 
-    def open_file(name: str, without: frozenset[Kind]) -> RunFile:
+    def open_file(name: str, without: frozenset[ContextKind]) -> RunFile:
         path = file_of(kept.out, name) if kept.out is not None else None
         return opt.open_run_for(path, settings | {"without": sorted(without)}, kept.resume)
 

@@ -18,7 +18,7 @@ from .json_file import write_json
 
 if TYPE_CHECKING:
     from redraft.evals.figures.runs import RunFile
-    from redraft.evals.gate.comparing import Says
+    from redraft.evals.gate.comparing import GateScores
     from redraft.evals.gate.ranking import Ranking, Worth
     from redraft.evals.report.build import NamedRun, Section
 
@@ -85,7 +85,7 @@ def gate(
     )  # fmt: skip
 
 
-def _fitted(paths: Sequence[Path], judged: Sequence[RunFile], sessions: bool) -> list[Says]:
+def _fitted(paths: Sequence[Path], judged: Sequence[RunFile], sessions: bool) -> list[GateScores]:
     """Gates with and without static features, of runs that are not judged here; and with all
     sources judged here but a candidate's own."""
     from redraft.evals.figures.runs import read_run

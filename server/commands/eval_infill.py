@@ -46,7 +46,7 @@ def infill(
     judged: opt.Judged = opt.TINY,
     plan: opt.PlanName = "medium",
     threshold: opt.Threshold = None,
-    change: opt.Change = None,
+    change: opt.PlanChange = None,
     context: Annotated[
         int | None,
         typer.Option(

@@ -46,7 +46,7 @@ PlanName = Annotated[
 Threshold = Annotated[
     float | None, typer.Option(min=0, max=1, help="Probability to place a token; else the plan's.")
 ]
-Change = Annotated[
+PlanChange = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as accept_above=0.3."),
 ]

@@ -18,7 +18,7 @@ from . import eval_options as opt
 from .options import with_options
 
 if TYPE_CHECKING:
-    from redraft.evals.replay.predictors import Who
+    from redraft.evals.replay.predictors import PredictorChoice
     from redraft.evals.replay.script import Script
 
 Gate = Literal["threshold", "none"]
@@ -80,7 +80,7 @@ def replay(
     --model copy-last-edit is a baseline that repeats the last substitution.
     """
     from redraft.evals.benchmarks.baselines import NONE
-    from redraft.evals.replay.predictors import Who, check_who
+    from redraft.evals.replay.predictors import PredictorChoice, check_who
     from redraft.evals.replay.runs import jobs_of, read_scripts, replay_all
     from redraft.evals.replay.tables import tables
     from redraft.lsp.settings import LspSettings
@@ -88,9 +88,11 @@ def replay(
     from .eval_tables import show_tables
 
     keep = opt.folder_of(kept.out)
-    who = Who(**asdict(judged), context_tokens=context, keep=keep, server=server, key=key)
+    who = PredictorChoice(
+        **asdict(judged), context_tokens=context, keep=keep, server=server, key=key
+    )
     if gate == "none":  # nothing is shown, whoever predicts
-        who = Who(NONE, context_tokens=context)
+        who = PredictorChoice(NONE, context_tokens=context)
     check_who(who)
     scripts = read_scripts(paths)
     settings = {
@@ -109,7 +111,7 @@ def replay(
         show_tables(run, list(tables(episodes, kept.seed)), kept.json_file)
 
 
-def _about(who: Who) -> dict[str, Any]:
+def _about(who: PredictorChoice) -> dict[str, Any]:
     """Which model, and where from; finding it also fetches it, before anything else begins."""
     if who.server:
         from redraft.evals.replay.predictors import open_predictor

@@ -17,7 +17,7 @@ from . import eval_options as opt
 from .options import with_options
 
 if TYPE_CHECKING:
-    from redraft.evals.gate.own_outcomes import Own
+    from redraft.evals.gate.own_outcomes import RecordedMoments
 
 BEST = opt.Judged("redraft-0.5b")
 
@@ -67,7 +67,7 @@ def fit(
         console.print(harmless(line), markup=False)
 
 
-def _left_out(own: Own) -> list[str]:
+def _left_out(own: RecordedMoments) -> list[str]:
     """What was not learned from, and why."""
     told = []
     if own.strange:

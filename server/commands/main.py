@@ -141,7 +141,7 @@ def complete(
     from . import complete as completing
 
     try:
-        parsed = completing.Place.parse(place)
+        parsed = completing.FilePlace.parse(place)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="FILE:LINE:COL") from None
     request = completing.request_for(parsed, max_tokens, max_lines, quality, temperature, seed)
@@ -171,7 +171,7 @@ def show_context(
     from . import show_context as context
 
     try:
-        parsed = complete.Place.parse(place)
+        parsed = complete.FilePlace.parse(place)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="FILE:LINE:COL") from None
     task: Literal["infill", "next_edit"] = "infill" if infill else "next_edit"

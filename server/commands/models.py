@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from .import_model import import_weights, memory_for
 from .options import Model, Variant, load
-
-if TYPE_CHECKING:
-    pass
 
 app = typer.Typer(help="List, fetch, import, inspect and export weights.", no_args_is_help=True)
 
@@ -67,30 +64,30 @@ def _list_known(as_json: bool) -> None:
 
     provider = pick_device().provider
     memory = memory_of(provider)
+    rows: list[dict[str, Any]] = [
+        {
+            "name": each.name,
+            "runs_here": each.runs(memory, provider),
+            "trained_for": each.trained,
+            "weights": each.weights,
+            "memory_bytes": round(each.memory),
+            "license": each.license,
+            "from": each.place,
+        }
+        for each in KNOWN
+    ]
     if as_json:
-        rows = [
-            {
-                "name": each.name,
-                "runs_here": each.runs(memory, provider),
-                "trained_for": each.trained,
-                "weights": each.weights,
-                "memory_bytes": round(each.memory),
-                "license": each.license,
-                "from": each.place,
-            }
-            for each in KNOWN
-        ]
         out.print_json(data=rows)
         return
     table = Table(box=None, padding=(0, 3, 0, 0))
     table.add_column("model", no_wrap=True)
     for heading in ("runs here", "trained for", "weights", "memory", "license", "from"):
         table.add_column(heading, overflow="fold")
-    for each in KNOWN:
-        sizes = f"{each.weights / 1e9:.1f}B", f"{each.memory / 1e9:.1f} GB"
-        about = each.name, each.runs(memory, provider), each.trained
-        row = (*about, *sizes, each.license or "see the hub", each.place)
-        table.add_row(*map(cell, row))
+    for row in rows:
+        row["weights"] = f"{row['weights'] / 1e9:.1f}B"
+        row["memory_bytes"] = f"{row['memory_bytes'] / 1e9:.1f} GB"
+        row["license"] = row["license"] or "see the hub"
+        table.add_row(*map(cell, row.values()))
     out.print(table, soft_wrap=False)
     err.print(
         f"Reckoned for {provider} with {memory / 1e9:.0f} GB, not tried. Fetch one with: redraft "

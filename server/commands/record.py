@@ -13,7 +13,7 @@ import typer
 from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
-    from redraft.evals.recordings.shown_and_outcome import Tally
+    from redraft.evals.recordings.shown_and_outcome import OutcomeTally
     from redraft.lsp.recording.folder import Kept, Recordings
     from rich.table import Table
 
@@ -40,12 +40,12 @@ def turn_on(
     ] = None,
 ) -> None:
     """Record from now on, in every editor that runs Redraft, those open already included."""
-    from redraft.lsp.recording.folder import FILE_BYTES, Limits
+    from redraft.lsp.recording.folder import FILE_BYTES, FolderLimits
 
     from .console import out
 
     recordings = _recordings()
-    recordings.turn_on(Limits(FILE_BYTES, limit * _MB) if limit else None)
+    recordings.turn_on(FolderLimits(FILE_BYTES, limit * _MB) if limit else None)
     limits = recordings.limits()
     out.print(
         f"Recording is on. Into {recordings.folder} goes, {limits.total_bytes // _MB} MB at most:\n"
@@ -264,7 +264,7 @@ def _chosen(
     return list(dict.fromkeys(by_name[name] for name in names))
 
 
-def _outcome_table(found: list[Tally]) -> Table:
+def _outcome_table(found: list[OutcomeTally]) -> Table:
     from rich.table import Table
 
     counted = ("accepted", "rejected", "ignored", "replaced", "cancelled")

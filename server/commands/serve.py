@@ -11,7 +11,7 @@ from redraft.model.weights.provide import check_known
 
 from ..app import create_app
 from ..engine_process.open import open_engine
-from ..http.connections import Limits
+from ..http.connections import ConnectionLimits
 from ..http.listen import check_free, listening, until_told_to_stop
 from ..settings import Settings
 from .console import err
@@ -39,7 +39,7 @@ async def run_server(settings: Settings) -> None:
             host=settings.host,
             port=settings.port,
             shutdown_s=settings.shutdown_s,
-            limits=Limits(settings.max_connections),
+            limits=ConnectionLimits(settings.max_connections),
         ) as url:
             err.print(f"Redraft listens at {url} (Ctrl-C stops it)", markup=False)
             telling = asyncio.create_task(_tell_when_ready(predictor))

@@ -30,7 +30,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..settings import Settings
-from .complete import Place, cursor_at, read_text
+from .complete import FilePlace, cursor_at, read_text
 from .console import bar, out
 from .json_file import write_json
 
@@ -63,7 +63,7 @@ class _Kit:
     config: ModelConfig
 
 
-def show(settings: Settings, place: Place, task: Task, budget: int, prompt: bool) -> None:
+def show(settings: Settings, place: FilePlace, task: Task, budget: int, prompt: bool) -> None:
     """Print the context of ``place``.
 
     Args:
@@ -280,7 +280,7 @@ def _left_out(gathered: Gathered) -> Table:
     return table
 
 
-def _view(place: Place, path: str, budget: int) -> View:
+def _view(place: FilePlace, path: str, budget: int) -> View:
     text = read_text(place.file)
     cursor = cursor_at(text, place)
     settings, uri = LspSettings(), place.file.resolve().as_uri()

@@ -18,7 +18,7 @@ from .json_file import check_writable, write_json
 if TYPE_CHECKING:
     from redraft.evals.recordings.format import Stream
     from redraft.evals.soak.soak import Amounts, Mode, Subject
-    from redraft.evals.soak.tally import Report, Tally
+    from redraft.evals.soak.tally import SoakReport, Tally
     from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
     from rich.table import Table
 
@@ -70,7 +70,7 @@ def soak(
         raise typer.BadParameter(f"{min(unknown)!r} is none of {', '.join(MODES)}")
     chosen = [mode for mode in MODES if mode in (modes or USUAL)]
     amounts = _amounts(night, events, messages, blows, clients, seconds)
-    reports: list[Report] = []
+    reports: list[SoakReport] = []
     with _subject(model, source, chosen) as subject:
         for mode in chosen:
             with _telling(mode) as watch:
@@ -201,7 +201,7 @@ def _streams(source: Path | None, folder: Path) -> list[Stream]:
     return [read_stream(typed)]
 
 
-def _show(report: Report) -> None:
+def _show(report: SoakReport) -> None:
     from .console import out
 
     out.print(_table(report))
@@ -209,7 +209,7 @@ def _show(report: Report) -> None:
         out.print(f"did not hold: {what}", markup=False, style="red")
 
 
-def _table(report: Report) -> Table:
+def _table(report: SoakReport) -> Table:
     from rich.table import Table
 
     table = Table(title=f"{report.mode}, seed {report.seed}, {report.seconds:g} s", width=72)
@@ -231,7 +231,7 @@ def _table(report: Report) -> Table:
     return table
 
 
-def _slope(report: Report) -> str:
+def _slope(report: SoakReport) -> str:
     found = report.slope
     if found is None:
         return "not measured"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from redraft.model.config import ModelConfig
+    from redraft.model.network.quantize import FloatArray
     from redraft.model.weights.adapter import Adapter
 
 app = typer.Typer(help="Pack training data and train the adapter.", no_args_is_help=True)
@@ -171,14 +172,10 @@ def run(
         chosen, minutes=minutes or chosen.minutes, steps=steps or chosen.steps
     )
     begin = Adapter({}, {}, None) if start == "fresh" else _adapter(start, chosen.adapter, base)
-    first, verifier = begin.ground, begin.metadata.get("verifier", "none")
+    first, said = begin.ground, begin.metadata
     if ground:
-        below = _adapter(ground)
-        if below.ground:
-            raise SettingsError(f"{ground} is itself built on another adapter; give that one.")
-        first, verifier = below.lora, below.metadata.get("verifier", "none")
-    if chosen.causal_weight:
-        verifier = "ar"
+        first, said = _ground(ground)
+    verifier = "ar" if chosen.causal_weight else said.get("verifier", "none")
     below_all = with_ground(grounds.config, grounds.tensors, begin._replace(ground=first))
     written = train.run(
         chosen,
@@ -194,6 +191,14 @@ def run(
         ground=first,
     )
     console.print(f"wrote {written}")
+
+
+def _ground(name: str) -> tuple[dict[str, FloatArray], dict[str, str]]:
+    """The tensors and metadata of an adapter to be merged first, which stands on no other."""
+    below = _adapter(name)
+    if below.ground:
+        raise SettingsError(f"{name} is itself built on another adapter; give that one.")
+    return below.lora, below.metadata
 
 
 @app.command()
@@ -280,17 +285,21 @@ def ship(
         shutil.copyfile(adapter, target)
     facts["version"] = version
     facts["adapter"]["sha256"] = hashlib.sha256(target.read_bytes()).hexdigest()
-    width = found.metadata.get("canvas", facts["config"]["canvas_width"])
-    facts["config"]["canvas_width"] = int(width)
-    facts["config"]["adapter"] = found.metadata.get("adapter", facts["config"]["adapter"])
-    masks = int(found.metadata.get("masks", "0"))
-    for name, value in (("masks", masks), ("mask_rank", int(found.metadata.get("rank", "0")))):
-        facts["config"].pop(name, None)
-        if masks:
-            facts["config"][name] = value
-    facts["config"]["verifier"] = found.metadata.get("verifier", facts["config"]["verifier"])
+    _describe(facts["config"], found.metadata)
     description.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     console.print(f"{target} is now {model} {version}")
+
+
+def _describe(config: dict[str, Any], said: Mapping[str, str]) -> None:
+    """Put into a model's ``config`` what its adapter says of itself."""
+    config["canvas_width"] = int(said.get("canvas", config["canvas_width"]))
+    for name in ("adapter", "verifier"):
+        config[name] = said.get(name, config[name])
+    masks = int(said.get("masks", "0"))
+    for name, value in (("masks", masks), ("mask_rank", int(said.get("rank", "0")))):
+        config.pop(name, None)
+        if masks:
+            config[name] = value
 
 
 def _moved_to(

@@ -28,7 +28,7 @@ from redraft.model.release import RELEASE
 
 from ..app import create_app
 from ..http.bodies import json_response
-from ..http.connections import Limits
+from ..http.connections import ConnectionLimits
 from ..http.listen import listening, until_told_to_stop
 from ..settings import Settings
 from .rendezvous import DEFAULT_ENGINE, Endpoint, Rendezvous, began
@@ -114,26 +114,29 @@ async def _run(meeting: Rendezvous, settings: Settings, engine: str) -> None:
             port=0,
             socket=meeting.socket,
             shutdown_s=settings.shutdown_s,
-            limits=Limits(settings.max_connections),
+            limits=ConnectionLimits(settings.max_connections),
         ) as address:
-            me = psutil.Process()
-            meeting.publish(
-                Endpoint(
-                    address=address,
-                    socket=meeting.socket is not None,
-                    token=token,
-                    pid=me.pid,
-                    started=began(me),
-                    release=RELEASE,
-                )
-            )
-            log.info("engine process %d, release %s, at %s", me.pid, RELEASE, address)
+            meeting.publish(_endpoint(address, meeting, token))
+            log.info("engine process %d, release %s, at %s", os.getpid(), RELEASE, address)
             try:
                 log.info("leaving: %s", await _reason_to_leave(activity, leave, settings))
             finally:
                 meeting.withdraw()  # before the socket closes: nobody shall join a leaving engine
     finally:
         await predictor.close()
+
+
+def _endpoint(address: str, meeting: Rendezvous, token: str) -> Endpoint:
+    """Where this process is found."""
+    me = psutil.Process()
+    return Endpoint(
+        address=address,
+        socket=meeting.socket is not None,
+        token=token,
+        pid=me.pid,
+        started=began(me),
+        release=RELEASE,
+    )
 
 
 async def _reason_to_leave(activity: Activity, leave: asyncio.Event, settings: Settings) -> str:

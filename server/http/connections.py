@@ -19,7 +19,7 @@ LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """What a server lets its connections do."""
 
     connections: int = 512
@@ -36,7 +36,7 @@ class Connection(Protocol):
 class Connections:
     """Who is connected, and since when they are silent."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+    def __init__(self, limits: ConnectionLimits, clock: Callable[[], float]) -> None:
         self._limits = limits
         self._clock = clock
         self._busy: Counter[object] = Counter()  # requests under way

@@ -16,7 +16,7 @@ from pathlib import Path
 from aiohttp import web
 from redraft.model.errors import SettingsError
 
-from .connections import Connections, Limits
+from .connections import ConnectionLimits, Connections
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
@@ -36,7 +36,7 @@ async def listening(
     port: int = 0,
     socket: Path | None = None,
     shutdown_s: float,
-    limits: Limits | None = None,
+    limits: ConnectionLimits | None = None,
 ) -> AsyncIterator[str]:
     """Listens on the Unix domain socket if given, else on ``host:port``; yields the address.
 
@@ -46,7 +46,7 @@ async def listening(
     Raises:
         SettingsError: the port is in use, or the address is not one of this machine's.
     """
-    connections = Connections(limits or Limits(), time.monotonic)
+    connections = Connections(limits or ConnectionLimits(), time.monotonic)
     app.middlewares.insert(0, connections.note)
     runner = web.AppRunner(
         app, handler_cancellation=True, shutdown_timeout=shutdown_s, access_log=None

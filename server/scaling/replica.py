@@ -22,7 +22,7 @@ from redraft.model.errors import ModelNotReady
 from redraft.model.records import Predictor
 
 from ..app import create_app
-from ..http.connections import Limits
+from ..http.connections import ConnectionLimits
 from ..http.listen import listening
 from ..settings import Settings
 
@@ -69,7 +69,7 @@ class Replica:
                 app,
                 socket=socket,
                 shutdown_s=settings.shutdown_s,
-                limits=Limits(settings.max_connections),
+                limits=ConnectionLimits(settings.max_connections),
             )
         )
         connector = aiohttp.UnixConnector(str(socket), limit=0)

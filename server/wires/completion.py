@@ -114,14 +114,16 @@ class Completion(Sampling):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class CompletionAsk:
     """A completion request, understood."""
 
     question: Question
     body: Completion
 
 
-def ask_for(body: Completion, meant: Middle | Rewrite | Unknown, settings: Settings) -> Ask:
+def ask_for(
+    body: Completion, meant: Middle | Rewrite | Unknown, settings: Settings
+) -> CompletionAsk:
     """
     Raises:
         InvalidRequest: names the field and what it must be.
@@ -129,7 +131,7 @@ def ask_for(body: Completion, meant: Middle | Rewrite | Unknown, settings: Setti
     between("n", body.n, 1, settings.max_candidates)
     wanted = default_tokens(meant) if body.max_tokens is None else body.max_tokens
     template = body.template(wanted, settings.max_stops, body.n)
-    return Ask(question(meant, template, edit_threshold(body.eagerness, settings)), body)
+    return CompletionAsk(question(meant, template, edit_threshold(body.eagerness, settings)), body)
 
 
 #: What one client sends in place of an empty suffix.

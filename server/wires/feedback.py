@@ -67,7 +67,7 @@ LEDGER: web.AppKey[Ledger] = web.AppKey("ledger", Ledger)
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Feedback:
     request_id: Text  # of the answer
     user_action: Literal["accept", "reject", "ignore"]
     provider_name: Text = ""
@@ -76,7 +76,7 @@ class Report:
 
 @routes.post("/feedback")
 async def feedback(http: web.Request) -> web.Response:
-    report = await read_body(http, lambda data: read(Report, data))
+    report = await read_body(http, lambda data: read(Feedback, data))
     answer_id, action = report.request_id, report.user_action
     try:
         http.app[LEDGER].tell(answer_id, ACTIONS[action])

@@ -83,21 +83,21 @@ class Body(Sampling):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class InfillAsk:
     """A request of this route, understood."""
 
     question: Infilling
     body: Body
 
 
-def _read(body: Body, most_tokens: int) -> Ask:
+def _read(body: Body, most_tokens: int) -> InfillAsk:
     wanted = most_tokens if body.n_predict < 0 else max(body.n_predict, 1)
     before, last = body.input_prefix + body.prompt, body.input_extra[-MAX_RELATED:]
     related = tuple(related_file(one.filename, one.text) for one in last)
     middle = Middle(before, body.input_suffix, related=related)
     asked = question(middle, body.template(wanted, MAX_STOPS))
     assert isinstance(asked, Infilling), "it is a middle"
-    return Ask(asked, body)
+    return InfillAsk(asked, body)
 
 
 async def within(
@@ -126,7 +126,7 @@ def settled(state: CanvasState) -> str:
     return "".join(piece or "" for piece in takewhile(lambda one: one is not None, state.pieces))
 
 
-def _answer(ask: Ask, end: Prediction | CanvasState) -> Json:
+def _answer(ask: InfillAsk, end: Prediction | CanvasState) -> Json:
     if isinstance(end, CanvasState):
         whole = settled(end).rpartition("\n")[0]
         text = ask.question.settled(whole)

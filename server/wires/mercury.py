@@ -21,8 +21,8 @@ from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_que
 from ..http.service import Service
 from .answers import Answer
 from .completion import (
-    Ask,
     Completion,
+    CompletionAsk,
     Head,
     answered,
     ask_for,
@@ -68,7 +68,7 @@ class Edit(Completion):
 async def complete(http: web.Request) -> web.StreamResponse:
     settings = http.app[SERVICE].settings
 
-    def ask(data: Json) -> Ask:
+    def ask(data: Json) -> CompletionAsk:
         body = read(Infill, data)
         return guided(ask_for(body, Middle(body.prompt, behind_gap(body.suffix)), settings), data)
 
@@ -79,7 +79,7 @@ async def complete(http: web.Request) -> web.StreamResponse:
 async def edit(http: web.Request) -> web.StreamResponse:
     settings = http.app[SERVICE].settings
 
-    def ask(data: Json) -> Ask:
+    def ask(data: Json) -> CompletionAsk:
         body = read(Edit, data)
         return guided(ask_for(body, _region(body.messages), settings), data)
 
@@ -137,7 +137,7 @@ class Form:
 
 
 async def _respond(
-    http: web.Request, read_ask: Callable[[Json], Ask], form: Form
+    http: web.Request, read_ask: Callable[[Json], CompletionAsk], form: Form
 ) -> web.StreamResponse:
     service = http.app[SERVICE]
     ask = await read_question(http, read_ask)
@@ -156,7 +156,7 @@ async def _respond(
 
 
 async def _stream(
-    http: web.Request, service: Service, ask: Ask, head: Head, form: Form
+    http: web.Request, service: Service, ask: CompletionAsk, head: Head, form: Form
 ) -> web.StreamResponse:
     stream = Stream(http, EVENT_STREAM)
 

@@ -23,8 +23,8 @@ from ..http.service import Service
 from ..settings import Settings
 from .answers import Answer
 from .completion import (
-    Ask,
     Completion,
+    CompletionAsk,
     Head,
     answered,
     ask_for,
@@ -95,13 +95,13 @@ class Body(Completion):
     logprobs: Annotated[object, AfterValidator(_no_logprobs)] = False
 
 
-def _ask(body: Body, settings: Settings) -> Ask:
+def _ask(body: Body, settings: Settings) -> CompletionAsk:
     if body.suffix is None:
         return ask_for(body, recognise(body.prompt), settings)
     return ask_for(body, Middle(body.prompt, behind_gap(body.suffix)), settings)  # no markers there
 
 
-def _choices(service: Service, ask: Ask, prediction: Prediction | None) -> list[Answer]:
+def _choices(service: Service, ask: CompletionAsk, prediction: Prediction | None) -> list[Answer]:
     """As many as were asked for. Where the model knows fewer, they come again from the first on:
     clients count on their number, and other servers repeat themselves at temperature 0 as well."""
     return [*islice(cycle(answered(service, ask.question, prediction)), ask.body.n)]
@@ -121,7 +121,9 @@ def _lines(text: str, stop: Sequence[str]) -> list[str]:
     return text.splitlines(keepends=True) or [""]
 
 
-async def _stream(http: web.Request, service: Service, ask: Ask, head: Head) -> web.StreamResponse:
+async def _stream(
+    http: web.Request, service: Service, ask: CompletionAsk, head: Head
+) -> web.StreamResponse:
     stream = Stream(http, EVENT_STREAM)
     counted = ask.body.stream_options.include_usage
 

@@ -10,9 +10,9 @@ import numpy as np
 from redraft.model.decoding.candidates import Field, Proposal, effort_for
 from redraft.model.decoding.canvas_edits import write_canvas_edits
 from redraft.model.decoding.denoise import (
+    AnswerLimits,
     Brief,
     Denoised,
-    Limits,
     Plan,
     plan_for,
 )
@@ -117,7 +117,7 @@ def written(
 ) -> Denoised:
     sequence = backend.new_sequence(400)
     sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
-    brief = Brief(backend.config, VOCAB, plan, Limits(24, min_tokens=1))
+    brief = Brief(backend.config, VOCAB, plan, AnswerLimits(24, min_tokens=1))
     write = write_edits if brief.judged else write_canvas_edits
     field = dataclasses.replace(FIELD, proposals=tuple(proposals))
     rng = np.random.default_rng(0)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from redraft.model.decoding.denoise import (
+    AnswerLimits,
     Brief,
     Draft,
-    Limits,
     Plan,
     denoise,
 )
@@ -52,14 +52,14 @@ def sequence_over(
     sequence = FakeBackend(predict, config).new_sequence(1_000)
     sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
     sequence.log.clear()
-    return sequence, Brief(config, VOCAB, PLAIN, Limits(max_tokens=64))
+    return sequence, Brief(config, VOCAB, PLAIN, AnswerLimits(max_tokens=64))
 
 
 def write(
     predict: Predict,
     plan: Plan = PLAIN,
     width: int = 8,
-    limits: Limits | None = None,
+    limits: AnswerLimits | None = None,
     constraint: Constraint | None = None,
     seed: int = 0,
 ) -> tuple[Draft, FakeSequence, list[CanvasState]]:

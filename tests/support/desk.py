@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from redraft.lsp.editor.documents import Change, Document
+from redraft.lsp.editor.documents import ContentChange, Document
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.door import Session
 from redraft.lsp.session.mentions import OpenText
@@ -70,7 +70,7 @@ class Desk:
         return document
 
     def becomes_elsewhere(self, document: Document, text: str) -> None:
-        splices = document.apply([Change(text)], None)
+        splices = document.apply([ContentChange(text)], None)
         self.session.changed(document.uri, splices, lambda: document.text)
 
     def query(self, **fields: object) -> Query:
@@ -124,7 +124,7 @@ class Desk:
     def becomes(self, text: str, cursor: int | None = None) -> None:
         self.text, self.cursor = text, len(text) if cursor is None else cursor
         self.revision += 1
-        splices = self.document.apply([Change(text)], None)
+        splices = self.document.apply([ContentChange(text)], None)
         self.session.changed(URI, splices, lambda: self.text)
 
     def type(self, text: str) -> None:

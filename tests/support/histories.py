@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from redraft.lsp.editor.documents import Change, Document
+from redraft.lsp.editor.documents import ContentChange, Document
 from redraft.lsp.editor.history import (
     PAUSE_S,
     Happening,
@@ -32,13 +32,15 @@ class Desk:
         document = self.documents[uri] = Document(uri, text)
         self.history.opened(uri, uri.rsplit("/", 1)[-1], document.lines)
 
-    def change(self, *changes: Change, uri: str = URI, accepted: bool = False) -> Happening:
+    def change(self, *changes: ContentChange, uri: str = URI, accepted: bool = False) -> Happening:
         splices = self.documents[uri].apply(changes, None)
         return self.history.changed(uri, splices, accepted=accepted)
 
     def put(self, line: int, start: int, end: int, text: str, uri: str = URI) -> Happening:
         """``text`` in place of the characters [start, end) of a line, in one change."""
-        return self.change(Change(text, Range(Position(line, start), Position(line, end))), uri=uri)
+        return self.change(
+            ContentChange(text, Range(Position(line, start), Position(line, end))), uri=uri
+        )
 
     def type(self, line: int, column: int, text: str, uri: str = URI) -> None:
         for character in text:
@@ -47,7 +49,7 @@ class Desk:
             self.now += 0.1
 
     def delete_lines(self, first: int, last: int, uri: str = URI) -> Happening:
-        return self.change(Change("", Range(Position(first, 0), Position(last, 0))), uri=uri)
+        return self.change(ContentChange("", Range(Position(first, 0), Position(last, 0))), uri=uri)
 
     def pause(self, seconds: float = PAUSE_S + 0.1) -> None:
         self.now += seconds

@@ -6,9 +6,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from redraft.evals.recordings.format import Changed
-from redraft.evals.recordings.streams import Documents as Replayed
+from redraft.evals.recordings.streams import StreamDocuments as Replayed
 from redraft.evals.recordings.streams import read_stream
-from redraft.lsp.editor.documents import Change, Document, Documents
+from redraft.lsp.editor.documents import ContentChange, Document, Documents
 from redraft.lsp.editor.history import History
 from redraft.lsp.editor.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
@@ -48,7 +48,7 @@ class Scene:
         self.recorder.opened(document)
         return document
 
-    def change(self, *changes: Change, uri: str = URI, accepted: bool = False) -> None:
+    def change(self, *changes: ContentChange, uri: str = URI, accepted: bool = False) -> None:
         self.now_ms += 200
         document = self.documents.get(uri)
         assert document is not None
@@ -69,9 +69,9 @@ def path_of(document: Document) -> str:
     return document.uri.removeprefix("file:///w/")
 
 
-def insertion(text: str, line: int, character: int) -> Change:
+def insertion(text: str, line: int, character: int) -> ContentChange:
     at = Position(line, character)
-    return Change(text, Range(at, at))
+    return ContentChange(text, Range(at, at))
 
 
 def replayed(path: Path) -> dict[str, str]:

@@ -19,7 +19,7 @@ from redraft.evals.recordings.format import (
     TextEdit,
 )
 from redraft.evals.replay.script import Script, script_of
-from redraft.lsp.recording.format import Source
+from redraft.lsp.recording.format import ChangeSource
 
 KEY_MS = 40  # between two keys
 
@@ -49,7 +49,7 @@ class Typist:
             self.now_ms += KEY_MS
 
     def puts(
-        self, text: str, at: int, removed: int = 0, source: Source = "user", document: int = 0
+        self, text: str, at: int, removed: int = 0, source: ChangeSource = "user", document: int = 0
     ) -> None:
         edit = TextEdit(at, at + removed, text)
         changed = Changed(self.now_ms, document, None, (edit,), source, stated=True)

@@ -19,7 +19,7 @@ from redraft.model.edits.verdict import CANDIDATES
 from redraft.model.prompt.render import window
 from redraft.model.records import Candidate, EditRequest, RecentEdit, RelatedFile
 
-from .reported import NAMES, Report, placed
+from .reported import NAMES, ReportedLine, placed
 
 #: Sections of prompts that are no files: no model of ours has seen such.
 PSEUDO_FILES = frozenset(
@@ -55,7 +55,7 @@ class Excerpt:
     cursor: int  # index into region
     edits: tuple[RecentEdit, ...] = ()  # oldest first
     related: tuple[RelatedFile, ...] = ()  # least relevant first
-    reports: tuple[Report, ...] = ()  # what the client's editor says of the file
+    reports: tuple[ReportedLine, ...] = ()  # what the client's editor says of the file
     fixed: int = 0  # leading characters of the region that cannot change
 
 

@@ -28,7 +28,7 @@ _SEVERITIES = {"error": 1, "warning": 2, "warn": 2, "information": 3, "info": 3,
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReportedLine:
     """One line of it."""
 
     line: int | None  # of the file, 1-based; None: not told
@@ -36,24 +36,24 @@ class Report:
     severity: int  # as in ``Diagnostic``
 
 
-def reports_in(files: Iterable[tuple[str, str]]) -> tuple[Report, ...]:
+def reports_in(files: Iterable[tuple[str, str]]) -> tuple[ReportedLine, ...]:
     """What is reported in those of ``files``, path and text, that hold reports."""
     found = (one for path, text in files if path.strip() in NAMES for one in _read(text))
     return tuple(one for one, _ in zip(found, range(MOST), strict=False))
 
 
-def _read(text: str) -> Iterator[Report]:
+def _read(text: str) -> Iterator[ReportedLine]:
     for line in text.splitlines():
         read = _LINE.match(line.strip()[:LONGEST])
         if read is None:
             continue
         tag = (read["tag"] or "").lower()
         number = int(read["line"]) if read["line"] else None
-        yield Report(number, _SOURCE.sub("", read["said"]), _SEVERITIES.get(tag, 1))
+        yield ReportedLine(number, _SOURCE.sub("", read["said"]), _SEVERITIES.get(tag, 1))
 
 
 def placed(
-    reports: Sequence[Report], lines: Sequence[str], first: int, last: int
+    reports: Sequence[ReportedLine], lines: Sequence[str], first: int, last: int
 ) -> tuple[Diagnostic, ...]:
     """Those that belong to one of the lines [first, last), 0-based, beyond doubt."""
     found = []
@@ -64,7 +64,7 @@ def placed(
     return tuple(found)
 
 
-def _place(report: Report, lines: Sequence[str], first: int, last: int) -> int | None:
+def _place(report: ReportedLine, lines: Sequence[str], first: int, last: int) -> int | None:
     """The line it names where what it quotes stands there, else the only one where it does."""
     undefined = undefined_name(report.message)
     names = {*_QUOTED.findall(report.message), *([undefined] if undefined else [])}
