@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import struct
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.errors import WeightsError
+from redraft.model.network.rope import rope_tables
+from redraft.model.prompt.tokens import Tokenizer, _byte_of_char
 from redraft.model.weights.gguf import (
     GGUFFile,
     chat_template,
@@ -135,10 +139,13 @@ def test_a_merge_of_unknown_tokens_is_refused(tmp_path: Path, rule: str) -> None
     ("changes", "said"),
     [
         ({"leave_out": "blk.1.ffn_up.weight"}, "no tensor 'blk.1.ffn_up.weight'"),
-        ({"extra": {"rope_freqs.weight": random(8)}}, "rope_freqs.weight"),
+        ({"extra": {"rope_freqs.weight": random(4)}}, "rope_freqs.weight has shape [4]"),
+        ({"extra": {"rope_freqs.weight": -np.ones(8, np.float32)}}, "rope_freqs.weight"),
         ({"extra": {"output_norm.weight": random(8)}}, "shape [8], not [64]"),
         ({"arch": "mamba"}, "'mamba'"),
-        ({"strings": {"llama.rope.scaling.type": "yarn"}}, "scaled"),
+        ({"strings": {"llama.rope.scaling.type": "longrope"}}, "scaled by 'longrope'"),
+        ({"strings": {"llama.rope.scaling.type": "yarn"}}, "original_context_length"),
+        ({"strings": {"llama.rope.scaling.type": "linear"}}, "scaling.factor"),
         ({"extra": {"output_norm.weight": np.full(HIDDEN, np.nan, np.float32)}}, "not finite"),
     ],
 )
@@ -151,6 +158,63 @@ def test_what_the_network_cannot_run_is_refused(
         weights["norm.weight"]
     assert said in str(caught.value)
     assert "redraft model pull" in str(caught.value)
+
+
+def test_llama3_s_frequencies_are_those_of_its_config(tmp_path: Path) -> None:
+    """llama.cpp's converter writes by what each frequency is divided; the folder says the rule."""
+    rule = (8.0, 1.0, 4.0, 64.0)
+    fields, _ = read_checkpoint(written(tmp_path))
+    folder = ModelConfig(**fields, rope_llama3=rule)
+    exponents = np.arange(0, folder.head_dim, 2) / folder.head_dim
+    plain = folder.rope_base**-exponents
+    slow = np.clip((64.0 * plain / (2 * np.pi) - 1.0) / 3.0, 0.0, 1.0)
+    divisors = (1 / (slow + (1 - slow) / 8.0)).astype(np.float32)
+    assert divisors.min() == 1.0 and divisors.max() == 8.0
+    found, _ = read_checkpoint(written(tmp_path, extra={"rope_freqs.weight": divisors}))
+    config = ModelConfig(**found)
+    for ours, theirs in zip(rope_tables(config, 100), rope_tables(folder, 100), strict=True):
+        assert np.abs(ours - theirs).max() < 1e-5
+    assert (
+        np.abs(rope_tables(config, 100)[0] - rope_tables(ModelConfig(**fields), 100)[0]).max() > 1
+    )
+    assert ModelConfig.from_dict(json.loads(config.to_json())) == config
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    write_llama(folder / "a.gguf", **changes)
+    return folder / "a.gguf"
+
+
+def test_positions_that_are_stretched_are_read(tmp_path: Path) -> None:
+    key = "llama.rope.scaling"
+    linear = {"strings": {f"{key}.type": "linear"}, "numbers": {f"{key}.factor": 4.0}}
+    fields, _ = read_checkpoint(written(tmp_path, **linear))
+    assert fields["rope_divisors"] == (4.0,)
+    yarn = {"strings": {f"{key}.type": "yarn"}, "numbers": {f"{key}.original_context_length": 32}}
+    fields, _ = read_checkpoint(written(tmp_path, **yarn))
+    assert (fields["max_positions"], fields["rope_scaling"]) == (32, "yarn")
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        # One after another: letters with the space before them, punctuation, Chinese and Korean
+        # alone, digits one by one.
+        ("deepseek-coder", [" ", " foo", "(", "bar", "1", "2", ")", "\n", " ", "한글", "x"]),
+        ("starcoder", [" ", " foo", "(", "bar", "1", "2", ")", "\n", " 한글x"]),
+        ("qwen2", [" ", " foo", "(bar", "1", "2", ")\n", " 한글x"]),
+    ],
+)
+def test_text_is_cut_as_the_file_says(rule: str, expected: list[str]) -> None:
+    tokens = list(_byte_of_char())
+    data = {"tokens": [*tokens, "</s>"], "merges": [], "special": {256: "</s>"}, "pre": rule}
+    cuts = Tokenizer.from_gguf(data)._bpe.pre_tokenizer
+    assert cuts is not None
+    text = "  foo(bar12)\n 한글x"
+    ends = [end for _, (_, end) in cuts.pre_tokenize_str(text)]
+    assert [text[a:b] for a, b in pairwise([0, *ends])] == expected
+    with pytest.raises(WeightsError, match=r"'tekken'.*starcoder.*deepseek-coder.*folder"):
+        Tokenizer.from_gguf({**data, "pre": "tekken"})
 
 
 def test_a_file_cut_anywhere_is_refused(file: Path, tmp_path: Path) -> None:
