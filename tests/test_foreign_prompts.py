@@ -208,6 +208,39 @@ def test_v2_shows_lines_from_two_above_to_five_below_without_empty_ones_at_their
         assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\nb\nc|\nd\n", "a\n"),  # the first line, whatever stands behind it
+        ("a\n\n  c|\nd\n", "a\n\n"),  # and the line ends behind that
+        ("retur|n 1\n", "retur"),  # of the cursor's own line only what stands before it
+        ("|a\n", ""),
+    ],
+)
+def test_v2_is_given_the_beginning_of_its_answer(text: str, expected: str) -> None:
+    cursor = text.index("|")
+    request = EditRequest("next_edit", "a.py", text.replace("|", ""), cursor)
+    prompt = rendered("sweep-v2", request)
+    assert prompt.begun == expected
+    assert spelled("sweep-v2", prompt).rpartition("updated/a.py")[2].partition("\n")[2] == expected
+
+
+def test_v2_goes_on_from_what_it_was_given() -> None:
+    request = EditRequest("next_edit", "a.py", "return a\nx = 1\n", 6)
+    found = read("sweep-v2", request, " b\nx = 1\n")
+    assert made(request, found) == "return b\nx = 1\n"
+    assert found is not None and found.written == (0, 3)  # what was given is not counted
+    assert read("sweep-v2", request, " a\nx = 1\n") is None
+
+
+def test_v2_may_not_only_put_lines_in_above_the_cursor() -> None:
+    request = EditRequest("next_edit", "a.py", "a = 1\nb = 2\n", 8)
+    assert read("sweep-v2", request, "a = 1\nnew = 0\nb = 2\n") is None
+    assert read("sweep-v2", request, "a = 1\nnew = 0\nb = 3\n") is not None
+    empty = EditRequest("next_edit", "a.py", "a = 1\n\nb = 2\n", 6)
+    assert read("sweep-v2", empty, "a = 1\nnew = 0\n\nb = 2\n") is not None
+
+
 def test_v2_shows_three_hundred_lines_of_a_large_file() -> None:
     text = "".join(f"line_{i}\n" for i in range(2_000))
     request = EditRequest("next_edit", "a.py", text, text.index("line_1000"))
@@ -227,6 +260,65 @@ def test_weights_that_only_fill_in_are_not_asked_for_edits() -> None:
     config = ModelConfig(name="mine", prompt_format="fim-qwen")
     found = format_of("fim-qwen").render(REQUEST, TOKENIZERS["fim-qwen"], config, 2_000)
     assert isinstance(found, Declined) and "mine" in found.reason
+
+
+# ------------------------------------------------------------------------------ Zeta's region
+
+#: Ten tokens by Zed's count. 350 are 26 such lines around the cursor's, and nine more.
+LINE = "    value = compute(width, 1)    #"[:30]
+
+
+def functions(*lengths: int) -> list[str]:
+    """Functions one below the other, each line of ten tokens."""
+    return [line for many in lengths for line in ["def area(width, height, a):  #", *[LINE] * many]]
+
+
+def zeta_region(lines: list[str], at: int, path: str = "a.py") -> tuple[int, int]:
+    cursor = sum(len(line) + 1 for line in lines[:at])
+    return rendered("zeta-2", EditRequest("next_edit", path, "\n".join(lines), cursor)).region
+
+
+@pytest.mark.parametrize(
+    ("lengths", "path", "expected"),
+    [
+        # 47 to 72 at first, 13 lines below the cursor's and 12 above: the function from 44 to 75
+        # fits in what is left, 60 of 90 tokens; then a line above, a line below, one more above.
+        ((43, 31, 50), "a.py", (42, 77)),
+        # A function from 40 to 75 fits without its head, and nothing is left.
+        ((39, 35, 50), "a.py", (41, 76)),
+        # One from 37 to 75 does not fit: as many lines as there is room for, above first.
+        ((36, 38, 50), "a.py", (42, 77)),
+        # From 47 to 79 it grows below alone, by seven lines; two are left, above first.
+        ((46, 32, 50), "a.py", (46, 81)),
+        # The same where the language is not known: lines alone, above first.
+        ((46, 32, 50), "a.unknown", (42, 77)),
+    ],
+)
+def test_a_region_is_widened_to_whole_syntax_nodes(
+    lengths: tuple[int, ...], path: str, expected: tuple[int, int]
+) -> None:
+    assert {len(line) for line in functions(*lengths)} == {30}
+    assert zeta_region(functions(*lengths), 59, path) == expected
+
+
+def test_what_is_shown_around_a_region_is_a_whole_node_where_one_fits() -> None:
+    lines = functions(39, 44, 50)  # the cursor's function has ten lines more than a region
+    text = "\n".join(lines)
+    cursor = 31 * 59
+    first, last = zeta_region(lines, 59)
+    shown = spelled("zeta-2", rendered("zeta-2", EditRequest("next_edit", "a.py", text, cursor)))
+    above = shown.partition("<filename>a.py\n")[2].partition("<<<<<<< CURRENT")[0]
+    below = shown.partition("<[fim-prefix]>")[0].removeprefix("<[fim-suffix]>\n")
+    assert (first, last) == (42, 77)
+    assert above == "\n".join([*lines[40:42], ""])  # from its head on, not further
+    assert below == "\n".join([*lines[77:85], ""])
+
+
+def test_excerpts_of_one_file_stand_behind_its_name_once() -> None:
+    related = (RelatedFile("a.py", "A = 1\n"), RelatedFile("b.py", "B = 1"))
+    request = replace(golden("zeta-2"), related=(*related, RelatedFile("a.py", "A = 2\n")))
+    prompt = spelled("zeta-2", rendered("zeta-2", request))
+    assert "<filename>a.py\nA = 1\n...\nA = 2\n<filename>b.py\nB = 1\n\n<filename>" in prompt
 
 
 # ------------------------------------------------------------------------------ the newest edit
@@ -255,7 +347,9 @@ def test_a_window_beside_an_insertion_moves_with_it(
 
 
 def read(name: str, request: EditRequest, answer: str, ended: bool = True) -> Read | None:
-    return format_of(name).read(rendered(name, request), request, answer, ended)
+    """``answer`` read back; what of it the prompt already holds is not written again."""
+    prompt = rendered(name, request)
+    return format_of(name).read(prompt, request, answer.removeprefix(prompt.begun), ended)
 
 
 def made(request: EditRequest, found: Read | None) -> str:
@@ -275,7 +369,8 @@ def test_a_rewritten_region_is_read_as_the_lines_that_differ(name: str, end: str
     found = read(name, REQUEST, new + end)
     assert made(REQUEST, found) == TEXT.replace(old, changed)
     assert found is not None and found.text == f"        {changed}\n"
-    assert found.written is not None and new[slice(*found.written)] == found.text
+    written = new.removeprefix(rendered(name, REQUEST).begun)
+    assert found.written is not None and written[slice(*found.written)] == found.text
 
 
 @pytest.mark.parametrize("name", ["sweep", "sweep-v2", "zeta-2"])

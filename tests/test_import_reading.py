@@ -68,6 +68,7 @@ def test_pickles_are_never_read(tmp_path: Path) -> None:
         ({"num_hidden_layers": -1}, "num_hidden_layers = -1"),
         ({"num_hidden_layers": 3}, r"blocks\.2"),
         ({"num_hidden_layers": 1}, r"layers\.1"),
+        ({"num_hidden_layers": 2_000_000_000}, "says 2,000,000,000 layers"),
         ({"intermediate_size": 64}, "has shape"),
         ({"vocab_size": 200}, "has shape"),
         ({"mask_token_id": 3}, "token 3"),

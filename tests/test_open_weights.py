@@ -21,8 +21,9 @@ from redraft.model.runtime import block_backend
 from redraft.model.runtime.backend import SeesBehind
 from redraft.model.runtime.special_ends import SpecialEnds
 from redraft.model.weights import provide
+from redraft.model.weights.combine import expected_bytes
 from redraft.model.weights.huggingface import read_hf_checkpoint
-from redraft.model.weights.import_model import import_model
+from redraft.model.weights.import_model import fitting, import_model
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.tiny import tiny_config
@@ -331,9 +332,23 @@ def test_weights_larger_than_memory_are_refused_before_anything_is_written(
     cache: Path, tmp_path: Path
 ) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
-    with pytest.raises(WeightsError, match=r"GB of memory.*--variant"):
-        import_model(tmp_path / "mine", memory=100_000)
+    with pytest.raises(WeightsError, match=r"GB of memory.*smaller weights"):
+        import_model(tmp_path / "mine", memory=50_000)
     assert not cache.exists()
+
+
+def test_the_variant_is_what_fits_where_it_is_to_run(cache: Path, tmp_path: Path) -> None:
+    write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
+    config, _, _ = read_hf_checkpoint(tmp_path / "mine")
+    sizes = {variant: expected_bytes(config, variant) for variant in ("q8", "q4", "fp16", "q4f16")}
+    for gpu, usual, smaller in ((False, "q8", "q4"), (True, "fp16", "q4f16")):
+        assert fitting(config, None, 2 * sizes[usual], gpu) == (usual,)
+        assert fitting(config, None, int(1.2 * sizes[smaller]), gpu) == (smaller,)
+        assert fitting(config, ["fp32"], 1 << 40, gpu) == ["fp32"]
+        with pytest.raises(WeightsError, match="this GPU" if gpu else "this machine"):
+            fitting(config, None, sizes[smaller], gpu)
+    assert import_model(tmp_path / "mine", memory=int(1.2 * sizes["q4"])).prebuilt == ("q4",)
+    assert import_model(tmp_path / "mine", gpu=True).prebuilt == ("fp16", "q4")
 
 
 def test_quantised_checkpoints_are_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ class FakeHub:
         self.says: dict[str, str] = {}  # SHA-256 that is stated instead of the right one
         self.cut_at: int | None = None  # bytes after which the next answer breaks off
         self.got: list[str] = []
+        self.asked: list[str] = []  # of which repositories a listing was asked for
         self.url = ""
 
     def listing(self, repo: str) -> bytes | None:
@@ -60,6 +61,7 @@ class Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0].strip("/")
         if path.startswith("api/models/"):
             repo = path.removeprefix("api/models/").partition("/revision/")[0]
+            hub.asked.append(repo)
             self._send(hub.listing(repo), {"Content-Type": "application/json"})
             return
         repo, _, rest = path.partition(f"/resolve/{COMMIT}/")
@@ -228,9 +230,36 @@ def test_the_list_says_what_runs_here() -> None:
     small = Known("s", "a/b", "", "MIT", 0.5e9, "infill")
     large = Known("l", "a/b", "", "MIT", 8e9, "infill")
     slow = Known("d", "a/b", "", "MIT", 1.5e9, "infill", denoises=True)
-    assert [small.runs(8 << 30, "CPU"), large.runs(8 << 30, "CPU")] == ["yes", "no"]
+    assert [small.runs(6 << 30, "CPU"), large.runs(6 << 30, "CPU")] == ["yes", "no"]
     assert [large.runs(32 << 30, "CPU"), slow.runs(32 << 30, "CPU")] == ["slowly", "slowly"]
-    assert [large.runs(12 << 30, "CUDA"), large.runs(24 << 30, "CUDA")] == ["no", "yes"]
+    assert [large.runs(8 << 30, "CUDA"), large.runs(12 << 30, "CUDA")] == ["no", "yes"]
+
+
+def test_weights_of_the_list_that_cannot_run_here_are_not_asked_for(hub: FakeHub) -> None:
+    with pytest.raises(WeightsError, match=r"seed-coder-8b has 8\.3B weights.*list --known"):
+        pull_open.pull_open("seed-coder-8b", memory=4 << 30)
+    assert not hub.got and not hub.asked
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"quantization_config": {"quant_method": "gptq"}}, r"quantised \(gptq\)"),
+        ({"architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2"}, "no family"),
+        ({"num_hidden_layers": 4_000_000}, "takes .* GB as q4.*Choose smaller weights"),
+        ({"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4}}, "longrope"),
+    ],
+)
+def test_what_cannot_be_imported_is_refused_before_its_weights_are_fetched(
+    changes: dict[str, Any], said: str, hub: FakeHub, tmp_path: Path
+) -> None:
+    files = folder(tmp_path)
+    files["config.json"] = json.dumps(json.loads(files["config.json"]) | changes).encode()
+    hub.repos["some/weights"] = files
+    with pytest.raises(WeightsError, match=said):
+        pull_open.pull_open("hf:some/weights")
+    assert "config.json" in hub.got
+    assert not any(name.endswith(".safetensors") for name in hub.got)
 
 
 def test_the_list_is_a_table_for_people_and_json_for_programs(hub: FakeHub) -> None:

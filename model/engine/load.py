@@ -7,6 +7,7 @@ so that an engine can be made, and say what is wrong, where it is not installed.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from dataclasses import replace
 from datetime import datetime
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..decoding.prices import PassPrices
 from ..errors import InvalidRequest, WeightsError
+from ..network.quantize import HALF
 from ..prompt.chat import ChatTemplate
 from ..prompt.tokens import Tokenizer
 from ..runtime.backend import Backend
 from ..runtime.device import Device, pick_device
+from ..runtime.huge_pages import collapse
 from ..runtime.kv_memory import return_freed, size_class
 from ..runtime.prefix_cache import PrefixCache
 from ..weights.combine import CHAT_TEMPLATE
@@ -91,6 +94,9 @@ def _open(found: _Provided, threads: int | None) -> Model:
         backend.prepare(budget + 1)
         tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
         return_freed()
+        prices = _prices(backend)
+        if backend.provider == "CPU":  # takes half a second, which nobody has to wait for
+            threading.Thread(target=collapse, name="huge pages", daemon=True).start()
         return Model(
             name=name,
             backend=backend,
@@ -99,7 +105,7 @@ def _open(found: _Provided, threads: int | None) -> Model:
             context_tokens=budget,
             notice=found.notice,
             version=info(name).version,
-            prices=_prices(backend),
+            prices=prices,
             template=template_in(folder, tokenizer) if not info(name).chat else None,
             changed=backend.changed,
         )
@@ -186,10 +192,10 @@ def _choose(model: str, variant: str | None, provider: str | None) -> tuple[Devi
     )
     if found.origin is not None or chosen in found.prebuilt:
         return device, chosen
-    fitting = [v for v in found.prebuilt if (v == "fp16") == (device.provider == "CUDA")]
+    fitting = [v for v in found.prebuilt if (v in HALF) == (device.provider == "CUDA")]
     if fitting:
         return device, wanted if wanted in fitting else fitting[0]
     if provider is None and device.provider == "CUDA":
-        why = f"Running on the CPU: {model} was imported as {wanted}; fp16 would use CUDA."
+        why = f"Running on the CPU: {model} was imported as {wanted}; fp16 or q4f16 would use CUDA."
         return replace(pick_device("cpu", wanted), notice=why), wanted
     return device, chosen

@@ -23,7 +23,7 @@ from ..errors import WeightsError
 from .onnx_interface import Form, Graph, graph_of, reads_masks, reads_placed
 from .onnx_linear import LinearMaps
 from .onnx_nodes import CONTRIB, Nodes
-from .quantize import Stored, block_size, check_variant, float_type, format_of
+from .quantize import HALF, Stored, block_size, check_variant, float_type, format_of
 
 #: Source of the mask's embedding on the canvas: one row of the canvas embedding.
 MASK_ROW = "mask.weight"
@@ -35,7 +35,7 @@ def forms_of(config: ModelConfig, variant: str) -> tuple[Form, ...]:
     """The graphs that a model of this configuration runs."""
     if config.attention != "canvas":
         return ("denoise",)
-    if variant == "fp16":  # CUDA packs no weights, and its fused attention takes no bias
+    if variant in HALF:  # CUDA packs no weights, and its fused attention takes no bias
         masks = config.adapter == "masks"
         return ("prefill", "packed") if masks else ("prefill", "denoise", "packed")
     return ("prefill", "packed") if config.adapter == "canvas" else ("shared",)
@@ -70,8 +70,8 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
         targets int64 [r] -> log_probability float32 [r, 1], of each target after its row
         shared: causal bool; where it is true, the next two may be empty
         packed, shared: positions int64 [1, n]; bias [1, 1, n, total]
-        prefill, shared, but for fp16 without masks: placed bool; where it is true, positions and
-                bias are given as well, and hide more than what comes later
+        prefill, shared, but in half precision without masks: placed bool; where it is true,
+                positions and bias are given as well, and hide more than what comes later
         the same, where the adapter is on masks: the last g rows may be masks behind judged
                 tokens: mask_rows int64 [g] of the n, scored_masks int64 [g] of the r
         denoise, where the attention is by blocks: bias [1, 1, n, total]
@@ -250,7 +250,7 @@ class _Builder:
         head = list(stored.tensors())
         if len(head) == 2:
             self.linear.blocks_product(hidden, head, c.hidden, c.vocab, suppressed, "logits")
-        elif self.variant == "fp16":
+        elif self.variant in HALF:
             half = self.nodes.op("Gemm", hidden, head[0], transB=1)
             full = self.nodes.op("Cast", half, to=TensorProto.FLOAT)
             self.nodes.op("Add", full, suppressed, out="logits")

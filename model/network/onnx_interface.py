@@ -9,7 +9,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from ..config import ModelConfig
 from .onnx_nodes import CONTRIB, Nodes
-from .quantize import Stored, float_type
+from .quantize import HALF, Stored, float_type
 
 Form = Literal["shared", "prefill", "denoise", "packed"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -36,7 +36,7 @@ def reads_placed(config: ModelConfig, variant: str, form: Form) -> bool:
     behind judged tokens, or the branches of a tree. CUDA's fused attention takes no bias."""
     if config.attention != "canvas" or form not in ("shared", "prefill"):
         return False
-    return variant != "fp16" or config.adapter == "masks"
+    return variant not in HALF or config.adapter == "masks"
 
 
 def graph_of(nodes: Nodes, config: ModelConfig, variant: str, form: Form) -> Graph:

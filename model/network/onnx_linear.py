@@ -10,7 +10,7 @@ import numpy as np
 
 from ..config import ModelConfig
 from .onnx_nodes import CONTRIB, Nodes
-from .quantize import Format, Stored, block_size, float_type, format_of
+from .quantize import HALF, Format, Stored, block_size, float_type, format_of
 
 
 @dataclass
@@ -88,7 +88,8 @@ class LinearMaps:
     def _low_rank(self, side: str, sources: list[str], x: str, inputs: int, outputs: int) -> str:
         """x times one side of the masks' adapter, of all ``sources`` in one product: each has a
         rank of its own, so their ``lora_b`` lie along a diagonal."""
-        how: Format = "plain" if format_of(self.variant, "linear") == "plain" else "blocks"
+        whole = format_of(self.variant, "linear") == "plain" or self.variant in HALF
+        how: Format = "plain" if whole else "blocks"
         stored = Stored(
             f"{sources[0]}.{side}",
             tuple(f"{source}.{side}" for source in sources),

@@ -19,8 +19,10 @@ from ..errors import SettingsError, WeightsError
 Array = NDArray[Any]
 FloatArray = NDArray[np.float32]
 
-Variant = Literal["fp32", "q8", "int8", "fp16", "q4"]
+Variant = Literal["fp32", "q8", "int8", "fp16", "q4", "q4f16"]
 VARIANTS: tuple[str, ...] = get_args(Variant)
+#: Those of half precision, which run on CUDA alone: its fused attention knows nothing finer.
+HALF = ("fp16", "q4f16")
 
 #: A matrix of the graph: the linear maps of a block, or the vocabulary (embedding and head).
 Role = Literal["linear", "vocabulary"]
@@ -35,15 +37,14 @@ _FORMATS: dict[str, dict[Role, Format]] = {
     "fp16": {"linear": "plain", "vocabulary": "table"},
     "q8": {"linear": "blocks", "vocabulary": "blocks"},
     "int8": {"linear": "rows", "vocabulary": "blocks"},
-    "q4": {
-        "linear": "nibbles",
-        "vocabulary": "blocks",
-    },  # a wrong token is worse than a larger table
+    # A wrong token is worse than a larger table.
+    "q4": {"linear": "nibbles", "vocabulary": "blocks"},
+    "q4f16": {"linear": "nibbles", "vocabulary": "table"},
 }
 
 #: Inputs that share a scale in ``blocks``. 32 halves the error of 64 and costs 10 % speed: q8 is
 #: the accurate variant, int8 the fast one.
-_BLOCK = {"fp32": 32, "fp16": 32, "q8": 32, "int8": 64, "q4": 32}
+_BLOCK = {"fp32": 32, "fp16": 32, "q8": 32, "int8": 64, "q4": 32, "q4f16": 32}
 
 #: Values quantised at once: a vocabulary of 0.5 GB would otherwise take several times as much.
 _AT_ONCE = 1 << 22
@@ -66,7 +67,7 @@ def block_size(variant: str) -> int:
 
 def float_type(variant: str) -> np.dtype[Any]:
     """Type of activations, of the KV cache and of everything not quantised."""
-    return np.dtype(np.float16 if variant == "fp16" else np.float32)
+    return np.dtype(np.float16 if variant in HALF else np.float32)
 
 
 def check_variant(variant: str) -> None:
@@ -83,7 +84,7 @@ class Stored:
         sources: weights, stacked along their outputs.
         shape: of the stacked weights, (outputs, inputs) or (length,).
         diagonal: each source has inputs of its own as well, so that zeros fill the rest.
-        dtype: of unquantised tensors.
+        dtype: of unquantised tensors, and of the scales of ``nibbles``.
         adapted: it differs between context and canvas when the adapter is on the canvas only.
         of_masks: it belongs to the adapter that acts on masks alone.
     """
@@ -114,7 +115,7 @@ class Stored:
         if self.format == "nibbles":
             return {
                 f"{self.name}.nibbles": (np.dtype(np.uint8), (outputs, count, self.block // 2)),
-                f"{self.name}.nibble_scales": (np.dtype(np.float32), (outputs, count)),
+                f"{self.name}.nibble_scales": (self.dtype, (outputs, count)),
             }
         return {
             f"{self.name}.blocks": (np.dtype(np.uint8), (outputs, count, self.block)),
@@ -137,7 +138,8 @@ class Stored:
             return {f"{self.name}.rows": values, f"{self.name}.row_scales": scales}
         if self.format == "nibbles":
             values, scales = quantize_nibbles(stacked, self.block)
-            return {f"{self.name}.nibbles": values, f"{self.name}.nibble_scales": scales}
+            names = f"{self.name}.nibbles", f"{self.name}.nibble_scales"
+            return dict(zip(names, (values, scales.astype(self.dtype)), strict=True))
         values, scales = quantize_blocks(stacked, self.block)
         return {f"{self.name}.blocks": values, f"{self.name}.block_scales": scales}
 

@@ -72,6 +72,7 @@ class Prompt:
     cut: str = ""  # what was left out for length, for people
     room: int = 0  # tokens of an answer that writes a region anew; 0: as many as are asked for
     stop: tuple[str, ...] = ()  # such an answer ends before the first of these
+    begun: str = ""  # its beginning, where the prompt ends with that
     in_place: bool = False  # the answer stands between ``tokens`` and ``behind``
     behind: tuple[int, ...] = field(default=(), repr=False)
     permitted: tuple[int, ...] = ()  # conversation: marks that may be written; the first ends it

@@ -1,20 +1,24 @@
 """Sweep's second next-edit model (v2, 7B), which writes a few lines around the cursor anew.
 
-After ``inference.py`` beside the published weights, as others retell it::
+As Sweep's own server for its plug-ins writes it (``sweep_autocomplete``)::
 
     <|file_sep|>path⏎ text …                        other files
     <|file_sep|>path⏎ text                          the file, or 300 lines of it
     <|file_sep|>path:first:last⏎ original:⏎ … updated:⏎ …   recent edits, oldest first
     <|file_sep|>original/path:first:last⏎ lines     before the newest edit
     <|file_sep|>current/path:first:last⏎ lines      as they are, with <|cursor|> in them
-    <|file_sep|>updated/path:first:last⏎            → lines, END
+    <|file_sep|>updated/path:first:last⏎ beginning  → the rest of the lines, END
 
 The lines are those from two above the cursor to five below it, without empty ones at their ends.
-The numbers count from the cursor's line within them, as there. Beginnings that are given to the
-model, where text was put in above the cursor, are not written.
+The numbers count from the cursor's line within them, as there. The beginning that is given is the
+first of the lines, as far as the cursor, with the line ends right behind it; the server does so
+where something may have changed above the cursor, which its plug-ins always say. The model card's
+``inference.py`` shows ten lines to both sides, and gives all lines above the cursor's.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from ..config import ModelConfig
 from ..records import EditRequest, RecentEdit
@@ -69,6 +73,7 @@ class SweepV2:
             tuple(tokens_of([*joined(files), *own, "\n", *edits, "\n", *near], tokenizer)),
             lines,
             at,
+            begun=given(lines, region, request.cursor),
             region=region,
             cut=left_out(left_edits, len(request.related) - len(files)),
             room=count(["\n".join(lines[slice(*region)])], tokenizer)
@@ -80,7 +85,12 @@ class SweepV2:
             return None
         if not ended:
             raise InvalidAnswer("The answer broke off before the end of the lines.")
-        return read_region(request, prompt.region, answer.replace(CURSOR, ""))
+        lines = prompt.begun + answer.replace(CURSOR, "")
+        found = read_region(request, prompt.region, lines, -len(prompt.begun))
+        if found is None or _only_above(request, found):
+            return None
+        first, last = found.written or (0, 0)
+        return replace(found, written=(max(first, 0), max(last, 0)))
 
 
 def block_of(request: EditRequest, lines: list[str], at: int) -> tuple[int, int]:
@@ -95,10 +105,31 @@ def block_of(request: EditRequest, lines: list[str], at: int) -> tuple[int, int]
     return (first, last) if first <= at < last else (at, at + 1)
 
 
+def given(lines: list[str], region: tuple[int, int], cursor: int) -> str:
+    """The beginning of the answer that stands in the prompt."""
+    first, last = region
+    before = "\n".join(lines[first:last])[: cursor - _begin(lines, first)]
+    head, line_end, rest = before.partition("\n")
+    return head + line_end + "\n" * (len(rest) - len(rest.lstrip("\n")))
+
+
+def _begin(lines: list[str], first: int) -> int:
+    """Where a line begins in the document."""
+    return sum(len(line) + 1 for line in lines[:first])
+
+
+def _only_above(request: EditRequest, found: Read) -> bool:
+    """Whether lines are put in right above the cursor's and nothing else: refused, as there."""
+    line = request.text.rfind("\n", 0, request.cursor) + 1
+    end = request.text.find("\n", request.cursor)
+    own = request.text[line : end if end >= 0 else None]
+    return bool(request.task == "next_edit" and own.strip() and found.start == found.end == line)
+
+
 def _near(request: EditRequest, lines: list[str], at: int, region: tuple[int, int]) -> list[Piece]:
     first, last = region
     now = "\n".join(lines[first:last])
-    cursor = request.cursor - sum(len(line) + 1 for line in lines[:first])
+    cursor = request.cursor - _begin(lines, first)
     shown = now[:cursor] + CURSOR + now[cursor:]
     numbers = f":{at - first + 1}:{at - first + last - first + 1}"
     path = title(request.path).removesuffix("\n") + numbers
@@ -106,7 +137,7 @@ def _near(request: EditRequest, lines: list[str], at: int, region: tuple[int, in
     return [
         FILE, f"original/{path}\n{before}\n",
         FILE, f"current/{path}\n{shown}\n",
-        FILE, f"updated/{path}\n",
+        FILE, f"updated/{path}\n{given(lines, region, request.cursor)}",
     ]  # fmt: skip
 
 

@@ -11,8 +11,9 @@ From Zed's crate ``zeta_prompt``, formats ``V0211SeedCoder`` and ``V0318SeedMult
     2.1:  <|marker_1|> lines <|marker_2|> lines … <|marker_n|>⏎ <[fim-middle]>
           → <|marker_i|> lines <|marker_j|>; twice the same marker: no edit
 
-The region holds about 350 tokens and what is shown around it 150, by Zed's estimate of three bytes
-a token. Zed widens it to whole syntax nodes where they fit; here it grows by lines alone.
+The region holds about 350 tokens and what is shown around it 150, see ``zeta_region.py``. Of
+other files the best excerpts that fit are shown, in the order in which they come, those of one file
+behind one name.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from .foreign import (
 )
 from .render import Prompt
 from .tokens import Tokenizer
+from .zeta_region import regions_of
 
 SUFFIX, PREFIX, MIDDLE = Mark("<[fim-suffix]>"), Mark("<[fim-prefix]>"), Mark("<[fim-middle]>")
 FILE = Mark("<filename>")
@@ -48,7 +50,6 @@ CURSOR = "<|user_cursor|>"
 CURRENT, SEPARATOR, UPDATED = "<<<<<<< CURRENT\n", "=======\n", ">>>>>>> UPDATED"
 NO_EDITS = "NO_EDITS"
 
-_EDITABLE, _AROUND = 350, 150  # tokens by Zed's estimate
 _EDITS = 6
 #: Tokens of an answer beyond those of the region as it is.
 _GROWTH = 64
@@ -73,8 +74,7 @@ class Zeta:
             return no
         lines = request.text.split("\n")
         at = request.text.count("\n", 0, request.cursor)
-        region = region_of(request, lines, at)
-        shown = grown(lines, region, _AROUND, (0, len(lines)), upwards=True)
+        region, shown = regions_of(request, lines, at)
         suffix, near = self._near(request, lines, region, shown)
         spare = budget - count([*suffix, *near], tokenizer) - 1
         far, cut = _far(request, tokenizer, spare)
@@ -126,10 +126,19 @@ def _far(request: EditRequest, tokenizer: Tokenizer, room: int) -> tuple[list[Pi
     history, room = last_within([[_event(edit)] for edit in recent], tokenizer, room)
     related = other_files(request, FILE) if len(history) == len(recent) else []
     files, _ = last_within(related, tokenizer, room)
-    pieces = joined(files)
+    pieces = _by_file(files)
     pieces += ["\n"] if files else []
     pieces += [FILE, "edit_history\n", *joined(history), "\n"] if history else []
     return pieces, left_out(len(recent) - len(history), len(request.related) - len(files))
+
+
+def _by_file(excerpts: list[list[Piece]]) -> list[Piece]:
+    """Excerpts, those of one file behind its name once and "..." between them."""
+    files: dict[Piece, list[Piece]] = {}
+    for mark, name, text in excerpts:
+        before = files.get(name)
+        files[name] = [mark, name, text] if before is None else [*before, "...\n", text]
+    return joined(files.values())
 
 
 def _event(edit: RecentEdit) -> str:
@@ -139,52 +148,6 @@ def _event(edit: RecentEdit) -> str:
     begun = "// User accepted prediction:\n" if edit.accepted else ""
     where = f"@@ -{edit.line + 1},{len(before)} +{edit.line + 1},{len(after)} @@\n"
     return f"{begun}--- a/{path}\n+++ b/{path}\n{where}{edit.diff}"
-
-
-# ------------------------------------------------------------------------------ the region
-
-
-def region_of(request: EditRequest, lines: list[str], at: int) -> tuple[int, int]:
-    """0-based lines [first, last) around line ``at`` that may be rewritten: evenly to both sides
-    by three quarters of what is allowed, then by the rest; never beyond the request's region."""
-    bounds = request.region or (0, len(lines))
-    if not bounds[0] <= at < bounds[1]:
-        return at, at + 1
-    first, last, spent = at, at + 1, estimate(lines[at])
-    limit = _EDITABLE * 3 // 4
-    while True:
-        taken = 0
-        if last < bounds[1] and spent + estimate(lines[last]) <= limit:
-            spent += estimate(lines[last])
-            last, taken = last + 1, 1
-        if first > bounds[0] and spent + estimate(lines[first - 1]) <= limit:
-            spent += estimate(lines[first - 1])
-            first, taken = first - 1, 1
-        if not taken:
-            break
-    return grown(lines, (first, last), _EDITABLE - spent, bounds, upwards=True)
-
-
-def grown(
-    lines: list[str], region: tuple[int, int], room: int, bounds: tuple[int, int], upwards: bool
-) -> tuple[int, int]:
-    """``region`` with whole lines above and below it, in turns, as far as ``room`` goes."""
-    (first, last), stuck = region, 0
-    while stuck < 2:
-        line = first - 1 if upwards else last
-        inside = bounds[0] <= line < bounds[1]
-        if inside and estimate(lines[line]) <= room:
-            room -= estimate(lines[line])
-            first, last, stuck = min(first, line), max(last, line + 1), 0
-        else:
-            stuck += 1
-        upwards = not upwards
-    return first, last
-
-
-def estimate(line: str) -> int:
-    """Tokens of a line, as Zed counts them."""
-    return max(len(line.encode("utf-8", "replace")) // 3, 1)
 
 
 # ------------------------------------------------------------------------------ numbered markers

@@ -145,7 +145,7 @@ class Backend(Protocol):
 
     @property
     def variant(self) -> str:
-        """One of fp32, q8, int8 and fp16."""
+        """One of ``quantize.VARIANTS``."""
 
     @property
     def provider(self) -> str:

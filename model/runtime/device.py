@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 
 from ..errors import InstallError, SettingsError
-from ..network.quantize import check_variant
+from ..network.quantize import HALF, check_variant
 from ..silence import import_silenced
 from .provider_probe import provider_problem
 
@@ -158,8 +158,8 @@ def _default_variant(runtime: ModuleType, provider: Provider) -> str:
 
 def _check_runs(variant: str, provider: Provider) -> None:
     check_variant(variant)
-    if (variant == "fp16") != (provider == "CUDA"):
-        fitting = "fp16" if provider == "CUDA" else "int8, q8, q4 or fp32"
+    if (variant in HALF) != (provider == "CUDA"):
+        fitting = " or ".join(HALF) if provider == "CUDA" else "int8, q8, q4 or fp32"
         raise SettingsError(f"The variant {variant} does not run on {provider}: choose {fitting}.")
 
 

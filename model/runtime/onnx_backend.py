@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..config import ModelConfig
 from ..errors import WeightsError
+from ..network.quantize import HALF
 from ..network.rope import stretch
 from .backend import Sequence
 from .device import cuda_problem, import_onnxruntime
@@ -32,7 +33,7 @@ class OnnxBackend:
 
     Args:
         folder: as ``materialise`` wrote it; where there is a manifest, files are compared with it.
-        provider: one of PROVIDERS; None: CUDA for fp16, the CPU for the other variants.
+        provider: one of PROVIDERS; None: CUDA for half precision, the CPU for the rest.
         threads: None: all physical cores this process may use.
         kv_bytes: released KV buffers are kept for reuse while all buffers fit in this.
 
@@ -74,7 +75,8 @@ class OnnxBackend:
             return ""
         problem = cuda_problem(self.graphs.runtime)
         if not problem:
-            return f"Running on the CPU: the variant {self.variant} is for it; fp16 uses CUDA."
+            for_cuda = " and ".join(HALF)
+            return f"Running on the CPU: the variant {self.variant} is for it; {for_cuda} use CUDA."
         return f"Running on the CPU: {problem}."
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, cast
 import psutil
 
 from ..errors import InstallError, SettingsError, WeightsError
+from ..network.quantize import HALF
 from .device import OTHERS, PROVIDERS, Provider, check_other, cuda_problem
 
 #: Microseconds a thread waits for work before it sleeps.
@@ -20,24 +21,26 @@ def choose_provider(runtime: Any, wanted: str | None, variant: str) -> Provider:
     """The provider to run on, tried out where it is CUDA.
 
     Args:
-        wanted: one of PROVIDERS in any case; None: CUDA for fp16, the CPU for the other variants.
+        wanted: one of PROVIDERS in any case; None: CUDA for half precision, the CPU for the rest.
 
     Raises:
         InstallError: it does not run here.
         SettingsError: there is no such provider, or it does not run this variant.
     """
-    name = (wanted or ("CUDA" if variant == "fp16" else "CPU")).upper()
+    name = (wanted or ("CUDA" if variant in HALF else "CPU")).upper()
     if name == "CPU":
         return "CPU"
     if name in OTHERS:
-        if variant == "fp16":
-            raise SettingsError(f"The variant fp16 does not run on {name}: choose q8.")
+        if variant in HALF:
+            raise SettingsError(f"The variant {variant} does not run on {name}: choose q8.")
         check_other(runtime, name)
         return cast("Provider", name)
     if name != "CUDA":
         raise SettingsError(f"Unknown provider {wanted!r}: choose one of {', '.join(PROVIDERS)}.")
-    if variant != "fp16":
-        raise SettingsError(f"The variant {variant} does not run on CUDA: choose fp16.")
+    if variant not in HALF:
+        raise SettingsError(
+            f"The variant {variant} does not run on CUDA: choose {' or '.join(HALF)}."
+        )
     if problem := cuda_problem(runtime):
         raise InstallError(
             f"The model variant {variant} needs CUDA, but {problem}. Choose the variant int8 to "

@@ -222,6 +222,18 @@ def count_errors(syntax: Syntax, start: int = 0, end: int | None = None) -> int:
     return sum(node.is_error or node.is_missing for node in nodes)
 
 
+def rows_around(syntax: Syntax, char: int) -> list[tuple[int, int]]:
+    """0-based first and last line of each node that holds ``text[char]``, the innermost first."""
+    at = syntax.byte_of(char)
+    node, rows = syntax.tree.root_node.descendant_for_byte_range(at, at), list[tuple[int, int]]()
+    while node is not None:
+        span = node.start_point[0], node.end_point[0]
+        if rows[-1:] != [span]:
+            rows.append(span)
+        node = node.parent
+    return rows
+
+
 # --- pieces -----------------------------------------------------------------------------------
 
 PieceKind = Literal["statement", "expression", "arguments", "body", "string"]

@@ -35,7 +35,7 @@ from .safetensors_file import FloatArray
 #: In a ready folder whose base knows conversations: how they are written, in Jinja.
 CHAT_TEMPLATE = "chat_template.jinja"
 
-_BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "q8": 1.2, "int8": 1.2, "q4": 0.8}
+_BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "q8": 1.2, "int8": 1.2, "q4": 0.8, "q4f16": 1.0}
 
 
 def combine(
@@ -146,6 +146,10 @@ def _check_architecture(config: ModelConfig, fields: Mapping[str, Any]) -> None:
 
 def expected_bytes(config: ModelConfig, variant: str) -> int:
     """About how much a ready folder takes."""
-    weights = sum(prod(shape) for shape in tensor_shapes(asdict(config)).values())
+    without, with_one = (
+        sum(prod(shape) for shape in tensor_shapes(asdict(config) | {"layers": layers}).values())
+        for layers in (0, 1)
+    )
+    weights = without + (with_one - without) * config.layers
     passes = 2 if config.adapter == "canvas" else 1
     return int(weights * passes * _BYTES_PER_WEIGHT[variant])

@@ -69,19 +69,7 @@ def read_hf_checkpoint(
         WeightsError: something is missing or damaged, or of a kind Redraft does not run.
         SettingsError: the family does not read in blocks of ``block``.
     """
-    hf = _configuration(folder)
-    if quantised := hf.get("quantization_config"):
-        how = quantised.get("quant_method") if isinstance(quantised, dict) else quantised
-        raise WeightsError(
-            f"The weights in {folder} are quantised ({how}). Download the original in bfloat16 or "
-            "float16, or a GGUF file of it."
-        )
-    path = tokenizer_file(folder)
-    tokenizer = Tokenizer.from_file(path)
-    family = family_of(hf, {text: i for i, text in tokenizer.special.items()})
-    if block is None and family.in_blocks and "bd3lm" in folder.resolve().name.lower():
-        block = 32  # Tiny-A2D's weights by blocks differ from the others in their name alone
-    found = architecture(hf, family, block)
+    hf, tokenizer, family, found = _announced(folder, block)
     stored = _by_our_names(folder, family, found["layers"])
     found |= {
         "tied": hf.get("tie_word_embeddings", hf.get("weight_tying")) is True
@@ -94,7 +82,35 @@ def read_hf_checkpoint(
     _check_shapes(folder, found, stored)
     found |= _vocabulary(folder, hf, family, tokenizer, found["vocab"])
     config = ModelConfig(name=name or model_name(folder.resolve().name), **found)
-    return config, Checkpoint(stored, config.vocab), path
+    return config, Checkpoint(stored, config.vocab), tokenizer_file(folder)
+
+
+def announced(folder: Path, name: str) -> ModelConfig:
+    """The shape of the network as far as config.json tells without the tensors.
+
+    Raises:
+        WeightsError: it is not one that can be imported.
+    """
+    hf, _, _, found = _announced(folder, None)
+    return ModelConfig(name=name, **found, tied=hf.get("tie_word_embeddings") is True)
+
+
+def _announced(
+    folder: Path, block: int | None
+) -> tuple[dict[str, Any], Tokenizer, Family, dict[str, Any]]:
+    """What the small files of a folder say: config.json, tokenizer, family and its shape."""
+    hf = _configuration(folder)
+    if quantised := hf.get("quantization_config"):
+        how = quantised.get("quant_method") if isinstance(quantised, dict) else quantised
+        raise WeightsError(
+            f"The weights in {folder} are quantised ({how}). Download the original in bfloat16 or "
+            "float16, or a GGUF file of it."
+        )
+    tokenizer = Tokenizer.from_file(tokenizer_file(folder))
+    family = family_of(hf, {text: i for i, text in tokenizer.special.items()})
+    if block is None and family.in_blocks and "bd3lm" in folder.resolve().name.lower():
+        block = 32  # Tiny-A2D's weights by blocks differ from the others in their name alone
+    return hf, tokenizer, family, architecture(hf, family, block)
 
 
 def checkpoint_sha256(folder: Path) -> str:
@@ -198,6 +214,11 @@ def _no_tensors(folder: Path, count: int) -> WeightsError:
 
 def _by_our_names(folder: Path, family: Family, layers: int) -> dict[str, StoredTensor]:
     theirs = _tensors(folder)
+    if layers > len(theirs):  # each layer has tensors of its own
+        raise WeightsError(
+            f"config.json in {folder} says {layers:,} layers, its weights are {len(theirs):,} "
+            "tensors. The files belong to different models: download them again."
+        )
     ours = {mine: theirs[name] for mine, name in names(family, layers) if name in theirs}
     used = {tensor.name for tensor in ours.values()}
     unknown = sorted(name for name in theirs if name not in used and not name.endswith(DERIVED))

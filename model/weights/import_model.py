@@ -30,16 +30,17 @@ from .sources import DRAFTING_FILE, Source, drafting_adapter, read_source, serve
 
 #: The accurate one of those that run on a CPU: nobody has measured how these weights take int8.
 DEFAULT_VARIANT = "q8"
+#: What is made where that does not fit in memory, or fp16 on a GPU.
+SMALLER = {"q8": "q4", "fp16": "q4f16"}
 
-
-#: Of the machine's memory, what converting and running a model may take.
+#: Of the memory, what a model may take.
 _MOST_MEMORY = 0.9
 
 
 def import_model(
     path: Path,
     name: str | None = None,
-    variants: Sequence[str] = (DEFAULT_VARIANT,),
+    variants: Sequence[str] | None = None,
     block: int | None = None,
     adapter: Path | None = None,
     progress: ProgressCallback | None = None,
@@ -47,6 +48,7 @@ def import_model(
     license_: str = "",
     called: tuple[str, ...] = (),
     memory: int | None = None,
+    gpu: bool = False,
 ) -> ModelInfo:
     """Convert the weights at ``path`` and register them as ``name``.
 
@@ -56,19 +58,21 @@ def import_model(
     Args:
         path: a Hugging Face folder, or a GGUF file.
         name: None: the folder's or file's.
+        variants: None: that of those for where it is to run that fits in memory.
         block: see :func:`read_hf_checkpoint`.
         adapter: trained for exactly these weights with 'redraft train run', to be merged.
         prompt_format: see :func:`served`.
         license_: where the weights themselves do not state it.
         called: further names of the weights, which may tell what they were trained on.
-        memory: bytes of this machine; None: asked for.
+        memory: bytes where it is to run; None: this machine's, asked for.
+        gpu: it is to run on CUDA.
 
     Raises:
         SettingsError: the name is taken, or there is no such variant or format.
         WeightsError: the weights cannot be read, do not fit in memory, or the result cannot be
             written.
     """
-    for variant in variants:
+    for variant in variants or ():
         check_variant(variant)
     source = read_source(path, name, block)
     source = replace(source, license=source.license or license_, names=(*source.names, *called))
@@ -86,7 +90,7 @@ def import_model(
         config, trained = _adapted(config, adapter, digest)
         context, canvas = merge(config, source.tensors, trained)
         digest = f"{sha256_of(adapter)[:8]}{digest}"
-    _check_memory(config, variants, memory or psutil.virtual_memory().total)
+    variants = fitting(config, variants, memory or psutil.virtual_memory().total, gpu)
     target = cache_dir() / "models" / config.name
     before = _existing(config.name, target)
     if progress is not None:
@@ -111,18 +115,28 @@ def import_model(
     return model
 
 
-def _check_memory(config: ModelConfig, variants: Sequence[str], memory: int) -> None:
-    """
+def fitting(
+    config: ModelConfig, variants: Sequence[str] | None, memory: int, gpu: bool
+) -> Sequence[str]:
+    """``variants``, or the one to make where none is named.
+
     Raises:
-        WeightsError: the largest of ``variants`` would not fit.
+        WeightsError: the largest of them would not fit in ``memory`` bytes.
     """
+    room = _MOST_MEMORY * memory
+    if not variants:
+        usual = "fp16" if gpu else DEFAULT_VARIANT
+        smaller = SMALLER[usual]
+        variants = (usual if expected_bytes(config, usual) <= room else smaller,)
     largest = max(variants, key=lambda variant: expected_bytes(config, variant))
-    needed = expected_bytes(config, largest)
-    if needed > _MOST_MEMORY * memory:
+    if (needed := expected_bytes(config, largest)) > room:
+        where = "this GPU" if gpu else "this machine"
+        least = "" if largest in SMALLER.values() else " or another --variant"
         raise WeightsError(
-            f"{config.name} takes {needed / 1e9:.1f} GB as {largest}, this machine has "
-            f"{memory / 1e9:.1f} GB of memory. Choose smaller weights or another --variant."
+            f"{config.name} takes {needed / 1e9:.1f} GB as {largest}, {where} has "
+            f"{memory / 1e9:.1f} GB of memory. Choose smaller weights{least}."
         )
+    return variants
 
 
 def _existing(name: str, target: Path) -> ModelInfo | None:

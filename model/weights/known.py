@@ -13,9 +13,9 @@ from typing import Literal
 Trained = Literal["infill", "next edit"]
 Runs = Literal["yes", "slowly", "no"]
 
-#: Bytes of a weight in the smallest variant for a CPU and in that for a GPU, and what running
-#: takes besides.
-_ON_CPU, _ON_GPU, _BESIDES = 1.2, 2.0, 1.0e9
+#: Bytes of a weight in q8; in the smallest variant for a CPU (q4) and for a GPU (q4f16); and what
+#: running takes besides.
+_Q8, _ON_CPU, _ON_GPU, _BESIDES = 1.2, 0.8, 1.0, 1.0e9
 #: A CPU writes with at most so many weights in the time of a thought; denoising reads the whole
 #: context in every step where nothing can be cached.
 _FAST_WEIGHTS, _FAST_DENOISING = 2.0e9, 0.6e9
@@ -41,8 +41,8 @@ class Known:
 
     @property
     def memory(self) -> float:
-        """Bytes it takes to run on a CPU, about."""
-        return self.weights * _ON_CPU + _BESIDES
+        """Bytes it takes to run on a CPU as q8, about."""
+        return self.weights * _Q8 + _BESIDES
 
     def runs(self, memory: int, provider: str) -> Runs:
         """Whether it is of use here.

@@ -14,13 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from ..errors import SettingsError, WeightsError
 from . import hub
 from .fetch import Progress, ProgressCallback
 from .files import explaining, make_folder, require_space, sha256_of, write_atomically
 from .hub import HubFile, Listed
-from .huggingface import model_name
-from .import_model import DEFAULT_VARIANT, import_model
+from .huggingface import announced, model_name
+from .import_model import fitting, import_model
 from .known import KNOWN, Known, known
 from .manifest import read_json
 from .registry import ModelInfo, cache_dir, check_name
@@ -48,6 +50,7 @@ class Wanted:
     file: str = ""  # "": the folder
     license: str = ""
     sha256: str = ""  # of the file, where it is known beforehand
+    entry: Known | None = None  # of the list
 
 
 def is_open(name: str) -> bool:
@@ -64,7 +67,7 @@ def wanted(asked: str, name: str | None = None) -> Wanted:
     entry: Known | None = known(asked)
     if entry is not None:
         chosen = name or entry.name
-        return Wanted(chosen, entry.repo, entry.file, entry.license, entry.sha256)
+        return Wanted(chosen, entry.repo, entry.file, entry.license, entry.sha256, entry)
     found = _NAMED.fullmatch(asked)
     if found is None:
         raise SettingsError(
@@ -78,15 +81,19 @@ def wanted(asked: str, name: str | None = None) -> Wanted:
 
 def pull_open(
     asked: str,
-    variants: Sequence[str] = (DEFAULT_VARIANT,),
+    variants: Sequence[str] | None = None,
     name: str | None = None,
     progress: ProgressCallback | None = None,
     drop_raw: bool = False,
+    memory: int | None = None,
+    gpu: bool = False,
 ) -> ModelInfo:
-    """Fetch, check, import and register.
+    """Fetch, check, import and register. What the small files of a folder tell is looked at before
+    the large ones are fetched.
 
     Args:
         asked: a known name, hf:OWNER/NAME or hf:OWNER/NAME/FILE.gguf.
+        variants, memory, gpu: see :func:`import_model`.
         name: what to call the model; None: as it is known, or as its repository or file.
         drop_raw: delete what was fetched once the model stands.
 
@@ -97,6 +104,8 @@ def pull_open(
     """
     want = wanted(asked, name)
     check_name(want.name)
+    room = memory or psutil.virtual_memory().total
+    _check_known(want, room, gpu)
     listing = hub.list_files(want.repo)
     files = _files_of(want, listing.files)
     folder = cache_dir() / "open" / want.repo.replace("/", "--") / listing.revision[:16]
@@ -107,17 +116,39 @@ def pull_open(
     require_space(folder, int(max(whole - there, 0) + _CONVERTED * whole))
     done = 0
     for file in files:
+        if file.name.endswith(".safetensors") and "/" not in file.name:
+            fitting(announced(folder, want.name), variants, room, gpu)
         _fetch(want, file, folder, listing.revision, pins, whole, done, progress)
         done += file.size
     _write_pins(want, pins)
     source = folder / want.file if want.file else folder
     stated = want.license or listing.license
     model = import_model(
-        source, want.name, variants, progress=progress, license_=stated, called=(want.repo,)
+        source,
+        want.name,
+        variants,
+        progress=progress,
+        license_=stated,
+        called=(want.repo,),
+        memory=room,
+        gpu=gpu,
     )
     if drop_raw:
         shutil.rmtree(folder, ignore_errors=True)
     return model
+
+
+def _check_known(want: Wanted, memory: int, gpu: bool) -> None:
+    """
+    Raises:
+        WeightsError: weights of the list that would not run here.
+    """
+    entry = want.entry
+    if entry is not None and entry.runs(memory, "CUDA" if gpu else "CPU") == "no":
+        raise WeightsError(
+            f"{entry.name} has {entry.weights / 1e9:.1f}B weights, too many for {memory / 1e9:.1f} "
+            "GB of memory. 'redraft model list --known' says what runs here."
+        )
 
 
 def _files_of(want: Wanted, listed: Sequence[Listed]) -> list[Listed]:

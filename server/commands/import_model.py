@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,17 @@ _SERVES = {
     "block": "It reads block by block; finished blocks are cached.",
     "bidirectional": "It reads the whole context in every step: keep the context short.",
 }
+
+
+def memory_for(variants: Sequence[str] | None) -> tuple[int, bool]:
+    """Bytes of memory where these variants run, or where this machine runs best where none is
+    named; and whether that is CUDA."""
+    from redraft.model.network.quantize import HALF
+    from redraft.model.runtime.device import memory_of, pick_device
+
+    named = set(variants or ())
+    gpu = bool(named & set(HALF)) if named else pick_device().provider == "CUDA"
+    return memory_of("CUDA" if gpu else "CPU"), gpu
 
 
 def import_weights(
@@ -28,7 +40,10 @@ def import_weights(
     ] = None,
     variant: Annotated[
         list[str] | None,
-        typer.Option(help="Precision to make; repeat for several. fp16 is for GPUs. Default: q8."),
+        typer.Option(
+            help="Precision to make; repeat for several. Default: q8, or q4 where that does not "
+            "fit in memory; on CUDA fp16 or q4f16."
+        ),
     ] = None,
     block: Annotated[
         int | None,
@@ -48,19 +63,22 @@ def import_weights(
     ] = None,
 ) -> None:
     """Make a model of open weights: Llama, Qwen2, Qwen3 and the diffusion models built on them."""
-    from redraft.model.weights.import_model import DEFAULT_VARIANT, import_model
+    from redraft.model.weights.import_model import import_model
 
     from .console import bar, err, out
 
+    memory, gpu = memory_for(variant)
     with bar() as show:
         model = import_model(
             path,
             name,
-            tuple(variant or (DEFAULT_VARIANT,)),
+            variant,
             block,
             adapter,
             lambda p: show("converting" if p.total else "hashing", p.fraction),
             prompt_format,
+            memory=memory,
+            gpu=gpu,
         )
     out.print(f"{model.name}: {model.summary} ({', '.join(model.prebuilt)})", markup=False)
     if model.config.adapter == "none":

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .import_model import import_weights
+from .import_model import import_weights, memory_for
 from .options import Model, Variant, load
 
 app = typer.Typer(help="List, fetch, import, inspect and export weights.", no_args_is_help=True)
@@ -151,15 +151,21 @@ def model_pull(
 
 
 def _pull_open(asked: str, name: str | None, variant: str | None, drop_raw: bool) -> None:
-    from redraft.model.weights.import_model import DEFAULT_VARIANT
     from redraft.model.weights.pull_open import pull_open
 
     from .console import bar, err, out
 
-    variants = (variant or DEFAULT_VARIANT,)
+    variants = [variant] if variant else None
+    memory, gpu = memory_for(variants)
     with bar() as show:
         made = pull_open(
-            asked, variants, name, lambda p: show(f"{asked}: {p.label}", p.fraction), drop_raw
+            asked,
+            variants,
+            name,
+            lambda p: show(f"{asked}: {p.label}", p.fraction),
+            drop_raw,
+            memory,
+            gpu,
         )
     out.print(f"{made.name}: {made.summary}, {made.license or 'no license stated'}", markup=False)
     err.print(f"Use it with: redraft serve --model {made.name}", markup=False)

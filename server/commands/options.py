@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
 Variant = Annotated[
-    str | None, typer.Option(help="int8, q8, q4, fp32 or fp16. Default: the best for the provider.")
+    str | None,
+    typer.Option(
+        help="int8, q8, q4 or fp32; fp16 or q4f16 on CUDA. Default: the best for the provider."
+    ),
 ]
 Provider = Annotated[
     Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None,

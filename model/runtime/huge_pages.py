@@ -1,0 +1,59 @@
+"""Memory in pages of 2 MB instead of 4 KB, where the system does that only for those who ask.
+
+Every pass reads all weights once, and a processor fetches ahead no further than to the end of a
+page. Linux knows how to join pages that are there already (``MADV_COLLAPSE``, since 6.1); Debian,
+Ubuntu and Fedora leave that to each program. Elsewhere nothing happens, and nothing can fail.
+
+Source: madvise(2).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+#: A page on x86-64, and on ARM with small pages of 4 KB.
+HUGE = 2 << 20
+#: Stretches of memory from this size on are worth it: weights and caches, not what Python holds.
+LEAST = 4 << 20
+
+_MADV_COLLAPSE = 25
+
+_PRIVATE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw-p 0+ 00:00 0\s*$")
+
+
+def collapse() -> int:
+    """Ask for huge pages wherever this process holds much memory of its own.
+
+    Returns:
+        bytes that have them now; 0 where the system knows no such thing.
+    """
+    if sys.platform != "linux":
+        return 0
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="ascii", errors="replace")
+        libc = ctypes.CDLL(None)
+        advise = libc.madvise
+    except (OSError, AttributeError):
+        return 0
+    advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    found = stretches(maps.splitlines())
+    return sum(size for start, size in found if advise(start, size, _MADV_COLLAPSE) == 0)
+
+
+def stretches(maps: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Address and size of the whole huge pages within memory that belongs to no file.
+
+    Args:
+        maps: lines of ``/proc/self/maps``.
+    """
+    for line in maps:
+        if (told := _PRIVATE.match(line)) is None:
+            continue
+        start, end = (int(side, 16) for side in told.groups())
+        first, last = -(-start // HUGE) * HUGE, end // HUGE * HUGE
+        if end - start >= LEAST and last > first:
+            yield first, last - first

@@ -1,0 +1,34 @@
+"""Memory in pages of 2 MB: which memory is asked for, and that nothing in it changes."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+
+import pytest
+from redraft.model.runtime.huge_pages import HUGE, collapse, stretches
+
+MAPS = """\
+7f0000100000-7f0000d00000 rw-p 00000000 00:00 0
+7f0001000000-7f0001800000 r--p 00000000 fe:01 1234                       /weights.bin
+7f0002000000-7f0002800000 rw-s 00000000 00:01 99                         /dev/zero (deleted)
+7f0003000000-7f0003200000 rw-p 00000000 00:00 0
+55d000000000-55d000900000 rw-p 00000000 00:00 0                          [heap]
+7f0004100000-7f0004520000 rw-p 00000000 00:00 0
+"""
+
+
+def test_only_large_memory_of_no_file_is_asked_for_in_whole_pages() -> None:
+    found = list(stretches(MAPS.splitlines(keepends=True)))
+    assert found == [(0x7F0000200000, 5 * HUGE), (0x7F0004200000, HUGE)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: only there pages are joined")
+def test_what_is_in_memory_stays() -> None:
+    with mmap.mmap(-1, 8 * HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        pattern = bytes(range(256)) * 16
+        for at in range(0, len(memory), len(pattern)):
+            memory[at : at + len(pattern)] = pattern
+        joined = collapse()
+        assert joined % HUGE == 0
+        assert memory[:] == pattern * (len(memory) // len(pattern))
