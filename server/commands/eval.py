@@ -99,8 +99,8 @@ def edits(
     settings = {
         "benchmark": "edits", "source": source, "sample": fingerprint(cases),
         **opt.about(chosen_model, baseline), "plan": plan, "threshold": threshold,
-        "set": change or [], "context": context, "max_tokens": max_tokens, "least": least, "seed": kept.seed,
-        "without": sorted(left_out), "likelihood": likelihood,
+        "set": change or [], "context": context, "max_tokens": max_tokens, "least": least,
+        "seed": kept.seed, "without": sorted(left_out), "likelihood": likelihood,
     }  # fmt: skip
     asked = in_turn(cases, limit, kept.seed)
     with _foreseeing(baseline, chosen_model, judged.threads, context) as model:
