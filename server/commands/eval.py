@@ -100,18 +100,18 @@ def edits(
         raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
     source, cases = _cases(commits, suite, kind or ())
     chosen = opt.plan_of(plan, threshold, change)
-    subject = None if baseline else opt.judged_model(judged, kept.out)
+    chosen_model = None if baseline else opt.judged_model(judged, kept.out)
     asking = next_edit.Asking(
         chosen, context, max_tokens, kept.seed, least, left_out, writes=not likelihood
     )
     settings = {
         "benchmark": "edits", "source": source, "sample": fingerprint(cases),
-        **opt.about(subject, baseline), "plan": plan, "threshold": threshold, "set": change or [],
-        "context": context, "max_tokens": max_tokens, "least": least, "seed": kept.seed,
-        "without": sorted(left_out), "likelihood": likelihood,
+        **opt.about(chosen_model, baseline), "plan": plan, "threshold": threshold,
+        "set": change or [], "context": context, "max_tokens": max_tokens, "least": least,
+        "seed": kept.seed, "without": sorted(left_out), "likelihood": likelihood,
     }  # fmt: skip
     asked = in_turn(cases, limit, kept.seed)
-    with _foreseeing(baseline, subject, judged.threads, context) as model:
+    with _foreseeing(baseline, chosen_model, judged.threads, context) as model:
         _check_model(model, chosen, likelihood)
         if ablate:
             return _ablate(model, asked, asking, settings, kept)
@@ -137,14 +137,14 @@ def _cases(commits: Path | None, suite: str | None, kinds: Sequence[str]) -> tup
 
 @contextmanager
 def _foreseeing(
-    baseline: str | None, subject: JudgedModel | None, threads: int | None, context: int
+    baseline: str | None, chosen_model: JudgedModel | None, threads: int | None, context: int
 ) -> Iterator[Model | Policy]:
     from redraft.evals.benchmarks.baselines import POLICIES
 
-    if subject is None:
+    if chosen_model is None:
         yield opt.rule_of(baseline or "", POLICIES)
         return
-    with opt.loaded(subject, threads, context) as judged:
+    with opt.loaded(chosen_model, threads, context) as judged:
         yield judged
 
 
@@ -200,15 +200,15 @@ def perplexity(
     from .eval_tables import show_perplexity
 
     sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
-    subject = opt.judged_model(judged, kept.out)
+    chosen_model = opt.judged_model(judged, kept.out)
 
     def load(name: long.Scaling) -> Backend:
-        return long.Rescaled(subject.folder, subject.provider, judged.threads, name)
+        return long.Rescaled(chosen_model.folder, chosen_model.provider, judged.threads, name)
 
-    found = long.prepare(subject.folder, code, sizes, scalings, repositories)
+    found = long.prepare(chosen_model.folder, code, sizes, scalings, repositories)
     settings = {
         "benchmark": "perplexity", "code": " ".join(path.name for path in code),
-        "sample": long.fingerprint(found), **opt.about(subject), "scored": long.SCORED,
+        "sample": long.fingerprint(found), **opt.about(chosen_model), "scored": long.SCORED,
     }  # fmt: skip
     with opt.open_run_for(kept.out, settings, kept.resume) as run:
         with opt.progress_of("reading") as progress:
