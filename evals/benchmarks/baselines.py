@@ -22,6 +22,7 @@ from redraft.model.records import (
     RecentEdit,
 )
 from redraft.model.text.common import common_ends
+from redraft.model.text.syntax import language_of
 
 NONE, COPY_LAST_EDIT, RULES = "none", "copy-last-edit", "rules"
 POLICIES = (NONE, COPY_LAST_EDIT, RULES)
@@ -100,7 +101,11 @@ def repeat_edits(request: EditRequest) -> Prediction:
     lines = request.text.split("\n")
     first, last = request.region or (0, len(lines))
     cursor = request.text.count("\n", 0, request.cursor)
-    found = propose(request.edits, lines, first, last, cursor)
+    language = request.language or language_of(request.path) or ""
+    elsewhere = [each.text for each in request.related]
+    found = propose(
+        request.edits, lines, first, last, cursor, request.diagnostics, language, elsewhere
+    )
     reason = "" if found else "nothing follows from the recent edits by rule"
     return Prediction(RULES, RULES, tuple(_repeated(lines, each) for each in found), reason)
 

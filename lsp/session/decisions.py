@@ -26,6 +26,7 @@ from .outcomes import Debounce, Outcomes
 from .pace import Pace
 from .questions import Context, Query
 from .suggestions import Suggestion
+from .touched_names import Touched
 
 _LATENCY_WEIGHT = 0.3  # of the newest answer in the running mean
 
@@ -58,6 +59,7 @@ class Ask:
     unfinished: bool = False  # the edit in progress goes on and stays out; see ``unfinished``
     not_before_s: float = -math.inf  # by the clock: the keys have rested by then
     earlier: int = 0  # questions asked before it for the same query
+    about: Touched | None = None  # what brought us to another place than the cursor's
 
     @property
     def asked_from(self) -> Query:

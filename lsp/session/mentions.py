@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from redraft.model.edits.replacement import Replacement
+from redraft.model.proposals.chain_order import defines, place_key
+from redraft.model.proposals.example import Example
+from redraft.model.proposals.places import BEGUN, places_in
 from redraft.model.text.syntax import language_of
 
 from ..context.imports import family_of
-from .touched_names import Touched, defines
+from .touched_names import Touched
 
 #: What a place counts in another file, next to one in the same; and where that file has a
 #: definition of the name for itself and most likely means that one.
@@ -25,6 +29,8 @@ _LEAST = 0.25  # below which a place is not worth a question
 _MOST_HITS = 100  # of one name in one file; a name that stands everywhere points nowhere
 _MOST_FILES = 30
 _MOST_CHARACTERS = 5_000_000  # searched in all files together
+#: What a place counts where something is missing, and how far from it an edit may be.
+_BEGUN, _NEAR_BEGUN = 0.85, 12
 _NEAR = 2  # lines from a mention that an edit may be away and still follow from it
 
 _COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|--|;|<!--)")
@@ -60,6 +66,7 @@ def find_places(
     line: int,
     others: Iterable[OpenText],
     definers: Callable[[str, str], Collection[str]],
+    example: Example | None = None,
 ) -> list[Place]:
     """Places outside of what was asked about already, the most promising first.
 
@@ -69,34 +76,41 @@ def find_places(
         here: the document that the user is in, at ``line``; its lines [first, last) ``near`` were
             asked about.
         definers: of a name and a language, paths of the files that define it.
+        example: what the last edits did, for what they began.
     """
-    found: list[tuple[float, int, int, Place]] = []
-    total = here.text().count("\n") + 1
+    found: list[tuple[float, int, tuple[bool, int, int], Place]] = []
     for order, document in enumerate(_searched(here, others)):
-        best: dict[int, Place] = {}
-        for place, text in _in_text(names, document, order > 0, definers):
+        best: dict[int, tuple[Place, str]] = {}
+        named = _in_text(names, document, order > 0, definers)
+        begun = _begun(example, document, order > 0) if example is not None else ()
+        for place, text in chain(named, begun):
             known = best.get(place.line)
             near_here = order == 0 and near[0] <= place.line < near[1]
-            if near_here or text.strip() in done:
+            if near_here or (text.strip() in done and place.touched.why not in BEGUN):
                 continue
-            if known is None or place.score > known.score:
-                best[place.line] = place
-        for place in best.values():
-            # Work mostly goes downwards, and begins at the top again from the end.
-            way = (place.line - line) % total if order == 0 else place.line
-            found.append((-round(place.score, 2), order, way, place))
+            if known is None or place.score > known[0].score:
+                best[place.line] = place, text
+        for place, text in best.values():
+            cursor = line if order == 0 else 0
+            key = place_key(text, place.touched.name, place.line, cursor)
+            found.append((-round(place.score, 2), order, key, place))
     return [place for *_, place in sorted(found, key=lambda one: one[:3])]
 
 
 def follows(edit: Replacement, names: Iterable[Touched]) -> bool:
-    """Is an edit where one of the names stands, or, but for renamed ones, next to it?"""
+    """Is an edit where one of the names stands, or, but for renamed ones, next to it? What was
+    begun may be some lines away, or in what is written."""
     first, last = edit.lines
     lines = edit.text.split("\n")
-    here, around = lines[first:last], lines[max(0, first - _NEAR) : last + _NEAR]
+
+    def near(one: Touched) -> Sequence[str]:
+        if one.why in BEGUN:
+            return [*lines[max(0, first - _NEAR_BEGUN) : last + _NEAR_BEGUN], edit.new]
+        away = 0 if one.why == "renamed" else _NEAR
+        return lines[max(0, first - away) : last + away]
+
     return any(
-        re.search(rf"\b{re.escape(one.name)}\b", line)
-        for one in names
-        for line in (here if one.why == "renamed" else around)
+        re.search(rf"\b{re.escape(one.name)}\b", line) for one in names for line in near(one)
     )
 
 
@@ -142,6 +156,21 @@ def _in_text(
             score = one.weight * share * _worth(line, one)
             if score >= _LEAST:
                 yield Place(document, row, at + len(one.name), one, score), line
+
+
+def _begun(example: Example, document: OpenText, elsewhere: bool) -> Iterator[tuple[Place, str]]:
+    """Places of a document where something is missing that the edits began."""
+    language = document.language or language_of(document.path) or ""
+    text = document.text()
+    score = _BEGUN * (_ELSEWHERE if elsewhere else 1.0)
+    for one in places_in(replace(example, language=language), text, not elsewhere):
+        start = 0
+        for _ in range(one.line):
+            start = text.find("\n", start) + 1
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        touched = Touched(one.name, _BEGUN, one.why)
+        yield Place(document, one.line, end, touched, score), text[start:end]
 
 
 def _hits(text: str, name: str) -> list[int]:

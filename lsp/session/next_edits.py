@@ -314,7 +314,8 @@ class NextEdits:
         if not gated:
             moment = replace(moment, threshold=0.0)
         if names is not None:
-            moment = replace(moment, related=lambda edit: follows(edit, names))
+            about = [*names, *([ask.about] if ask.about is not None else [])]
+            moment = replace(moment, related=lambda edit: follows(edit, about))
         found = first_shown(
             (self._suggestion(ask, each, prediction) for each in prediction.candidates),
             lambda each: judge(each.edit, each.confidence, moment),

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from redraft.model.edits.hunks import lines_of, spans_of
+from redraft.model.proposals.chain_order import NO_TYPES, defines
 from redraft.model.proposals.diagnosed import undefined_name
 from redraft.model.records import Diagnostic, RecentEdit
 from redraft.model.text.common import common_ends
@@ -33,19 +34,7 @@ _CONSTANT = re.compile(
     r"(?:(?:export|pub|public|private|static|final|const|let|var|val|local)\s+)*"
     r"([^\W\d]\w{2,})\s*(?::[^=]*)?=(?!=)"
 )
-_DEFINING = (
-    r"(?:def|class|func|fn|fun|function|struct|enum|union|trait|interface|type|typedef|protocol"
-    r"|record|object|module|namespace|mod|const|let|var|val|static|sub|macro_rules!|#\s*define)"
-)
-#: Words that no name follows which they declare, as a type would.
-_NO_TYPES = frozenset(
-    re.findall(
-        r"\w+",
-        "return new await yield throw raise else case in not and or is print del delete if elif "
-        "for while import from as assert with go defer echo typeof instanceof lambda when unless",
-    )
-)
-_KEYWORDS = _NO_TYPES | frozenset(
+_KEYWORDS = NO_TYPES | frozenset(
     re.findall(
         r"\w+",
         "def class func function fun struct enum union trait interface type module namespace const "
@@ -101,24 +90,6 @@ def written(edits: Iterable[RecentEdit]) -> frozenset[str]:
     """Lines that the edits wrote, without indentation: those places are done."""
     lines = (text.strip() for edit in edits for sign, text in lines_of(edit.diff) if sign == "+")
     return frozenset(filter(None, lines))
-
-
-def defines(line: str, name: str) -> bool:
-    """Does a line of code look like the definition of ``name``?"""
-    place = re.search(rf"(?<![\w.]){re.escape(name)}\b", line)
-    if place is None:
-        return False
-    before, after = line[: place.start()], line[place.end() :]
-    if re.search(rf"\b{_DEFINING}\s+(?:\([^()]*\)\s*)?[*&]*$", before):
-        return True
-    if re.match(r"\s*(?::[^=]*)?=(?![=>])", after):
-        return not before.strip()  # an assignment
-    typed = re.search(r"([^\W\d]\w*)[\w<>\[\],:.?]*[\s*&]+$", before)
-    if re.match(r"\s*(?:<[^<>]*>)?\(", after):
-        if typed is not None:  # int area(…
-            return typed[1] not in _NO_TYPES and "(" not in before and "=" not in before
-        return not before.strip() and line.rstrip().endswith("{")  # area(…) {
-    return False
 
 
 # --- hunks -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
-from ..records import Quality, Source
+from ..records import Confidence, Quality, Source
 from .plan import Brief, Draft
 from .probabilities import confidence, decode
 from .ranges import Opening, RangeTree
@@ -75,6 +75,7 @@ class Proposal:
     tokens: tuple[int, ...]  # without END
     chance: float  # that exactly this is the next edit, by what the proposer knows
     family: str = "repeat"  # of rules that it comes from
+    place: float = 0.0  # chance that the next edit is of these lines, whatever it writes
 
     @property
     def range(self) -> str:
@@ -115,9 +116,14 @@ def no_edit(tree: RangeTree, brief: Brief) -> Draft:
     return Draft("", (brief.config.end_token,), sure, 1, 0, "end")
 
 
-def priced(draft: Draft, opening: Opening, tree: RangeTree) -> Draft:
-    """``draft`` with what its place and "no edit" were worth."""
-    sure = replace(draft.confidence, place=opening.total, nothing=tree.nothing)
+def priced(draft: Draft, opening: Opening, tree: RangeTree, lift: float = 0.0) -> Draft:
+    """``draft`` with what its place and "no edit" were worth.
+
+    Args:
+        lift: nats by which its place is likelier than the weights say.
+    """
+    total, place = draft.confidence.total + lift, opening.total + lift
+    sure = replace(draft.confidence, total=total, place=place, nothing=tree.nothing)
     return replace(draft, confidence=sure)
 
 
@@ -143,7 +149,11 @@ def is_edit(draft: Draft, opening: Opening, brief: Brief, field: Field) -> bool:
 def rank(draft: Draft) -> float:
     """How good a candidate is, of those of one moment: the log of how likely it is to be right, by
     the model or, where it repeats an edit, by what is known of repetitions and the model."""
-    sure = draft.confidence
+    return rank_of(draft.confidence)
+
+
+def rank_of(sure: Confidence) -> float:
+    """The same of what is known of a candidate."""
     if not sure.repeat:
         return sure.total
     text = sure.total - (sure.place or 0.0)

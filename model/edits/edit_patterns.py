@@ -105,6 +105,8 @@ class LinesChanged:
     new: list[str]
     above: list[str]  # the unchanged line there, if any
     below: list[str]
+    around: list[str]  # the lines of the whole hunk as they are after it
+    first: int  # where among these the new lines begin
 
 
 def changes_in(diff: str) -> Iterator[LinesChanged]:
@@ -113,7 +115,7 @@ def changes_in(diff: str) -> Iterator[LinesChanged]:
     left = [text for sign, text in lines if sign != "-"]
     for span in spans_of(lines):
         above, below = left[: span.first][-1:], left[span.end :][:1]
-        yield LinesChanged([*span.old], [*span.new], above, below)
+        yield LinesChanged([*span.old], [*span.new], above, below, left, span.first)
 
 
 def paired(old: list[str], new: list[str]) -> list[tuple[str, str]]:

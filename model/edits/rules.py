@@ -26,6 +26,9 @@ JUST_DONE = 3
 
 _SHORTEST_BACK = 4  # characters put back that are no accident, such as a bracket would be
 
+_NAME = re.compile(r"[^\W\d]\w+")
+_OF_IMPORTS = frozenset(["import", "from", "use", "as", "const", "let", "var", "require", "static"])
+_IN_BLOCK = re.compile(r"\t\"[\w./-]+\"$")  # of Go
 _IMPORT = re.compile(
     r"\s*(?:import\b|from\s+\S+\s+import\b|use\s+[\w:\\]|#\s*include\b|using\s+[\w.=\s]+;"
     r"|(?:local\s+\w+\s*=\s*)?require(?:_relative|_once)?\b|(?:const|let|var)\b.*=\s*require\("
@@ -77,11 +80,24 @@ def refuse_edit(
         return Abstained("reversal", "it would undo what was just typed")
     first, last = edit.lines
     away = _distance(cursor_line, first, last)
+    changed = _changed(old.split("\n"), new.split("\n"))
+    imports = bool(changed) and all(map(_IMPORT.match, changed))
+    if _brings_in(changed, just_done):
+        return None
     if away > FAR_LINES and (last_edit is None or _distance(last_edit, first, last) > FAR_LINES):
         return Abstained("far_away", f"it is {away} lines away from the cursor and from any edit")
-    if away > FAR_IMPORTS and _only_imports(old.split("\n"), new.split("\n")):
+    if away > FAR_IMPORTS and imports:
         return Abstained("far_import", f"it changes only imports, {away} lines away")
     return None
+
+
+def _brings_in(changed: Sequence[str], just_done: Iterable[Span]) -> bool:
+    """Do imports bring in a name that the user just wrote? Then no place is too far."""
+    if not changed or not all(_IMPORT.match(line) or _IN_BLOCK.match(line) for line in changed):
+        return False
+    names = {name for line in changed for name in _NAME.findall(line)} - _OF_IMPORTS
+    written = {name for span in just_done for line in span.new for name in _NAME.findall(line)}
+    return not names.isdisjoint(written)
 
 
 def _writes_again(least: Replacement) -> bool:
@@ -103,9 +119,9 @@ def _distance(line: int, first: int, last: int) -> int:
     return max(0, first - line, line - last + 1)
 
 
-def _only_imports(old: Sequence[str], new: Sequence[str]) -> bool:
-    changed = [line for line in (*old, *new) if line.strip() and (line in old) != (line in new)]
-    return bool(changed) and all(map(_IMPORT.match, changed))
+def _changed(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """Lines of either that the other does not have."""
+    return [line for line in (*old, *new) if line.strip() and (line in old) != (line in new)]
 
 
 # --- what is written ---------------------------------------------------------------------------

@@ -44,6 +44,7 @@ from ..proposals.propose import propose
 from ..records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
 from ..runtime.backend import CHUNK, Backend, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
+from ..text.syntax import language_of
 from .converse import chat_prompt, price_labels
 from .read import Reader
 
@@ -288,7 +289,11 @@ def _looks_around(request: EditRequest, plan: Plan) -> bool:
 def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
     """The region's lines, and what recent edits did that could be done to them too."""
     (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
-    proposed = propose(request.edits, lines, top, bottom, at, request.diagnostics)[: effort.drafts]
+    language = request.language or language_of(request.path) or ""
+    elsewhere = [each.text for each in request.related]
+    proposed = propose(
+        request.edits, lines, top, bottom, at, request.diagnostics, language, elsewhere
+    )[: effort.drafts]
     assert isinstance(prompt.constraint, ValidRange)
 
     def tokens_of(new: Iterable[str]) -> tuple[int, ...]:
@@ -306,6 +311,7 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
                 tokens_of(each.lines),
                 each.chance,
                 each.family,
+                each.place,
             )
             for each in proposed
         ),

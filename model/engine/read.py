@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
+from ..decoding.candidates import rank_of
 from ..decoding.plan import Draft
 from ..decoding.probabilities import confidence
 from ..edits.cut_back import cut_back
@@ -18,6 +19,7 @@ from ..prompt.answers import InvalidAnswer
 from ..prompt.foreign import Read
 from ..prompt.formats import Format
 from ..prompt.render import Prompt
+from ..proposals.mending import mending_first
 from ..records import Candidate, Confidence, EditRequest, Source
 
 
@@ -53,7 +55,13 @@ class Reader:
             first = found.get(made)
             one = self._candidate(change, draft)
             found[made] = one if first is None else _joined(first, draft)
-        candidates = with_facts(request, tuple(found.values())[: request.candidates])
+        ordered = mending_first(
+            request.text,
+            request.diagnostics,
+            [*found.values()],
+            lambda one: rank_of(one.confidence),
+        )
+        candidates = with_facts(request, ordered[: request.candidates])
         return candidates, "" if candidates else reason
 
     def _whole(self, change: Read) -> Read:

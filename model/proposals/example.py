@@ -14,6 +14,7 @@ from ..records import RecentEdit
 from ..text.common import common_ends
 
 NAME = re.compile(r"[^\W\d]\w*")
+_END = re.compile(r"[\s;,)\]}]*$")
 
 #: Edits read, the newest first; and pairs of lines and runs of new lines of all together.
 MOST_EDITS, MOST_PAIRS, MOST_RUNS = 6, 48, 24
@@ -43,6 +44,8 @@ class Added:
     above: str  # "": none is known
     below: str
     age: int
+    around: tuple[str, ...] = ()  # the lines of the hunk as they are after it
+    at: int = 0  # where among these the new lines begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Found:
     lines: tuple[str, ...]
     age: int
     evidence: int = 0  # 0 … 3: how much spoke for it, as the family counts
+    name: str = ""  # that stands there or comes there, where the family knows one
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +68,45 @@ class Example:
     added: tuple[Added, ...]
     gone: frozenset[str]  # lines taken away, stripped
     come: frozenset[str]  # lines written, stripped
+    grown: tuple[Added, ...] = ()  # lines put behind one that only got another end
+    language: str = ""  # of the document, as an LSP id; "": unknown
+    elsewhere: tuple[str, ...] = ()  # texts of other places that the question brings
 
 
-def read(edits: Sequence[RecentEdit]) -> Example:
+def read(edits: Sequence[RecentEdit], language: str = "", elsewhere: Sequence[str] = ()) -> Example:
     """What ``edits``, oldest first, did."""
     pairs: list[Pair] = []
     added: list[Added] = []
+    grown: list[Added] = []
     gone: set[str] = set()
     come: set[str] = set()
     for age, edit in enumerate(reversed(edits[-MOST_EDITS:])):
         for change in changes_in(edit.diff):
             pairs += _pairs(change.old, change.new, age)
-            if not change.old:
-                above, below = "".join(change.above), "".join(change.below)
-                added.append(Added(tuple(change.new), above, below, age))
+            below, around = "".join(change.below), tuple(change.around)
+            kept = len(change.old)
+            if not kept:
+                above = "".join(change.above)
+                added.append(Added(tuple(change.new), above, below, age, around, change.first))
+            elif len(change.new) > kept and _stay(change.old, change.new[:kept]):
+                above, first = change.new[kept - 1], change.first + kept
+                grown.append(Added(tuple(change.new[kept:]), above, below, age, around, first))
             gone |= {line.strip() for line in change.old}
             come |= {line.strip() for line in change.new}
     return Example(
-        tuple(pairs[:MOST_PAIRS]), tuple(added[:MOST_RUNS]), frozenset(gone), frozenset(come)
+        tuple(pairs[:MOST_PAIRS]),
+        tuple(added[:MOST_RUNS]),
+        frozenset(gone),
+        frozenset(come),
+        tuple(grown[:MOST_RUNS]),
+        language,
+        tuple(elsewhere),
     )
+
+
+def _stay(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether lines stay as they are, but for the brackets and marks that the last ends in."""
+    return [*old[:-1], _END.sub("", old[-1])] == [*new[:-1], _END.sub("", new[-1])]
 
 
 def _pairs(old: list[str], new: list[str], age: int) -> Iterator[Pair]:

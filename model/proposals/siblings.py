@@ -11,16 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .casing import parts_of, spellings
+from .casing import spelt
 from .example import NAME, Added, Example, Found, Pair, words
+from .items import KEYWORDS
 
-_KEYWORDS = frozenset(
-    words(
-        "def class func function fn fun let const var val return import from pub public private "
-        "static final self this if else for while case match new async await export type struct "
-        "enum interface void int str string bool float None null nil true false True False"
-    )
-)
 _NEAR = 3  # lines around a neighbour in which the new name stands already
 _BALANCED = (("(", ")"), ("[", "]"), ("{", "}"))
 
@@ -36,7 +30,7 @@ class _Sibling:
 
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
     for one in (*_of_lines(example.added), *_of_entries(example.pairs)):
-        pattern, table = _spelt(one.old, one.new)
+        pattern, table = spelt(one.old, one.new)
         for at in range(first, last):
             line = lines[at]
             if line.strip() in one.done or not pattern.search(line):
@@ -71,11 +65,11 @@ def _differing(old: list[str], new: list[str]) -> list[tuple[str, str]]:
     """Names in the same place of two lines that read alike; [] where they do not."""
     if len(old) != len(new):
         shorter = min(len(old), len(new))
-        if shorter == 0 or old[0] in _KEYWORDS or new[0] in _KEYWORDS:
+        if shorter == 0 or old[0] in KEYWORDS or new[0] in KEYWORDS:
             return []
         return [(old[0], new[0])] if old[0] != new[0] else []
     pairs = [(a, b) for a, b in zip(old, new, strict=True) if a != b]
-    usable = [(a, b) for a, b in pairs if a not in _KEYWORDS and b not in _KEYWORDS]
+    usable = [(a, b) for a, b in pairs if a not in KEYWORDS and b not in KEYWORDS]
     return [pair for pair in usable if len(pair[0]) > 1]
 
 
@@ -87,21 +81,11 @@ def _of_entries(pairs: Sequence[Pair]) -> Iterator[_Sibling]:
         if old.strip() or "," not in new or not NAME.match(entry):
             continue
         last = before.rstrip().rstrip(",").rpartition(",")[2].rpartition("(")[2]
-        neighbour = next((name for name in words(last) if name not in _KEYWORDS), "")
+        neighbour = next((name for name in words(last) if name not in KEYWORDS), "")
         name = words(entry)[0]
-        if len(neighbour) > 1 and name not in _KEYWORDS and neighbour != name:
+        if len(neighbour) > 1 and name not in KEYWORDS and neighbour != name:
             done = frozenset((pair.new.strip(),))
             yield _Sibling(neighbour, name, pair.age, len(words(entry)) == 1, done)
-
-
-def _spelt(old: str, new: str) -> tuple[re.Pattern[str], dict[str, str]]:
-    table = {old: new}
-    if parts_of(old) and parts_of(new):
-        for one, two in zip(spellings(parts_of(old)), spellings(parts_of(new)), strict=True):
-            if len(one) > 3 and " " not in one:
-                table.setdefault(one, two)
-    longest = sorted(table, key=len, reverse=True)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)"), table
 
 
 def _is_whole(line: str) -> bool:

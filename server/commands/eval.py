@@ -6,7 +6,7 @@ measures nothing itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -45,6 +45,14 @@ def edits(
     suite: Annotated[
         Literal["carry-on"] | None,
         typer.Option(help="Scenarios that come with Redraft, in place of commits."),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help='With --suite: only scenarios of this kind, such as "rename". May be given '
+            "repeatedly.",
+        ),
     ] = None,
     baseline: opt.Baseline = None,
     limit: opt.Limit = None,
@@ -90,20 +98,20 @@ def edits(
         raise SettingsError("--ablate leaves out each kind by itself: do not name any --without.")
     if suite is not None and (ablate or likelihood):
         raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
-    source, cases = _cases(commits, suite)
+    source, cases = _cases(commits, suite, kind or ())
     chosen = opt.plan_of(plan, threshold, change)
-    subject = None if baseline else opt.judged_model(judged, kept.out)
+    chosen_model = None if baseline else opt.judged_model(judged, kept.out)
     asking = next_edit.Asking(
         chosen, context, max_tokens, kept.seed, least, left_out, writes=not likelihood
     )
     settings = {
         "benchmark": "edits", "source": source, "sample": fingerprint(cases),
-        **opt.about(subject, baseline), "plan": plan, "threshold": threshold, "set": change or [],
-        "context": context, "max_tokens": max_tokens, "least": least, "seed": kept.seed,
-        "without": sorted(left_out), "likelihood": likelihood,
+        **opt.about(chosen_model, baseline), "plan": plan, "threshold": threshold,
+        "set": change or [], "context": context, "max_tokens": max_tokens, "least": least,
+        "seed": kept.seed, "without": sorted(left_out), "likelihood": likelihood,
     }  # fmt: skip
     asked = in_turn(cases, limit, kept.seed)
-    with _foreseeing(baseline, subject, judged.threads, context) as model:
+    with _foreseeing(baseline, chosen_model, judged.threads, context) as model:
         _check_model(model, chosen, likelihood)
         if ablate:
             return _ablate(model, asked, asking, settings, kept)
@@ -114,7 +122,7 @@ def edits(
             show_tables(run, list(benchmark.tables(episodes, kept.seed)), kept.json_file)
 
 
-def _cases(commits: Path | None, suite: str | None) -> tuple[str, list[Any]]:
+def _cases(commits: Path | None, suite: str | None, kinds: Sequence[str]) -> tuple[str, list[Any]]:
     """What is asked about, by name and one by one."""
     from redraft.evals.benchmarks import carry_on
     from redraft.evals.benchmarks.commit_moments import steps_in
@@ -123,20 +131,20 @@ def _cases(commits: Path | None, suite: str | None) -> tuple[str, list[Any]]:
     if commits is not None and suite is None:
         return commits.name, list(steps_in(read_changes(commits)))
     if suite is not None and commits is None:
-        return suite, carry_on.scenarios()
+        return suite, carry_on.of_kinds(kinds)
     raise SettingsError("Give either --commits FILE.jsonl.zst or --suite carry-on.")
 
 
 @contextmanager
 def _foreseeing(
-    baseline: str | None, subject: JudgedModel | None, threads: int | None, context: int
+    baseline: str | None, chosen_model: JudgedModel | None, threads: int | None, context: int
 ) -> Iterator[Model | Policy]:
     from redraft.evals.benchmarks.baselines import POLICIES
 
-    if subject is None:
+    if chosen_model is None:
         yield opt.rule_of(baseline or "", POLICIES)
         return
-    with opt.loaded(subject, threads, context) as judged:
+    with opt.loaded(chosen_model, threads, context) as judged:
         yield judged
 
 
@@ -192,15 +200,15 @@ def perplexity(
     from .eval_tables import show_perplexity
 
     sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
-    subject = opt.judged_model(judged, kept.out)
+    chosen_model = opt.judged_model(judged, kept.out)
 
     def load(name: long.Scaling) -> Backend:
-        return long.Rescaled(subject.folder, subject.provider, judged.threads, name)
+        return long.Rescaled(chosen_model.folder, chosen_model.provider, judged.threads, name)
 
-    found = long.prepare(subject.folder, code, sizes, scalings, repositories)
+    found = long.prepare(chosen_model.folder, code, sizes, scalings, repositories)
     settings = {
         "benchmark": "perplexity", "code": " ".join(path.name for path in code),
-        "sample": long.fingerprint(found), **opt.about(subject), "scored": long.SCORED,
+        "sample": long.fingerprint(found), **opt.about(chosen_model), "scored": long.SCORED,
     }  # fmt: skip
     with opt.open_run_for(kept.out, settings, kept.resume) as run:
         with opt.progress_of("reading") as progress:

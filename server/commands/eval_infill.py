@@ -74,12 +74,12 @@ def infill(
         opt.warn(f"The sandbox is weak here: {weakness()}.")
     chosen = opt.plan_of(plan, threshold, change)
     context = context or (WHOLE if human_eval else opt.SERVED)
-    subject = opt.judged_model(judged, kept.out)
-    with _writing(baseline, subject, judged.threads, context, chosen) as writer:
+    chosen_model = opt.judged_model(judged, kept.out)
+    with _writing(baseline, chosen_model, judged.threads, context, chosen) as writer:
         asked = in_turn(problems, limit, kept.seed)
         _warn_of_long(asked, writer, max_tokens)
         settings = {
-            "benchmark": "infill", **source, **opt.about(subject, baseline), "plan": plan,
+            "benchmark": "infill", **source, **opt.about(chosen_model, baseline), "plan": plan,
             "threshold": threshold, "set": change or [], "context": context,
             "max_tokens": max_tokens, "max_lines": max_lines, "seed": kept.seed,
         }  # fmt: skip
@@ -92,7 +92,7 @@ def infill(
 
 @contextmanager
 def _writing(
-    baseline: str | None, subject: JudgedModel, threads: int | None, context: int, plan: Plan
+    baseline: str | None, chosen_model: JudgedModel, threads: int | None, context: int, plan: Plan
 ) -> Iterator[Writer]:
     """Who fills the gaps, ready; of a model that a rule stands in for, the tokenizer alone."""
     from redraft.evals.benchmarks.baselines import NONE
@@ -100,10 +100,10 @@ def _writing(
     from redraft.model.prompt.tokens import Tokenizer
 
     if baseline is not None:
-        tokenizer = Tokenizer.from_file(subject.folder / "tokenizer.json")
+        tokenizer = Tokenizer.from_file(chosen_model.folder / "tokenizer.json")
         yield by_rule(opt.rule_of(baseline, (NONE,)), tokenizer)
         return
-    with opt.loaded(subject, threads, context) as model:
+    with opt.loaded(chosen_model, threads, context) as model:
         opt.check_plan_of(plan, model)
         yield by_model(model)
 

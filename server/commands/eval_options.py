@@ -155,24 +155,24 @@ def judged_model(judged: Judged, out: Path | None) -> JudgedModel:
 
 
 @contextmanager
-def loaded(subject: JudgedModel, threads: int | None, context: int) -> Iterator[Model]:
+def loaded(chosen_model: JudgedModel, threads: int | None, context: int) -> Iterator[Model]:
     """The model to judge in memory, which is given back afterwards."""
     from redraft.evals.benchmarks.judged_model import load
 
-    model = load(subject, context, threads)
+    model = load(chosen_model, context, threads)
     try:
         yield model
     finally:
         model.backend.close()
 
 
-def about(subject: JudgedModel | None, baseline: str | None = None) -> dict[str, str]:
-    if subject is None or baseline:
+def about(chosen_model: JudgedModel | None, baseline: str | None = None) -> dict[str, str]:
+    if chosen_model is None or baseline:
         return {"model": baseline or "", "baseline": baseline or ""}
     return {
-        "model": subject.label,
-        "model_sha256": subject.identity,
-        "variant": subject.variant,
+        "model": chosen_model.label,
+        "model_sha256": chosen_model.identity,
+        "variant": chosen_model.variant,
     }
 
 

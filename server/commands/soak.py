@@ -17,7 +17,7 @@ from .json_file import check_writable, write_json
 
 if TYPE_CHECKING:
     from redraft.evals.recordings.format import Stream
-    from redraft.evals.soak.soak import Amounts, Mode, Subject
+    from redraft.evals.soak.soak import Amounts, Mode, Tested
     from redraft.evals.soak.tally import SoakReport, Tally
     from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
     from rich.table import Table
@@ -71,10 +71,10 @@ def soak(
     chosen = [mode for mode in MODES if mode in (modes or USUAL)]
     amounts = _amounts(night, events, messages, blows, clients, seconds)
     reports: list[SoakReport] = []
-    with _subject(model, source, chosen) as subject:
+    with _tested(model, source, chosen) as tested:
         for mode in chosen:
             with _telling(mode) as watch:
-                report = run(mode, subject, amounts, seed, watch)
+                report = run(mode, tested, amounts, seed, watch)
             reports.append(report)
             _show(report)
             write_json(
@@ -137,12 +137,12 @@ def _amounts(
 
 
 @contextmanager
-def _subject(model: str | None, source: Path | None, modes: list[Mode]) -> Iterator[Subject]:
+def _tested(model: str | None, source: Path | None, modes: list[Mode]) -> Iterator[Tested]:
     """What is tested, with a copy of the model where that is to be harmed."""
     import tempfile
 
-    from redraft.evals.soak.house import Commands
-    from redraft.evals.soak.soak import Subject
+    from redraft.evals.soak.installation import Commands
+    from redraft.evals.soak.soak import Tested
     from redraft.model.records import ModelStatus
     from redraft.model.weights.default_model import resolve
     from redraft.model.weights.provide import export
@@ -167,7 +167,7 @@ def _subject(model: str | None, source: Path | None, modes: list[Mode]) -> Itera
             }
         )
         commands = Commands((*redraft, "lsp"), (*redraft, "serve", "--host", "127.0.0.1"))
-        yield Subject(commands, name, models, streams, routes)
+        yield Tested(commands, name, models, streams, routes)
 
 
 class _Absent:

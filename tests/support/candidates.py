@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from redraft.model.decoding.candidates import Field, Proposal, effort_for
@@ -113,7 +113,11 @@ FIELD = Field(
 
 
 def written(
-    backend: FakeBackend, plan: Plan = PLAIN, proposals: Sequence[Proposal] = (), wanted: int = 4
+    backend: FakeBackend,
+    plan: Plan = PLAIN,
+    proposals: Sequence[Proposal] = (),
+    wanted: int = 4,
+    late: Callable[[], bool] = lambda: False,
 ) -> Denoised:
     sequence = backend.new_sequence(400)
     sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
@@ -123,6 +127,6 @@ def written(
     rng = np.random.default_rng(0)
     effort = effort_for("medium", wanted)
     effort = dataclasses.replace(effort, wanted=wanted, hopeless=-math.inf)  # noise is no better
-    result = write(sequence, PROMPT[-1], brief, field, effort, rng)
+    result = write(sequence, PROMPT[-1], brief, field, effort, rng, late=late)
     assert sequence.tokens[: len(PROMPT) - 1] == PROMPT[:-1]
     return result

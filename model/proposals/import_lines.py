@@ -1,0 +1,271 @@
+"""Lines that import: read, and where and how another one is written among them.
+
+Pure. Python, JavaScript and TypeScript, Go, Rust and Java; lines by themselves alone, since one
+that goes on over several has no single way to grow.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .example import Found
+
+_NODE = frozenset(
+    re.findall(
+        r"\S+",
+        "assert async_hooks buffer child_process cluster crypto dns events fs fs/promises http "
+        "http2 https module net os path perf_hooks process querystring readline stream "
+        "stream/promises string_decoder test timers timers/promises tls tty url util v8 vm "
+        "worker_threads zlib",
+    )
+)
+_MOST_ROWS = 400  # of a file's beginning in which imports are looked for
+
+_PYTHON = re.compile(r"^(?:from (?P<module>[\w.]+) )?import (?P<names>[\w. ,]+?)\s*(?:#.*)?$")
+_ESM = re.compile(
+    r"^import (?:type )?(?:(?P<default>\w+)|\* as (?P<all>\w+)|\{(?P<names>[^}]*)\}) "
+    r"from ['\"](?P<module>[^'\"]+)['\"];?\s*$"
+)
+_REQUIRE = re.compile(
+    r"^(?:const|let|var) (?:(?P<default>\w+)|\{(?P<names>[^}]*)\}) = "
+    r"require\(['\"](?P<module>[^'\"]+)['\"]\);?\s*$"
+)
+_GO = re.compile(r"^(?:import |\t)(?:\w+ )?\"(?P<module>[^\"]+)\"\s*$")
+_RUST = re.compile(r"^use (?P<module>[\w:]+)::(?:(?P<name>\w+)|\{(?P<names>[\w, ]+)\});\s*$")
+_JAVA = re.compile(r"^import (?P<module>[\w.]+)\.(?P<name>\w+);\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """What a line brings in."""
+
+    module: str  # without "node:"
+    names: tuple[str, ...]
+    form: str  # "from": names of a module; "whole": the module; "all": it under a name
+    row: int = -1
+
+    @classmethod
+    def told(cls, entry: str, name: str, language: str) -> Import:
+        """By an entry of the table of known names."""
+        if language == "python":
+            found = _python(entry)
+            return Import("", (name,), "whole") if found is None else found
+        if language == "javascript":
+            module, _, form = entry.partition(" ")
+            return Import(module, (name,), {"{}": "from", "*": "all"}.get(form, "whole"))
+        if language == "go":
+            return Import(entry, (name,), "whole")
+        mark = "::" if language == "rust" else "."
+        return Import(entry.rpartition(mark)[0], (name,), "from")
+
+
+def imports_in(lines: Sequence[str], language: str) -> list[Import]:
+    """What the lines at the head of a file import."""
+    found = []
+    for row, line in enumerate(lines[:_MOST_ROWS]):
+        one = _read(line, language)
+        if one is not None:
+            found.append(replace(one, row=row))
+    return found
+
+
+def _read(line: str, language: str) -> Import | None:
+    if language == "python":
+        return _python(line)
+    if language == "javascript":
+        found = _ESM.match(line) or _REQUIRE.match(line)
+        if found is None:
+            return None
+        parts, module = found.groupdict(), found["module"].removeprefix("node:")
+        if parts["names"] is not None:
+            return Import(module, _split(parts["names"]), "from")
+        return Import(module, (parts["default"] or parts.get("all") or "",), _form(parts))
+    if language == "go":
+        found = _GO.match(line)
+        return None if found is None else Import(found[1], (found[1].rpartition("/")[2],), "whole")
+    found = (_RUST if language == "rust" else _JAVA).match(line)
+    if found is None:
+        return None
+    names = found.groupdict().get("names")
+    return Import(found["module"], _split(names) if names else (found["name"],), "from")
+
+
+def _form(parts: dict[str, str | None]) -> str:
+    return "all" if parts.get("all") else "whole"
+
+
+def _python(line: str) -> Import | None:
+    found = _PYTHON.match(line)
+    if found is None:
+        return None
+    if found["module"] is not None:
+        return Import(found["module"], _split(found["names"]), "from")
+    module, _, name = found["names"].partition(" as ")
+    return Import(module, (name or module,), "all" if name else "whole")
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+# --- one more ----------------------------------------------------------------------------------
+
+
+def import_of(
+    wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str
+) -> Found | None:
+    """Where and how ``wanted`` is imported besides what there is."""
+    known = next((one for one in have if language != "java" and _takes(one, wanted)), None)
+    if known is not None:
+        made = _with_name(lines[known.row], known, wanted.names[0])
+        return None if made is None else Found(known.row, known.row + 1, (made,), 0, 3)
+    line = _line(wanted, have, lines, language)
+    if line is None:
+        return None
+    if have:
+        row = _place(wanted, line, have, lines, language)
+        return Found(row, row, (line,), 0, 2)
+    row = _head(lines)
+    apart = [""] if row < len(lines) and lines[row].strip() else []
+    before = [""] if row and lines[row - 1].strip() else []
+    return Found(row, row, (*before, line, *apart), 0, 1)
+
+
+def _takes(one: Import, wanted: Import) -> bool:
+    """Whether a line may name one thing more of its module."""
+    return one.module == wanted.module and one.form == wanted.form == "from"
+
+
+def _with_name(line: str, known: Import, name: str) -> str | None:
+    """A line that imports one name more of its module."""
+    names = list(known.names)
+    if name in names or any(" " in each for each in names):
+        return None
+    by_case = names == sorted(names)
+    ordered = by_case or names == sorted(names, key=str.lower)
+    grown = sorted([*names, name], key=None if by_case else str.lower)
+    joined = ", ".join(grown if ordered else [*names, name])
+    was = ", ".join(names)
+    if "{" in line:
+        return re.sub(r"\{(\s*)[^}]*?,?(\s*)\}", rf"{{\g<1>{joined}\g<2>}}", line, count=1)
+    if line.startswith("use "):
+        return line.replace(f"::{was};", f"::{{{joined}}};")
+    if line.startswith("from "):
+        head, _, tail = line.partition(" import ")
+        return f"{head} import {tail.replace(was, joined, 1)}" if was in tail else None
+    return None
+
+
+def _line(
+    wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str
+) -> str | None:
+    name, module = wanted.names[0], wanted.module
+    if language == "python":
+        if wanted.form == "from":
+            return f"from {module} import {name}"
+        return f"import {module}" + (f" as {name}" if wanted.form == "all" else "")
+    if language == "go":
+        in_block = any(lines[one.row].startswith("\t") for one in have)
+        return f'\t"{module}"' if in_block else f'import "{module}"'
+    if language == "rust":
+        return f"use {module}::{name};"
+    if language == "java":
+        return f"import {module}.{name};"
+    return _script(wanted, have, lines, language)
+
+
+def _script(wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str) -> str:
+    """As the file's other imports are written."""
+    rows = [lines[one.row] for one in have]
+    text = rows or [line for line in lines if line.strip()][:20]
+    required = any("require(" in row for row in rows)
+    esm = any(row.startswith("import ") for row in rows) or language.startswith("typescript")
+    esm = esm or (not required and any(line.startswith("export ") for line in lines))
+    quote = (
+        "'" if sum(row.count("'") for row in text) > sum(row.count('"') for row in text) else '"'
+    )
+    end = ";" if any(row.rstrip().endswith(";") for row in text) else ""
+    marked = any(f"{quote}node:" in row for row in rows)
+    module = f"node:{wanted.module}" if marked and wanted.module in _NODE else wanted.module
+    name = f"{{ {wanted.names[0]} }}" if wanted.form == "from" else wanted.names[0]
+    if not esm:
+        return f"const {name} = require({quote}{module}{quote}){end}"
+    whole = any(row.startswith("import * as") for row in rows) and wanted.module in _NODE
+    if wanted.form == "all" or (wanted.form == "whole" and whole):
+        name = f"* as {name}"
+    return f"import {name} from {quote}{module}{quote}{end}"
+
+
+def _place(
+    wanted: Import, line: str, have: Sequence[Import], lines: Sequence[str], language: str
+) -> int:
+    """Before which line it comes: in order, where those of its kind have one; else behind them."""
+    kin = _kin(wanted, have, language)
+    keys = [_key(one, lines[one.row]) for one in kin]
+    if keys == sorted(keys):
+        mine = _key(wanted, line)
+        later = [one.row for one, key in zip(kin, keys, strict=True) if key > mine]
+        if later:
+            return later[0]
+    if wanted.form == "from" and not any(one.form == "from" for one in kin):
+        return kin[-1].row + 1
+    return kin[-1].row + 1 if keys and _key(wanted, line) > keys[0] else kin[0].row
+
+
+def _kin(wanted: Import, have: Sequence[Import], language: str) -> list[Import]:
+    """The run of imports that it comes into: that with the same kind of module, of the same form
+    where there is one and forms stand apart."""
+    runs: list[list[Import]] = []
+    for one in have:
+        if runs and one.row == runs[-1][-1].row + 1:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    kind = _kind(wanted.module, language)
+    own = [run for run in runs if any(_kind(one.module, language) == kind for one in run)]
+    run = own[0] if own else (runs[0] if kind == 0 else runs[-1])
+    alike = [one for one in run if _kind(one.module, language) == kind] or run
+    if language != "python":
+        return alike
+    return [one for one in alike if (one.form == "from") == (wanted.form == "from")] or alike
+
+
+def _kind(module: str, language: str) -> int:
+    """0: of the standard library, 1: of a package, 2: of the project; -1: of the language."""
+    if module.startswith((".", "crate", "self", "super", "@/")):
+        return 2
+    root = re.split(r"[.:/]", module)[0]
+    if root == "__future__":
+        return -1
+    own = {
+        "python": root in sys.stdlib_module_names,
+        "go": "." not in module.partition("/")[0],
+        "rust": root in ("std", "core", "alloc"),
+        "java": root in ("java", "javax"),
+    }
+    return 0 if own.get(language, module in _NODE) else 1
+
+
+def _key(one: Import, line: str) -> str:
+    return (
+        f"{one.module}.{one.names[0]}" if line.startswith(("use ", "import java")) else one.module
+    )
+
+
+def _head(lines: Sequence[str]) -> int:
+    """The line before which a first import comes: behind what a file begins with."""
+    row, quoted = 0, False
+    for at, line in enumerate(lines[:_MOST_ROWS]):
+        text = line.strip()
+        if quoted or text.startswith(('"""', "'''")):
+            ends = text.count('"""') + text.count("'''")
+            quoted = quoted ^ (ends % 2 == 1)
+            row = at + 1
+        elif text.startswith(("#!", "# -*-", "package ", '"use strict"', "'use strict'")):
+            row = at + 1
+        elif text and not text.startswith(("//", "#", "/*", "*", "\ufeff")):
+            break
+    return row

@@ -1,0 +1,146 @@
+"""A name that was just written, stands nowhere else and is one slip from one that does: that one.
+
+A slip is a letter left out, put in, doubled, swapped with its neighbour or mistaken for another.
+What is made of known words only is taken for another name, however near it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from string import ascii_letters
+
+from .arguments import declares
+from .casing import parts_of
+from .example import NAME, Example, Found
+
+_SHORTEST = 4  # letters of a name that can be told
+_MOST_TRIED = 24  # names
+_REMARK = re.compile(r"(?:#|//).*|/\*.*?\*/")
+_QUOTED = re.compile(r"(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\\n])*`)")
+_INSERTED = re.compile(r"\$?\{([^{}]*)\}")
+#: What stands before or behind a name where it is brought into being.
+_BORN = re.compile(
+    r"\b(?:class|def|fn|func|fun|function|struct|enum|trait|interface|type|const|let|var|val|mut|for"
+    r"|import|from|as|use|package|namespace|mod|lambda|catch|except|global|goto|break|continue)\s+"
+    r"(?:[\w\s,.*(]|::)*$|\|[\w\s,]*$"
+)
+_SET = re.compile(r"\s*(?::=|=(?![=>])|:(?!:)|,[\w\s,]*(?::=|=(?!=))|\s+in\b|\s*=>)")
+
+
+def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
+    if not example.come:
+        return
+    known: Counter[str] | None = None
+    tried = 0
+    for at in range(first, last):
+        line = lines[at]
+        if line.strip() not in example.come or declares(line):
+            continue
+        code = code_of(line)
+        for found in NAME.finditer(code):
+            name = found[0]
+            if not _may_be_wrong(name, code, found):
+                continue
+            if known is None:
+                known = Counter(NAME.findall("\n".join(lines)))
+            tried += 1
+            meant = _meant(name, known, example) if tried <= _MOST_TRIED else None
+            if meant is not None:
+                made = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", meant, line)
+                yield Found(at, at + 1, (made,), 0, 3)
+
+
+def _may_be_wrong(name: str, code: str, found: re.Match[str]) -> bool:
+    """Whether it is used here, and no name of known words."""
+    if len(name) < _SHORTEST or is_born(code, found):
+        return False
+    return any(part not in _words() for part in parts_of(name) if len(part) >= _SHORTEST)
+
+
+def is_born(code: str, found: re.Match[str]) -> bool:
+    """Whether a name is brought into being where it stands in a line of code."""
+    before = code[: found.start()]
+    if _BORN.search(before):
+        return True
+    owned = before.rstrip().endswith((".", "->", "::"))
+    return not owned and _SET.match(code[found.end() :]) is not None
+
+
+def _meant(name: str, known: Counter[str], example: Example) -> str | None:
+    """The one name that stands elsewhere and is a slip away; None where none is, or several."""
+    if known[name] != 1 or any(_stands_in(name, text) for text in example.elsewhere):
+        return None
+    if any(name in NAME.findall(line) for line in example.gone):
+        return None
+    near = {
+        other
+        for other in _near(name)
+        if other in known
+        and len(other) >= _SHORTEST
+        and is_slip(name, other)
+        and _unknown_gives_way(name, other)
+    }
+    return near.pop() if len(near) == 1 else None
+
+
+def _near(name: str) -> Iterator[str]:
+    """All that a letter more, less or other makes of a name, and two that change places."""
+    for at in range(len(name)):
+        head, letter, tail = name[:at], name[at], name[at + 1 :]
+        yield head + tail
+        yield head + tail[:1] + letter + tail[1:]
+        for other in ascii_letters:
+            yield head + other + tail
+            yield head + other + letter + tail
+
+
+def _unknown_gives_way(name: str, other: str) -> bool:
+    """Whether names differ in one part alone, which is no known word."""
+    one, two = parts_of(name), parts_of(other)
+    apart = [a for a, b in zip(one, two, strict=False) if a != b]
+    if len(one) != len(two) or len(apart) != 1:
+        return False
+    return len(apart[0]) >= _SHORTEST and apart[0] not in _words()
+
+
+def is_slip(one: str, other: str) -> bool:
+    """Whether one letter was left out, put in, swapped with the next or mistaken, but for the last
+    ones, where names are meant to differ."""
+    head = 0
+    while head < min(len(one), len(other)) and one[head] == other[head]:
+        head += 1
+    a, b = one[head:], other[head:]
+    if len(a) == len(b):
+        swapped = len(a) > 1 and a[0] == b[1] and a[1] == b[0] and a[2:] == b[2:]
+        mistaken = len(a) > 2 and a[1:] == b[1:] and len(one) > _SHORTEST
+        return (swapped or mistaken) and a[0].isalpha() and a[0].lower() != b[0].lower()
+    longer, shorter = (a, b) if len(a) > len(b) else (b, a)
+    return len(longer) > 1 and longer[0].isalpha() and longer[1:] == shorter
+
+
+def code_of(line: str) -> str:
+    """A line of the same length with what is quoted or remarked blank, but for code within."""
+
+    def blank(found: re.Match[str]) -> str:
+        kept = [" "] * len(found[0])
+        for inner in _INSERTED.finditer(found[0]):
+            kept[slice(*inner.span(1))] = inner[1]
+        return "".join(kept)
+
+    code = _QUOTED.sub(blank, line)
+    return _REMARK.sub(lambda found: " " * len(found[0]), code)
+
+
+def _stands_in(name: str, text: str) -> bool:
+    return name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+@lru_cache(1)
+def _words() -> frozenset[str]:
+    """Parts of names that stand in files of at least eight of the training repositories."""
+    text = (files("redraft.model.proposals") / "words.txt").read_text(encoding="utf-8")
+    return frozenset(text.split())

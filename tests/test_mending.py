@@ -1,0 +1,61 @@
+"""Edits that end what the editor reports come before others that are about as likely."""
+
+from __future__ import annotations
+
+import pytest
+from redraft.model.edits.replacement import Replacement
+from redraft.model.proposals.mending import SIMILAR, mending_first, mends
+from redraft.model.records import Candidate, Confidence, Diagnostic
+from support.candidates import asked
+
+TEXT = "import os\n\nx = acount + 1\ny = os.sep\n"
+
+
+def edit(old: str, new: str) -> Replacement:
+    at = TEXT.index(old)
+    return Replacement(TEXT, at, at + len(old), new)
+
+
+@pytest.mark.parametrize(
+    ("message", "line", "old", "new", "mended"),
+    [
+        ('"acount" is not defined', 2, "acount", "account", True),
+        ('"acount" is not defined', 2, "+ 1", "+ 2", False),
+        ('"acount" is not defined', 2, "y = os.sep", "y = acount", False),
+        ('"acount" is not defined', 2, "import os\n", "import os\nfrom a import acount\n", True),
+        ('"acount" is not defined', 2, "import os\n", "import os\nacount = 3\n", False),
+        ("'os' imported but unused", 0, "import os\n", "", True),
+        ("'sep' is deprecated", 3, "os.sep", "os.path.sep", False),
+        ("'sep' is deprecated", 3, "os.sep", "'/'", True),
+        ("line too long", 2, "acount", "a", False),
+        ('"acount" is not defined', 99, "acount", "account", False),
+    ],
+)
+def test_an_edit_mends_where_nothing_is_left_of_what_is_reported(
+    message: str, line: int, old: str, new: str, mended: bool
+) -> None:
+    assert mends(edit(old, new), Diagnostic(line, message)) == mended
+
+
+def candidate(old: str, new: str, total: float) -> Candidate:
+    made = edit(old, new)
+    sure = Confidence(0.5, 0.5, 0.5, total=total)
+    return Candidate(made.start, made.end, new, sure, 3, 1, "end")
+
+
+def test_a_fix_comes_first_where_it_is_about_as_likely_and_never_where_it_is_not() -> None:
+    other = candidate("+ 1", "+ 2", -1.0)
+    told = [Diagnostic(2, '"acount" is not defined')]
+    for total, first in ((-1.0 - SIMILAR / 2, True), (-1.0 - 2 * SIMILAR, False)):
+        fix = candidate("acount", "account", total)
+        order = mending_first(TEXT, told, [other, fix], lambda one: one.confidence.total)
+        assert (order[0] is fix) == first and {*map(id, order)} == {id(other), id(fix)}
+        assert mending_first(TEXT, [], [other, fix], lambda one: 0.0) == [other, fix]
+
+
+def test_what_is_answered_is_ordered_so() -> None:
+    answers = {"1-1\ndef g(x):\n": 0.45, "2-2\n    return f\n": 0.4, "4-4\ng()\n": 0.15}
+    told = (Diagnostic(1, '"x" is not defined'),)
+    for diagnostics, first in (((), "def g(x):\n"), (told, "    return f\n")):
+        found = asked(answers, quality="high", candidates=2, diagnostics=diagnostics).candidates
+        assert found[0].text == first and len(found) > 1

@@ -1,0 +1,197 @@
+"""Names just written that nothing knows: what they are slips of, and where they come from."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from redraft.model.edits.hunks import apply_history, hunks_of
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.rules import refuse_edit
+from redraft.model.edits.spans import Span
+from redraft.model.proposals.import_lines import imports_in
+from redraft.model.proposals.misspelt import is_slip
+from redraft.model.proposals.propose import Proposed, propose
+
+
+def proposed(
+    before: str, after: str, language: str, family: str, elsewhere: tuple[str, ...] = ()
+) -> dict[str, Proposed]:
+    old, lines = before.split("\n"), after.split("\n")
+    hunks = hunks_of(old, lines)
+    edits = apply_history("a", old, hunks, len(hunks))[1]
+    found = propose(edits, lines, 0, len(lines), hunks[0].first, (), language, elsewhere)
+    return {
+        "\n".join([*lines[: each.first], *each.lines, *lines[each.last :]]): each
+        for each in found
+        if each.family == family
+    }
+
+
+# --- misspelt ----------------------------------------------------------------------------------
+
+STORE = "class Store:\n    def __init__(self, warehouse):\n        self.warehouse = warehouse\n"
+
+
+@pytest.mark.parametrize("wrong", ["warehosue", "warhouse", "warehouuse", "warehpuse"])
+def test_a_name_that_is_one_slip_from_the_only_one_like_it_becomes_that(wrong: str) -> None:
+    after = f"{STORE}\n    def count(self):\n        return len(self.{wrong})\n"
+    right = after.replace(wrong, "warehouse")
+    assert [*proposed(STORE, after, "python", "misspelt")] == [right]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "        self.warehouses = []\n",  # another name: only its end differs
+        "        getStore = setStore\n",  # known words
+        "        warehosue = 3\n",  # made here
+        '        print("warehosue")\n',  # quoted
+        "        # warehosue\n",
+        "        self.warehosue(self.warehosue)\n",  # twice: it is meant
+    ],
+)
+def test_what_may_be_meant_as_it_stands_is_left_alone(written: str) -> None:
+    assert not proposed(STORE, STORE + written, "python", "misspelt")
+
+
+def test_code_within_a_quoted_text_is_code() -> None:
+    after = STORE + '        print(f"{self.warehosue} warehosue")\n'
+    assert not proposed(STORE, after, "python", "misspelt")  # it stands twice
+    after = STORE + '        print(f"here: {self.warehosue}")\n'
+    assert proposed(STORE, after, "python", "misspelt")
+
+
+def test_a_name_that_stands_elsewhere_or_stood_here_is_left_alone() -> None:
+    after = STORE + "        use(self.warehosue)\n"
+    assert not proposed(STORE, after, "python", "misspelt", ("def warehosue(): ...",))
+    before = STORE + "        drop(warehosue)\n"
+    assert not proposed(before, before.replace("drop(", "use("), "python", "misspelt")
+
+
+def test_between_two_names_that_are_as_near_none_is_chosen() -> None:
+    before = STORE + "        warehause = 1\n"
+    assert not proposed(before, before + "        use(warehuse)\n", "python", "misspelt")
+
+
+def test_random_slips_are_slips_either_way() -> None:
+    rng = random.Random(4)
+    for name in ("warehouse", "messages", "getValue"):
+        for at in range(1, len(name) - 2):
+            swapped = name[:at] + name[at + 1] + name[at] + name[at + 2 :]
+            for wrong in (name[:at] + name[at + 1 :], swapped, name[:at] + "q" + name[at:]):
+                assert wrong == name or (is_slip(wrong, name) and is_slip(name, wrong))
+    assert rng.random() < 1 and not is_slip("total", "totals") and not is_slip("same", "same")
+
+
+# --- imported ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "written", "wanted"),
+    [
+        (
+            "python",
+            '"""Doc."""\n\nimport os\nimport sys\n\nx = 1\n',
+            "y = json.loads(x)\n",
+            ("import os\n", "import json\nimport os\n"),
+        ),
+        (
+            "python",
+            "import os\nfrom typing import Any\n\nx = 1\n",
+            "def f() -> Iterator[int]: ...\n",
+            None,  # known from typing and from collections.abc
+        ),
+        (
+            "python",
+            "import os\nfrom pathlib import PurePath\n\nx = 1\n",
+            "y = Path(x)\n",
+            ("import PurePath\n", "import Path, PurePath\n"),
+        ),
+        ("python", '"""Doc."""\n\nx = 1\n', "y = re.sub(x)\n", ('"""\n\n', '"""\n\nimport re\n\n')),
+        (
+            "javascript",
+            "const path = require('path')\n\nlet x = 1\n",
+            "let y = fs.readFileSync(x)\n",
+            ("const path", "const fs = require('fs')\nconst path"),
+        ),
+        (
+            "typescript",
+            'import { join } from "node:path";\n\nlet x = 1;\n',
+            "let y = basename(x);\n",
+            ("{ join }", "{ basename, join }"),
+        ),
+        (
+            "go",
+            'package a\n\nimport (\n\t"fmt"\n\t"strings"\n\n\t"github.com/x/y"\n)\n\nvar x = 1\n',
+            "var y = os.Args\n",
+            ('\t"strings"', '\t"os"\n\t"strings"'),
+        ),
+        (
+            "rust",
+            "use std::fs;\nuse std::sync::Arc;\n\nconst X: u8 = 1;\n",
+            "type Y = Mutex<u8>;\n",
+            ("std::sync::Arc;", "std::sync::{Arc, Mutex};"),
+        ),
+        (
+            "java",
+            "import java.util.List;\nimport org.junit.Test;\n\nclass A {\n",
+            "    Map<String, Integer> counts;\n",
+            ("java.util.List;\n", "java.util.List;\nimport java.util.Map;\n"),
+        ),
+    ],
+)
+def test_a_name_first_used_is_imported_as_the_file_imports(
+    language: str, before: str, written: str, wanted: tuple[str, str] | None
+) -> None:
+    after = before + written
+    found = [*proposed(before, after, language, "imported")]
+    assert found == ([] if wanted is None else [after.replace(*wanted, 1)])
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "x = 1\ny = self.json\n"),
+        ("python", "x = 1\n# json.loads reads it\n"),
+        ("python", "x = 1\nfor json in x:\n    json.load()\n"),
+        ("python", "from a import (\n    json,\n)\nx = json.loads(1)\n"),
+        ("rust", "const X: u8 = 1;\ntype Y = std::sync::Mutex<u8>;\n"),
+        ("go", "var x = 1\nvar y = s.os.Args\n"),
+        ("markdown", "x\njson.loads\n"),
+    ],
+)
+def test_what_is_no_use_of_the_name_imports_nothing(language: str, text: str) -> None:
+    assert not proposed("x = 1\n", text, language, "imported")
+
+
+def test_a_name_that_stood_in_the_file_needs_no_import() -> None:
+    before = "from a import *\njson.dumps(1)\n"
+    assert not proposed(before, before + "json.loads(2)\n", "python", "imported")
+
+
+def test_what_another_file_imports_is_known() -> None:
+    elsewhere = ("from shop.prices import Price\n\nx = Price(1)\n",)
+    found = proposed("import os\n", "import os\ny = Price(3)\n", "python", "imported", elsewhere)
+    assert [*found] == ["import os\nfrom shop.prices import Price\ny = Price(3)\n"]
+
+
+def test_imports_are_read_as_they_are_written() -> None:
+    lines = ["import os", "from a.b import c, d", "import numpy as np", "x = 1"]
+    found = [(one.module, one.names, one.form, one.row) for one in imports_in(lines, "python")]
+    assert found == [
+        ("os", ("os",), "whole", 0),
+        ("a.b", ("c", "d"), "from", 1),
+        ("numpy", ("np",), "all", 2),
+    ]
+
+
+# --- however far --------------------------------------------------------------------------------
+
+
+def test_an_import_of_what_was_just_written_is_never_too_far() -> None:
+    text = "import os\n" + "x = 1\n" * 80 + "y = json.loads(x)\n"
+    written = Span(81, ("y = x",), ("y = json.loads(x)",))
+    for name, shown in (("json", True), ("csv", False)):
+        edit = Replacement(text, 0, 0, f"import {name}\n")
+        assert (refuse_edit(edit, [written], 81, 81) is None) == shown
