@@ -48,6 +48,6 @@ def chat(
     ):
         with opt.progress_of("conversing") as progress:
             episodes = conversations.converse(
-                ready, asked, opt.plan_of(plan, None, None), max_tokens, run_program, run, progress
+                ready, asked, opt.Planned(plan).made(), max_tokens, run_program, run, progress
             )
         show_tables(run, list(conversations.tables(episodes, kept.seed)), kept.json_file)

@@ -44,9 +44,7 @@ def infill(
     baseline: opt.Baseline = None,
     limit: opt.Limit = None,
     judged: opt.Judged = opt.TINY,
-    plan: opt.PlanName = "medium",
-    threshold: opt.Threshold = None,
-    change: opt.PlanChange = None,
+    planned: opt.Planned = opt.USUAL,
     context: Annotated[
         int | None,
         typer.Option(
@@ -72,19 +70,19 @@ def infill(
     problems, source = _gaps(human_eval, commits, files)
     if human_eval is not None and weakness():
         opt.warn(f"The sandbox is weak here: {weakness()}.")
-    chosen = opt.plan_of(plan, threshold, change)
+    plan = planned.made()
     context = context or (WHOLE if human_eval else opt.SERVED)
     chosen_model = opt.judged_model(judged, kept.out)
-    with _writing(baseline, chosen_model, judged.threads, context, chosen) as writer:
+    with _writing(baseline, chosen_model, judged.threads, context, plan) as writer:
         asked = in_turn(problems, limit, kept.seed)
         _warn_of_long(asked, writer, max_tokens)
         settings = {
-            "benchmark": "infill", **source, **opt.about(chosen_model, baseline), "plan": plan,
-            "threshold": threshold, "set": change or [], "context": context,
+            "benchmark": "infill", **source, **opt.about(chosen_model, baseline),
+            **planned.about(), "context": context,
             "max_tokens": max_tokens, "max_lines": max_lines, "seed": kept.seed,
         }  # fmt: skip
         with opt.open_run_for(kept.out, settings, kept.resume) as run:
-            asking = Asking(chosen, max_tokens, max_lines, kept.seed)
+            asking = Asking(plan, max_tokens, max_lines, kept.seed)
             with opt.progress_of("filling gaps") as progress:
                 episodes = solve(writer, asked, asking, run, jobs, progress)
             show_tables(run, list(tables(episodes, kept.seed)), kept.json_file)

@@ -175,7 +175,7 @@ def outcomes(
         **opt.about(chosen_model),
     }  # fmt: skip
     scripts = read_scripts(recording) if recording else []
-    plan = opt.plan_of("medium", None, None)
+    plan = opt.USUAL.made()
     with (
         opt.loaded(chosen_model, judged.threads, context) as model,
         opt.open_run_for(out, settings, resume) as run,

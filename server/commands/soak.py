@@ -14,6 +14,7 @@ import typer
 from redraft.model.errors import ModelNotReady, SettingsError
 
 from .json_file import check_writable, write_json
+from .options import Group, with_options
 
 if TYPE_CHECKING:
     from redraft.evals.recordings.format import Stream
@@ -26,6 +27,46 @@ if TYPE_CHECKING:
 _RUN = "import sys; sys.argv[0] = 'redraft'; from redraft.server.commands.main import main; main()"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class HowMuch(Group):
+    """The options that say how much is done."""
+
+    night: Annotated[
+        bool, typer.Option("--night", help="100,000 events, 500 blows, 20,000 messages; hours.")
+    ] = False
+    events: Annotated[int | None, typer.Option(min=100, help="Of typing.")] = None
+    messages: Annotated[int | None, typer.Option(min=10, help="Of the fuzz, about.")] = None
+    blows: Annotated[int | None, typer.Option(min=1, help="Of the chaos.")] = None
+    clients: Annotated[
+        list[int] | None, typer.Option(min=1, max=1_000, help="Of the flood; may be repeated.")
+    ] = None
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=1, help="Of typing and chaos at most, each flood, number of replicas."),
+    ] = None
+
+    def amounts(self) -> Amounts:
+        from redraft.evals.soak.soak import NIGHT, SHORT
+
+        base, messages, seconds = NIGHT if self.night else SHORT, self.messages, self.seconds
+        return dataclasses.replace(
+            base,
+            events=self.events or base.events,
+            requests=3 * messages // 4 if messages else base.requests,
+            sessions=max(1, messages // 15) if messages else base.sessions,
+            blows=self.blows or base.blows,
+            clients=tuple(self.clients) if self.clients else base.clients,
+            typing_s=seconds or base.typing_s,
+            chaos_s=seconds or base.chaos_s,
+            flood_s=seconds or base.flood_s,
+            replicas_s=seconds or base.replicas_s,
+        )
+
+
+AS_USUAL = HowMuch()
+
+
+@with_options
 def soak(
     modes: Annotated[
         list[str] | None,
@@ -40,19 +81,7 @@ def soak(
             help="What is typed: a repository's commits, or a recording. Default: this folder.",
         ),
     ] = None,
-    night: Annotated[
-        bool, typer.Option("--night", help="100,000 events, 500 blows, 20,000 messages; hours.")
-    ] = False,
-    events: Annotated[int | None, typer.Option(min=100, help="Of typing.")] = None,
-    messages: Annotated[int | None, typer.Option(min=10, help="Of the fuzz, about.")] = None,
-    blows: Annotated[int | None, typer.Option(min=1, help="Of the chaos.")] = None,
-    clients: Annotated[
-        list[int] | None, typer.Option(min=1, max=1_000, help="Of the flood; may be repeated.")
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(min=1, help="Of typing and chaos at most, each flood, number of replicas."),
-    ] = None,
+    much: HowMuch = AS_USUAL,
     seed: Annotated[int, typer.Option(min=0, help="The same seed does the same.")] = 1,
     model: Annotated[str | None, typer.Option(help="See 'redraft model list'.")] = None,
     json_file: Annotated[
@@ -69,7 +98,7 @@ def soak(
     if unknown := set(modes or ()) - {*MODES}:
         raise typer.BadParameter(f"{min(unknown)!r} is none of {', '.join(MODES)}")
     chosen = [mode for mode in MODES if mode in (modes or USUAL)]
-    amounts = _amounts(night, events, messages, blows, clients, seconds)
+    amounts = much.amounts()
     reports: list[SoakReport] = []
     with _tested(model, source, chosen) as tested:
         for mode in chosen:
@@ -108,32 +137,6 @@ def _telling(mode: Mode) -> Iterator[Callable[[Tally], None]]:
         yield watch
     finally:
         over.set()
-
-
-def _amounts(
-    night: bool,
-    events: int | None,
-    messages: int | None,
-    blows: int | None,
-    clients: list[int] | None,
-    seconds: float | None,
-) -> Amounts:
-    from redraft.evals.soak.soak import NIGHT, SHORT
-
-    base = NIGHT if night else SHORT
-    share = 3 * messages // 4 if messages else base.requests
-    return dataclasses.replace(
-        base,
-        events=events or base.events,
-        requests=share,
-        sessions=max(1, messages // 15) if messages else base.sessions,
-        blows=blows or base.blows,
-        clients=tuple(clients) if clients else base.clients,
-        typing_s=seconds or base.typing_s,
-        chaos_s=seconds or base.chaos_s,
-        flood_s=seconds or base.flood_s,
-        replicas_s=seconds or base.replicas_s,
-    )
 
 
 @contextmanager
