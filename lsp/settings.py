@@ -16,8 +16,8 @@ from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Qualit
 #: Endings of settings that are secret by the name before them, and code is not.
 _DATA = ("json", "yml", "yaml", "toml")
 
-#: Comes with the settings of a client over TCP, and is none: :mod:`redraft.lsp.connection.door` has
-#: looked at it.
+#: Comes with the settings of a client over TCP, and is none: :mod:`redraft.lsp.connection.access`
+#: has looked at it.
 TOKEN = "token"
 
 #: Files whose text must never reach a model, whatever the user set elsewhere, and lock files, where

@@ -80,6 +80,7 @@ class ModelConfig:
     rope_yarn: tuple[float, ...] = ()  # YaRN from the first position on: factor, fast and slow
     # turns, positions, factor of the magnitude
     rope_llama3: tuple[float, ...] = ()  # Llama 3: factor, low and high frequency factor, positions
+    rope_divisors: tuple[float, ...] = ()  # of the frequencies, one for each pair or one for all
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that make these weights what they are; :meth:`from_dict` reads them."""
@@ -118,7 +119,7 @@ class ModelConfig:
             )
         data = {
             **data,
-            **{name: tuple(data.get(name, ())) for name in ("rope_llama3", "rope_yarn")},
+            **{name: tuple(data.get(name, ())) for name in _LISTS},
         }
         return cls(**data)
 
@@ -126,5 +127,6 @@ class ModelConfig:
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
 _RARE = (
     "draft_after", "masks", "mask_rank", "special_from", "specials_end", "expand_token",
-    "attention", "block", "rope_yarn", "rope_llama3",
+    "attention", "block", "rope_yarn", "rope_llama3", "rope_divisors",
 )  # fmt: skip
+_LISTS = ("rope_yarn", "rope_llama3", "rope_divisors")

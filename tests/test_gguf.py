@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import struct
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,9 @@ import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.errors import WeightsError
+from redraft.model.network.rope import rope_tables
+from redraft.model.prompt.tokens import Tokenizer, _byte_of_char
+from redraft.model.weights import gguf as gguf_module
 from redraft.model.weights.gguf import (
     GGUFFile,
     chat_template,
@@ -100,6 +105,30 @@ def test_a_tied_matrix_is_taken_from_the_copy_of_more_bits(tmp_path: Path) -> No
         )
 
 
+@pytest.mark.parametrize("quant", ["Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "Q5_1"])
+def test_what_nobody_writes_in_python_is_read_as_the_package_reads_it(
+    quant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package only reads these: a file of made-up blocks, whose scales are small numbers."""
+    kind = gguf.GGMLQuantizationType[quant]
+    _, size = gguf.GGML_QUANT_SIZES[kind]
+    raw = np.random.default_rng(0).integers(0, 256, (24, 2 * size), dtype=np.uint8)
+    raw[:, 1::2] &= 0x3F  # half-precision numbers below two, wherever they lie
+    writer = gguf.GGUFWriter(tmp_path / "k.gguf", "llama")
+    writer.add_tensor("x.weight", raw, raw_dtype=kind)
+    for write in (writer.write_header_to_file, writer.write_kv_data_to_file):
+        write()
+    writer.write_tensors_to_file()
+    writer.close()
+    monkeypatch.setattr(gguf_module, "_SLICE", 1_100)  # so that it is read in several parts
+    file = GGUFFile(tmp_path / "k.gguf")
+    file.check_formats()
+    expected = gguf.quants.dequantize(raw, kind)
+    assert np.ptp(expected) > 0.1
+    np.testing.assert_array_equal(file.read("x.weight"), expected)
+    np.testing.assert_array_equal(file.read("x.weight", rows=5), expected[:5])
+
+
 def test_unused_tokens_at_the_end_are_left_out(tmp_path: Path) -> None:
     write_llama(tmp_path / "a.gguf", pre="qwen2", types=[3] * 16 + [4] + [1] * 45 + [5] * 2)
     fields, weights = read_checkpoint(tmp_path / "a.gguf")
@@ -135,10 +164,13 @@ def test_a_merge_of_unknown_tokens_is_refused(tmp_path: Path, rule: str) -> None
     ("changes", "said"),
     [
         ({"leave_out": "blk.1.ffn_up.weight"}, "no tensor 'blk.1.ffn_up.weight'"),
-        ({"extra": {"rope_freqs.weight": random(8)}}, "rope_freqs.weight"),
+        ({"extra": {"rope_freqs.weight": random(4)}}, "rope_freqs.weight has shape [4]"),
+        ({"extra": {"rope_freqs.weight": -np.ones(8, np.float32)}}, "rope_freqs.weight"),
         ({"extra": {"output_norm.weight": random(8)}}, "shape [8], not [64]"),
         ({"arch": "mamba"}, "'mamba'"),
-        ({"strings": {"llama.rope.scaling.type": "yarn"}}, "scaled"),
+        ({"strings": {"llama.rope.scaling.type": "longrope"}}, "scaled by 'longrope'"),
+        ({"strings": {"llama.rope.scaling.type": "yarn"}}, "original_context_length"),
+        ({"strings": {"llama.rope.scaling.type": "linear"}}, "scaling.factor"),
         ({"extra": {"output_norm.weight": np.full(HIDDEN, np.nan, np.float32)}}, "not finite"),
     ],
 )
@@ -151,6 +183,63 @@ def test_what_the_network_cannot_run_is_refused(
         weights["norm.weight"]
     assert said in str(caught.value)
     assert "redraft model pull" in str(caught.value)
+
+
+def test_llama3_s_frequencies_are_those_of_its_config(tmp_path: Path) -> None:
+    """llama.cpp's converter writes by what each frequency is divided; the folder says the rule."""
+    rule = (8.0, 1.0, 4.0, 64.0)
+    fields, _ = read_checkpoint(written(tmp_path))
+    folder = ModelConfig(**fields, rope_llama3=rule)
+    exponents = np.arange(0, folder.head_dim, 2) / folder.head_dim
+    plain = folder.rope_base**-exponents
+    slow = np.clip((64.0 * plain / (2 * np.pi) - 1.0) / 3.0, 0.0, 1.0)
+    divisors = (1 / (slow + (1 - slow) / 8.0)).astype(np.float32)
+    assert divisors.min() == 1.0 and divisors.max() == 8.0
+    found, _ = read_checkpoint(written(tmp_path, extra={"rope_freqs.weight": divisors}))
+    config = ModelConfig(**found)
+    for ours, theirs in zip(rope_tables(config, 100), rope_tables(folder, 100), strict=True):
+        assert np.abs(ours - theirs).max() < 1e-5
+    assert (
+        np.abs(rope_tables(config, 100)[0] - rope_tables(ModelConfig(**fields), 100)[0]).max() > 1
+    )
+    assert ModelConfig.from_dict(json.loads(config.to_json())) == config
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    write_llama(folder / "a.gguf", **changes)
+    return folder / "a.gguf"
+
+
+def test_positions_that_are_stretched_are_read(tmp_path: Path) -> None:
+    key = "llama.rope.scaling"
+    linear = {"strings": {f"{key}.type": "linear"}, "numbers": {f"{key}.factor": 4.0}}
+    fields, _ = read_checkpoint(written(tmp_path, **linear))
+    assert fields["rope_divisors"] == (4.0,)
+    yarn = {"strings": {f"{key}.type": "yarn"}, "numbers": {f"{key}.original_context_length": 32}}
+    fields, _ = read_checkpoint(written(tmp_path, **yarn))
+    assert (fields["max_positions"], fields["rope_scaling"]) == (32, "yarn")
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        # One after another: letters with the space before them, punctuation, Chinese and Korean
+        # alone, digits one by one.
+        ("deepseek-coder", [" ", " foo", "(", "bar", "1", "2", ")", "\n", " ", "한글", "x"]),
+        ("starcoder", [" ", " foo", "(", "bar", "1", "2", ")", "\n", " 한글x"]),
+        ("qwen2", [" ", " foo", "(bar", "1", "2", ")\n", " 한글x"]),
+    ],
+)
+def test_text_is_cut_as_the_file_says(rule: str, expected: list[str]) -> None:
+    tokens = list(_byte_of_char())
+    data = {"tokens": [*tokens, "</s>"], "merges": [], "special": {256: "</s>"}, "pre": rule}
+    cuts = Tokenizer.from_gguf(data)._bpe.pre_tokenizer
+    assert cuts is not None
+    text = "  foo(bar12)\n 한글x"
+    ends = [end for _, (_, end) in cuts.pre_tokenize_str(text)]
+    assert [text[a:b] for a, b in pairwise([0, *ends])] == expected
+    with pytest.raises(WeightsError, match=r"'tekken'.*starcoder.*deepseek-coder.*folder"):
+        Tokenizer.from_gguf({**data, "pre": "tekken"})
 
 
 def test_a_file_cut_anywhere_is_refused(file: Path, tmp_path: Path) -> None:

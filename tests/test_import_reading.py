@@ -232,7 +232,24 @@ def test_llama3_positions_equal_the_reference() -> None:
     assert ModelConfig.from_dict(json.loads(config.to_json())) == config
 
 
+def test_linear_positions_equal_the_reference() -> None:
+    """As DeepSeek-Coder was trained: from the first position on."""
+    scaling = {"type": "linear", "factor": 4.0}
+    hf = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+        "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 96,
+        "vocab_size": 320, "max_position_embeddings": 2048, "rope_scaling": scaling,
+        "rope_theta": 1e5,
+    }  # fmt: skip
+    config = ModelConfig(**architecture(hf, family_of(hf, {}), None))
+    cos, _ = rope_tables(config, 300)
+    rotary = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding
+    theirs, _ = rotary(transformers.LlamaConfig(**hf))(torch.zeros(1), torch.arange(300)[None])
+    assert config.max_positions == 2048
+    assert np.abs(cos - theirs[0, :, :8].numpy()).max() < 1e-4
+
+
 def test_older_configurations_are_written_as_they_were() -> None:
     written = json.loads(ModelConfig().to_json())
-    assert not {"attention", "block", "special_from", "rope_llama3"} & set(written)
+    assert not {"attention", "block", "special_from", "rope_llama3", "rope_divisors"} & set(written)
     assert ModelConfig.from_dict(written) == ModelConfig()

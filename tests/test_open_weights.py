@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -351,21 +352,87 @@ def test_the_variant_is_what_fits_where_it_is_to_run(cache: Path, tmp_path: Path
     assert import_model(tmp_path / "mine", gpu=True).prebuilt == ("fp16", "q4")
 
 
-def test_quantised_checkpoints_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    write_hf(tmp_path / "hf", LAYOUTS["Qwen2"])
-    path = tmp_path / "hf" / "config.json"
-    found = json.loads(path.read_text()) | {"quantization_config": {"quant_method": "awq"}}
-    path.write_text(json.dumps(found))
-    with pytest.raises(WeightsError, match=r"quantised \(awq\).*GGUF"):
-        read_hf_checkpoint(tmp_path / "hf")
+def quantised(folder: Path) -> None:
+    _config(folder, {"quantization_config": {"quant_method": "bitsandbytes"}})
 
 
-def test_a_missing_shard_is_named(tmp_path: Path) -> None:
-    write_hf(tmp_path / "hf", LAYOUTS["Qwen2"], shards=4)
-    shard = sorted((tmp_path / "hf").glob("model-*.safetensors"))[1]
-    shard.unlink()
-    with pytest.raises(WeightsError, match=shard.name):
-        read_hf_checkpoint(tmp_path / "hf")
+def of_another_family(folder: Path) -> None:
+    _config(folder, {"architectures": ["GraniteMoeForCausalLM"], "model_type": "granitemoe"})
+
+
+def of_more_tokens(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    data = json.loads(path.read_text())
+    last = data["added_tokens"][-1]
+    data["added_tokens"] += [{**last, "id": 286 + i, "content": f"<x{i}>"} for i in range(38)]
+    path.write_text(json.dumps(data))
+
+
+def without_bytes(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    data = json.loads(path.read_text()) | {"pre_tokenizer": None, "decoder": None}
+    path.write_text(json.dumps(data))
+
+
+def short_of_a_shard(folder: Path) -> None:
+    sorted(folder.glob("model-*.safetensors"))[1].unlink()
+
+
+def cut_short(folder: Path) -> None:
+    path = sorted(folder.glob("model-*.safetensors"))[1]
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def not_finite(folder: Path) -> None:
+    path = sorted(folder.glob("model-*.safetensors"))[-1]
+    path.write_bytes(path.read_bytes()[:-4] + np.float32(np.nan).tobytes())
+
+
+def _config(folder: Path, changes: dict[str, Any]) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (quantised, r"quantised \(bitsandbytes\).*Download the original"),
+        (of_another_family, "mixture of experts.*Known are"),
+        (of_more_tokens, "tokens, the embedding has.*download them again"),
+        (without_bytes, "byte-level"),
+        (short_of_a_shard, r"model-0000.*safetensors"),
+        (cut_short, "not a whole safetensors file.*again"),
+        (not_finite, "not finite.*again"),
+    ],
+)
+def test_a_spoilt_folder_leaves_no_model_and_says_what_to_do(
+    spoil: Callable[[Path], None], said: str, cache: Path, tmp_path: Path
+) -> None:
+    write_hf(tmp_path / "mine", LAYOUTS["Qwen2"], shards=4)
+    spoil(tmp_path / "mine")
+    with pytest.raises(WeightsError, match=said):
+        import_model(tmp_path / "mine")
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+    assert "mine" not in {model.name for model in provide.list_models()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"arch": "mamba"}, "'mamba'; known are llama"),
+        ({"pre": "tekken"}, "'tekken'.*import the original's folder"),
+        ({"leave_out": "blk.1.ffn_up.weight"}, "no tensor"),
+        ({"extra": {"blk.0.ffn_gate_inp.weight": np.ones((8, 64), np.float32)}}, "does not run"),
+        ({"types": [3] * 16 + [1] * 40}, "one type for each token"),
+    ],
+)
+def test_a_gguf_file_that_cannot_be_served_leaves_no_model(
+    changes: dict[str, Any], said: str, cache: Path, tmp_path: Path
+) -> None:
+    write_llama(tmp_path / "w.gguf", **changes)
+    with pytest.raises(WeightsError, match=said):
+        import_model(tmp_path / "w.gguf")
+    assert not cache.exists()
 
 
 def test_nothing_at_all_is_said_plainly(cache: Path, tmp_path: Path) -> None:

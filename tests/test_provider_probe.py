@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from redraft.model.errors import InstallError, SettingsError
-from redraft.model.runtime.device import OTHERS, pick_device
+from redraft.model.runtime import device
+from redraft.model.runtime.device import OTHERS, check_onnxruntime, installed_for, pick_device
 from redraft.model.runtime.provider_probe import Opener, provider_problem
 
 runtime = pytest.importorskip(
@@ -69,6 +70,41 @@ def test_what_breaks_is_refused_with_its_reason() -> None:
 
     said = provider_problem(WITH_OTHER, OTHER, opened)
     assert said == f"{OTHER} does not run our graphs: no such operator"
+
+
+@pytest.mark.parametrize(
+    ("package", "provider"),
+    [("onnxruntime-directml", "DIRECTML"), ("onnxruntime-openvino", "OPENVINO")],
+)
+def test_what_is_installed_decides_once_it_was_tried(
+    package: str, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    problem = ""
+
+    def probe(found: Any, name: str) -> str:
+        tried.append(name)
+        return problem
+
+    assert installed_for(lambda kind: "1.30.0" if kind == package else None) == provider
+    monkeypatch.setattr(device, "installed_for", lambda: provider)
+    monkeypatch.setattr(device, "cuda_problem", lambda _: "there is no CUDA")
+    monkeypatch.setattr(device, "provider_problem", probe)
+    device._problem_of.cache_clear()
+    assert [pick_device() for _ in range(2)] == [device.Device(provider, "q8")] * 2  # type: ignore[arg-type]
+    assert tried == [OTHERS[provider][0]]
+    assert pick_device("cpu").provider == "CPU"
+    problem = "it computes something else: logits differ by 7 from the CPU's"
+    device._problem_of.cache_clear()
+    refused = pick_device()
+    device._problem_of.cache_clear()
+    assert refused.provider == "CPU" and problem in refused.notice
+
+
+def test_an_onnxruntime_for_one_provider_that_is_too_old_says_how_to_go_on() -> None:
+    assert installed_for(lambda kind: "1.31.0" if kind == "onnxruntime" else None) is None
+    with pytest.raises(InstallError, match=r"openvino 1\.24\.1 is too old.*Until there is one"):
+        check_onnxruntime(lambda kind: "1.24.1" if kind == "onnxruntime-openvino" else None)
 
 
 @pytest.mark.parametrize("provider", list(OTHERS))

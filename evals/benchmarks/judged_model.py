@@ -136,25 +136,25 @@ def _label(adapter: str, identity: str) -> str:
     return "bare base" if adapter == BARE else f"{Path(adapter).name} ({identity[:8]})"
 
 
-def load(subject: JudgedModel, context_tokens: int, threads: int | None) -> Model:
-    """The subject in memory.
+def load(chosen_model: JudgedModel, context_tokens: int, threads: int | None) -> Model:
+    """The model in memory.
 
     Raises:
         WeightsError: the folder does not load.
     """
     from redraft.model.runtime.block_backend import open_backend
 
-    backend = open_backend(subject.folder, subject.provider, threads, KV_BYTES)
+    backend = open_backend(chosen_model.folder, chosen_model.provider, threads, KV_BYTES)
     try:
         warm_up(backend)
-        tokenizer = Tokenizer.from_file(subject.folder / "tokenizer.json")
+        tokenizer = Tokenizer.from_file(chosen_model.folder / "tokenizer.json")
         return Model(
-            name=subject.label,
+            name=chosen_model.label,
             backend=backend,
             tokenizer=tokenizer,
             cache=PrefixCache(backend, KV_BYTES),
             context_tokens=context_tokens,
-            template=template_in(subject.folder, tokenizer),
+            template=template_in(chosen_model.folder, tokenizer),
         )
     except BaseException:
         backend.close()

@@ -42,7 +42,7 @@ class PredictorChoice:
     def is_policy(self) -> bool:
         return self.model in POLICIES
 
-    def subject(self, report: OnProgress) -> JudgedModel:
+    def judged_model(self, report: OnProgress) -> JudgedModel:
         """The model's folder, fetched or made where it is missing."""
         return find_model(
             self.adapter, self.weights, self.variant, self.provider, self.keep, report, self.model
@@ -71,8 +71,8 @@ def open_predictor(
     if who.is_policy:
         policy = Policy(who.model)
         return ReadyPredictor(policy.ask, policy.status(), lambda: None)
-    subject = who.subject(report)
-    model = load(subject, who.context_tokens, who.threads)
+    chosen_model = who.judged_model(report)
+    model = load(chosen_model, who.context_tokens, who.threads)
     return ready_with(model, who.context_tokens)
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import psutil
 
-from .desk import SoakEditor
+from .busy_editor import BusyEditor
 from .editor import Ended
-from .house import check_log
+from .installation import check_log
 
 Undo = Callable[[], None]
 Blow = Callable[[], Awaitable[Undo | None]]
@@ -37,12 +37,12 @@ REFUSAL_S = 60.0
 class Blows:
     """
     Args:
-        desk: what goes on meanwhile.
+        busy: what goes on meanwhile.
     """
 
-    def __init__(self, desk: SoakEditor) -> None:
-        self._desk, self._house = desk, desk.house
-        self._tally, self._chance = desk.tally, desk.chance
+    def __init__(self, busy: BusyEditor) -> None:
+        self._busy, self._installation = busy, busy.installation
+        self._tally, self._chance = busy.tally, busy.chance
 
     def found(self) -> dict[str, tuple[int, Blow]]:
         """What can be done here: how often, beside the others, and how."""
@@ -56,9 +56,9 @@ class Blows:
             blows["socket taken"] = (1, self._take_socket)
         if hasattr(psutil.Process, "rlimit"):
             blows["disk full"] = (1, self._fill_disk)
-        if self._house.bits_hold and self._house.cache is not None:
+        if self._installation.bits_hold and self._installation.cache is not None:
             blows["cache read-only"] = (1, self._lock_cache)
-        if self._house.clock is not None:
+        if self._installation.clock is not None:
             blows["clock jumps"] = (1, self._move_clock)
         if self._weights():
             blows["weights truncated"] = (1, lambda: self._harm(0))
@@ -76,10 +76,10 @@ class Blows:
 
     async def _strike(self, how: Callable[[psutil.Process], None]) -> None:
         """Before a question, or while it is answered."""
-        engine = self._house.engine()
+        engine = self._installation.engine()
         asking = None
         if self._chance.random() < 0.5:
-            asking = asyncio.create_task(self._desk.ask_or_fail())
+            asking = asyncio.create_task(self._busy.ask_or_fail())
         await asyncio.sleep(self._chance.random() * 0.02)
         if engine is not None and engine.process is not None:
             with contextlib.suppress(psutil.Error):
@@ -89,36 +89,40 @@ class Blows:
 
     async def _kill_editor(self) -> None:
         """The language server records: what it confirmed must be on the disk."""
-        desk, tally, confirmed = self._desk, self._tally, self._desk.confirmed
+        busy, tally, confirmed = self._busy, self._tally, self._busy.confirmed
         with contextlib.suppress(Ended):
-            await desk.type()
-        await desk.editor.stop(kill=True)
-        kept = _changes_of_newest(self._house.recordings)
+            await busy.type()
+        await busy.editor.stop(kill=True)
+        kept = _changes_of_newest(self._installation.recordings)
         lost = max(0, confirmed - kept)
         tally.counts["kills"] += 1
         tally.counts["kills of the recorder"] += 1
         tally.counts["confirmed changes lost"] += lost
         if lost > 1:
             tally.breaks(f"{lost} of {confirmed} confirmed changes are not in the recording")
-        await desk.anew()
+        await busy.anew()
 
     # --- what they stand on --------------------------------------------------------------------
 
     async def _fill_disk(self) -> None:
         """No file of either process may grow any more, for a while."""
-        engine = self._house.engine()
+        engine = self._installation.engine()
         with contextlib.ExitStack() as stack:
-            for pid in (self._desk.editor.pid, engine.pid if engine else None):
+            for pid in (self._busy.editor.pid, engine.pid if engine else None):
                 stack.enter_context(_no_room(pid))
-            await self._desk.typing(3)
+            await self._busy.typing(3)
         # Recording has ended, and the status says why; it goes on with a server of its own.
-        await self._desk.editor.stop()
-        await self._desk.anew()
+        await self._busy.editor.stop()
+        await self._busy.anew()
 
     async def _lock_cache(self) -> Undo:
         """The next engine finds folders that it may only read."""
-        assert self._house.cache is not None
-        roots = [root for root in (self._house.cache, self._house.models) if root is not None]
+        assert self._installation.cache is not None
+        roots = [
+            root
+            for root in (self._installation.cache, self._installation.models)
+            if root is not None
+        ]
         folders = [one for root in roots for one in (root, *root.rglob("*")) if one.is_dir()]
 
         def writable(yes: bool) -> None:
@@ -132,15 +136,15 @@ class Blows:
 
     async def _move_clock(self) -> None:
         """The wall clock of all processes; what measures durations goes on."""
-        assert self._house.clock is not None
-        moved = self._house.clock.with_suffix(".new")
+        assert self._installation.clock is not None
+        moved = self._installation.clock.with_suffix(".new")
         moved.write_text(f"{self._chance.choice(CLOCKS)}")
-        moved.replace(self._house.clock)
-        await self._desk.typing(3)
+        moved.replace(self._installation.clock)
+        await self._busy.typing(3)
 
     async def _take_socket(self) -> Undo:
         """A stranger sits where the engine listened, and says nothing."""
-        engine = self._house.engine()
+        engine = self._installation.engine()
         await self._kill_engine()
         stranger = socket.socket(socket.AF_UNIX)
         with contextlib.suppress(OSError):
@@ -152,12 +156,12 @@ class Blows:
 
     async def _take_port(self) -> None:
         """``redraft serve`` where somebody else is: it says so and ends."""
-        log = self._house.root / "taken.log"
+        log = self._installation.root / "taken.log"
         with socket.socket() as other, log.open("wb") as said:
             other.bind(("127.0.0.1", 0))
             other.listen(1)
-            command = [*self._house.commands.serve, "--port", str(other.getsockname()[1])]
-            environment = self._house.environment()
+            command = [*self._installation.commands.serve, "--port", str(other.getsockname()[1])]
+            environment = self._installation.environment()
             process = subprocess.Popen(command, stdout=said, stderr=said, env=environment)
             try:
                 code = await asyncio.to_thread(process.wait, REFUSAL_S)
@@ -170,7 +174,7 @@ class Blows:
         check_log(log, self._tally)
 
     def _weights(self) -> list[Path]:
-        models = self._house.models
+        models = self._installation.models
         return sorted(models.rglob("weights.bin")) if models is not None else []
 
     async def _harm(self, put: int) -> None:
@@ -181,8 +185,8 @@ class Blows:
         with file.open("r+b") as opened:
             opened.write(b"\1" * put) if put else opened.truncate(1024)
         with contextlib.suppress(Ended):
-            await self._desk.type()
-        await self._desk.ask_or_fail()
+            await self._busy.type()
+        await self._busy.ask_or_fail()
         kept.replace(file)
 
 

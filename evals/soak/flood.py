@@ -22,7 +22,7 @@ from redraft.model.engine.remote import SESSION_HEADER
 from redraft.model.errors import RedraftError
 
 from ..figures.spread import Spread
-from .house import Installation
+from .installation import Installation
 from .tally import Tally
 
 #: Seconds that a server may take until its model answers.
@@ -45,21 +45,21 @@ class Amount:
 
 
 @asynccontextmanager
-async def serving(house: Installation, *more: str) -> AsyncIterator[tuple[str, int]]:
+async def serving(installation: Installation, *more: str) -> AsyncIterator[tuple[str, int]]:
     """``redraft serve`` on a free port, with more options: its URL and process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    with (house.root / "serve.log").open("wb") as said:
+    with (installation.root / "serve.log").open("wb") as said:
         process = subprocess.Popen(
-            [*house.commands.serve, "--port", str(port), *more],
+            [*installation.commands.serve, "--port", str(port), *more],
             stdout=said,
             stderr=said,
-            env=house.environment(),
+            env=installation.environment(),
         )
     try:
         url = f"http://127.0.0.1:{port}"
-        await _until_ready(url, process, house.root / "serve.log")
+        await _until_ready(url, process, installation.root / "serve.log")
         yield url, process.pid
     finally:
         process.terminate()
@@ -82,8 +82,8 @@ async def _until_ready(url: str, process: subprocess.Popen[bytes], log: Path) ->
     raise RedraftError(f"The server ended with exit code {process.returncode}: {said}")
 
 
-async def flood(house: Installation, amount: Amount, seed: int, tally: Tally) -> None:
-    async with serving(house) as (url, pid):
+async def flood(installation: Installation, amount: Amount, seed: int, tally: Tally) -> None:
+    async with serving(installation) as (url, pid):
         server = psutil.Process(pid)
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(connector=connector) as http:

@@ -24,9 +24,9 @@ from redraft.lsp.connection.documents_sync import HANDLERS
 
 from .editor import Editor, Ended, ask_at, change_of
 from .flood import serving
-from .house import Installation, check_log, resident
+from .installation import Installation, check_log, resident
 from .mirror import Mirror
-from .spy import Relay, spying
+from .relay import Relay, spying
 from .strategies import BODIES, HEADERS, SESSIONS
 from .tally import Tally
 
@@ -53,26 +53,26 @@ class Amount:
 
 
 def fuzz(
-    house: Installation, routes: Sequence[Route], amount: Amount, seed_: int, tally: Tally
+    installation: Installation, routes: Sequence[Route], amount: Amount, seed_: int, tally: Tally
 ) -> None:
     """Runs its own event loop: hypothesis calls what it tests."""
     loop = asyncio.new_event_loop()
     run = loop.run_until_complete
     stack = contextlib.AsyncExitStack()
     try:
-        url, pid = run(stack.enter_async_context(serving(house)))
-        spy, spy_url = run(stack.enter_async_context(spying(url)))
+        url, pid = run(stack.enter_async_context(serving(installation)))
+        relay, spy_url = run(stack.enter_async_context(spying(url)))
         with _told(tally, "HTTP"):
             _routes(loop, url, pid, routes, amount.requests, seed_, tally)
         with _told(tally, "language server"):
-            _sessions(loop, house, spy, spy_url, pid, amount.sessions, seed_, tally)
+            _sessions(loop, installation, relay, spy_url, pid, amount.sessions, seed_, tally)
         if not psutil.pid_exists(pid):
             tally.breaks("the server is gone")
     finally:
         run(stack.aclose())
         loop.close()
     for log in ("serve.log", "lsp.log"):
-        check_log(house.root / log, tally)
+        check_log(installation.root / log, tally)
 
 
 def _drawn(examples: int, seed_: int) -> Callable[[Callable[..., None]], Callable[[], None]]:
@@ -164,18 +164,18 @@ async def _open() -> aiohttp.ClientSession:  # within the loop
 
 def _sessions(
     loop: asyncio.AbstractEventLoop,
-    house: Installation,
-    spy: Relay,
+    installation: Installation,
+    relay: Relay,
     url: str,
     served_by: int,
     examples: int,
     seed_: int,
     tally: Tally,
 ) -> None:
-    command = [*house.commands.lsp, "--server", url]
-    editor = Editor(command, house.environment(), house.root / "lsp.log", tally)
+    command = [*installation.commands.lsp, "--server", url]
+    editor = Editor(command, installation.environment(), installation.root / "lsp.log", tally)
     run = loop.run_until_complete
-    run(editor.start(house.project, prefetch=False))
+    run(editor.start(installation.project, prefetch=False))
     methods = sorted(set(HANDLERS) - _LEFT_OUT)
     number = 0
 
@@ -186,7 +186,7 @@ def _sessions(
         number += 1
         if number % 5 == 0:
             tally.sample(resident(editor.pid, served_by))
-        run(_Session(editor, spy, f"file:///soak/{number}.py", methods, tally).play(*drawn))
+        run(_Session(editor, relay, f"file:///soak/{number}.py", methods, tally).play(*drawn))
 
     try:
         check()
@@ -198,9 +198,9 @@ class _Session:
     """One document from its opening to its end, beside its mirror."""
 
     def __init__(
-        self, editor: Editor, spy: Relay, uri: str, methods: Sequence[str], tally: Tally
+        self, editor: Editor, relay: Relay, uri: str, methods: Sequence[str], tally: Tally
     ) -> None:
-        self._editor, self._spy, self._uri = editor, spy, uri
+        self._editor, self._spy, self._uri = editor, relay, uri
         self._methods, self._tally = methods, tally
         self._mirror = Mirror("")
         self._version = 0

@@ -11,7 +11,7 @@ import aiohttp
 
 from ..figures.spread import Spread
 from .flood import Client, serving
-from .house import Installation
+from .installation import Installation
 from .tally import Tally
 
 #: Seconds in which caches fill and the proxy learns of its replicas; nothing is counted.
@@ -27,12 +27,12 @@ class Amount:
     clients: int = 4
 
 
-async def replicas(house: Installation, amount: Amount, seed: int, tally: Tally) -> None:
+async def replicas(installation: Installation, amount: Amount, seed: int, tally: Tally) -> None:
     clients = amount.clients * max(amount.replicas)
     for number in amount.replicas:
         more = ("--ray", "local", "--replicas", str(number), "--threads", "1")
         async with (
-            serving(house, *more) as (url, _),
+            serving(installation, *more) as (url, _),
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http,
         ):
             await _at_work(http, url, clients, WARM_UP_S, seed, Tally(tally.clock))

@@ -18,7 +18,7 @@ from redraft.model.errors import InstallError
 from ..recordings.format import Stream
 from . import chaos, flood, replicas, typists
 from .editor import Ended
-from .house import Commands, Installation, that_may_be_harmed
+from .installation import Commands, Installation, that_may_be_harmed
 from .tally import SoakReport, Tally
 
 Mode = Literal["typing", "fuzz", "chaos", "flood", "replicas"]
@@ -54,7 +54,7 @@ NIGHT = Amounts(
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class Tested:
     """What is put to the test."""
 
     commands: Commands
@@ -65,7 +65,7 @@ class Subject:
 
 
 def run(
-    mode: Mode, subject: Subject, amounts: Amounts, seed: int, watch: Watch = lambda tally: None
+    mode: Mode, tested: Tested, amounts: Amounts, seed: int, watch: Watch = lambda tally: None
 ) -> SoakReport:
     """One mode from its beginning to its end.
 
@@ -75,23 +75,28 @@ def run(
     tally, began = Tally(time.monotonic), time.monotonic()
     watch(tally)
     with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as root:
-        house = Installation(Path(root), subject.commands, subject.models, subject.model)
+        installation = Installation(Path(root), tested.commands, tested.models, tested.model)
         try:
-            _run(mode, house, subject, amounts, seed, tally)
+            _run(mode, installation, tested, amounts, seed, tally)
         except (TimeoutError, Ended) as error:
             tally.breaks(f"it ended early: {type(error).__name__} {error}")
         finally:
-            house.clear()
+            installation.clear()
     return tally.report(mode, seed, time.monotonic() - began)
 
 
 def _run(
-    mode: Mode, house: Installation, subject: Subject, amounts: Amounts, seed: int, tally: Tally
+    mode: Mode,
+    installation: Installation,
+    tested: Tested,
+    amounts: Amounts,
+    seed: int,
+    tally: Tally,
 ) -> None:
     match mode:
         case "typing":
             much = typists.Amount(amounts.events, amounts.typing_s)
-            asyncio.run(typists.type_(house, subject.streams, much, seed, tally))
+            asyncio.run(typists.type_(installation, tested.streams, much, seed, tally))
         case "fuzz":
             try:
                 from . import fuzz
@@ -101,14 +106,14 @@ def _run(
                     "other modes."
                 ) from error
             how_many = fuzz.Amount(amounts.requests, amounts.sessions)
-            fuzz.fuzz(house, subject.routes, how_many, seed, tally)
+            fuzz.fuzz(installation, tested.routes, how_many, seed, tally)
         case "chaos":
             blows = chaos.Amount(amounts.blows, amounts.chaos_s)
-            harmed = that_may_be_harmed(house)
+            harmed = that_may_be_harmed(installation)
             asyncio.run(chaos.chaos(harmed, blows, seed, tally))
         case "flood":
             crowd = flood.Amount(amounts.clients, amounts.flood_s)
-            asyncio.run(flood.flood(house, crowd, seed, tally))
+            asyncio.run(flood.flood(installation, crowd, seed, tally))
         case "replicas":
             fleet = replicas.Amount(seconds=amounts.replicas_s)
-            asyncio.run(replicas.replicas(house, fleet, seed, tally))
+            asyncio.run(replicas.replicas(installation, fleet, seed, tally))

@@ -23,7 +23,7 @@ from redraft.model.errors import InvalidRequest
 from ..recordings.documents import StreamDocuments, content_changes
 from ..recordings.format import Changed, Stream
 from .editor import Editor, Ended, ask_at, change_of
-from .house import Engine, Installation, check_log, resident
+from .installation import Engine, Installation, check_log, resident
 from .tally import Tally, slope_of
 
 #: How often something is asked, per change.
@@ -48,17 +48,19 @@ class Amount:
 
 
 async def type_(
-    house: Installation, streams: Sequence[Stream], amount: Amount, seed: int, tally: Tally
+    installation: Installation, streams: Sequence[Stream], amount: Amount, seed: int, tally: Tally
 ) -> None:
     """Types until there is enough. Raises nothing about the servers: the tally tells."""
-    editor = Editor(house.commands.lsp, house.environment(), house.root / "lsp.log", tally)
-    await editor.start(house.project)
+    editor = Editor(
+        installation.commands.lsp, installation.environment(), installation.root / "lsp.log", tally
+    )
+    await editor.start(installation.project)
     until = tally.clock() + amount.seconds
     memory = _Memory(tally)
 
     def goes_on() -> bool:
         if memory.is_due:
-            engine = house.engine()
+            engine = installation.engine()
             memory.look(editor.pid, engine.pid if engine else None)
         return tally.events < amount.events and tally.clock() < until
 
@@ -66,7 +68,7 @@ async def type_(
         _Typist(editor, streams[number % len(streams)], number, seed, tally, goes_on)
         for number in range(amount.typists)
     ]
-    other = asyncio.create_task(_ask_over_http(house, tally, goes_on, seed))
+    other = asyncio.create_task(_ask_over_http(installation, tally, goes_on, seed))
     try:
         await asyncio.gather(*(each.run() for each in typists))
     except Ended as error:
@@ -74,14 +76,14 @@ async def type_(
     finally:
         other.cancel()
         await asyncio.gather(other, return_exceptions=True)
-    engine = house.engine()
+    engine = installation.engine()
     tally.figures |= {
         "language server, CPU ms per event": _cpu_ms(editor.pid) / max(tally.events, 1),
         "engine, CPU ms per event": _cpu_ms(engine.pid if engine else 0) / max(tally.events, 1),
     }
     tally.figures |= memory.figures()
     await editor.stop()
-    check_log(house.root / "lsp.log", tally)
+    check_log(installation.root / "lsp.log", tally)
 
 
 class _Memory:
@@ -221,13 +223,13 @@ class _Typist:
 
 
 async def _ask_over_http(
-    house: Installation, tally: Tally, goes_on: Callable[[], bool], seed: int
+    installation: Installation, tally: Tally, goes_on: Callable[[], bool], seed: int
 ) -> None:
     """Another program at the same engine, which connects anew each time."""
     chance = random.Random(seed)
     while goes_on():
         await asyncio.sleep(0.05)
-        engine = house.engine()
+        engine = installation.engine()
         if engine is None or tally.counts["HTTP requests"] > tally.events * HTTP:
             continue
         prompt = f"def f{chance.randrange(1000)}(a, b):\n    return "

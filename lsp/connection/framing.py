@@ -2,7 +2,7 @@
 
 pygls's own loop ends a session, or waits for ever, on a header it does not expect. This one finds
 its way back to the next header instead: over stdio only whoever started the server speaks. Sockets
-are read by :mod:`.door`, which forgives nothing. Knows nothing of what is in a message.
+are read by :mod:`.access`, which forgives nothing. Knows nothing of what is in a message.
 """
 
 from __future__ import annotations

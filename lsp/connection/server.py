@@ -26,9 +26,9 @@ from redraft.model.release import RELEASE
 
 from ..recording.folder import Recordings
 from ..settings import LspSettings
+from .access import Refused, let_in
 from .client import NAME, Client
 from .documents_sync import HANDLERS
-from .door import Refused, let_in
 from .framing import (
     BadFrame,
     FileSink,
@@ -134,7 +134,7 @@ async def serve_tcp(
     """Serve clients over TCP, each with a session of its own, until cancelled.
 
     Args:
-        token: what each client has to know, see :mod:`.door`.
+        token: what each client has to know, see :mod:`.access`.
         listening: is told the address once it is open; port 0 takes a free one.
 
     Raises:

@@ -9,6 +9,7 @@ services. What is missed by name *and* by content is read: this is a net, no wal
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ..editor.paths import code_language
 
@@ -57,13 +58,22 @@ def secret_in(text: str, path: str) -> str:
 
 
 def _begins_with_key(text: str) -> bool:
-    for line in text[:_HEAD].split("\n"):
+    for line in _lines_of(text[:_HEAD]):
         said = line.strip()
         if _HEADER.match(said):
             return True
         if said and not said.startswith(_ABOVE) and not line[0].isspace():
             return False
     return False
+
+
+def _lines_of(head: str) -> Iterator[str]:
+    """One by one: mostly the first tells."""
+    start = 0
+    while (end := head.find("\n", start)) >= 0:
+        yield head[start:end]
+        start = end + 1
+    yield head[start:]
 
 
 def _holds_key(text: str) -> bool:

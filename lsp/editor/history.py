@@ -378,8 +378,9 @@ class History:
     def _is_bulk(self, document: _Document, now: float) -> bool:
         while document.changes and document.changes[0][0] < now - BULK_WINDOW_S:
             document.changes.popleft()
-        total = sum((extent for _, extent in document.changes), Extent())
-        return total.characters >= BULK_CHARACTERS or total.lines >= BULK_LINES
+        characters = sum(extent.characters for _, extent in document.changes)
+        lines = sum(extent.lines for _, extent in document.changes)
+        return characters >= BULK_CHARACTERS or lines >= BULK_LINES
 
     def _start_again(
         self, uri: str, document: _Document, splices: Iterable[Splice], now: float

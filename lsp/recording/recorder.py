@@ -69,6 +69,10 @@ class Workplace:
     situation: Callable[[], Situation] = lambda: UNKNOWN
 
 
+#: Makes an event.
+_Make = Callable[[], dict[str, Any]]
+
+
 @dataclass(slots=True)
 class _Tracked:
     """A document that is recorded."""
@@ -322,14 +326,17 @@ class Recorder:
 
         def tell(prediction: Prediction, decision: Show | Abstained, took_ms: float) -> None:
             since_ms = None if since_edit_s is None else 1000 * since_edit_s
-            told = self._answer(number, ask, prediction, decision, took_ms, since_ms)
             shown = decision if isinstance(decision, Show) else None
-            self._note(uri, told, answers.fetch_end(number, took_ms, shown=shown))
+            self._note(
+                uri,
+                lambda: self._answer(number, ask, prediction, decision, took_ms, since_ms),
+                lambda: answers.fetch_end(number, took_ms, shown=shown),
+            )
 
         question, error = Question(number, tell), "failed"
         tracked = self._tracked.get(uri)
         version = tracked.document.version if tracked else None
-        self._note(uri, answers.fetch_start(number, ask, version))
+        self._note(uri, lambda: answers.fetch_start(number, ask, version))
         try:
             yield question
         except BaseException:
@@ -338,14 +345,20 @@ class Recorder:
         finally:
             if not question.is_answered:
                 took_ms = max(0, self._clock_ms() - began_ms)  # the clock may be set back
-                self._note(uri, None, answers.fetch_end(number, took_ms, error))
+                self._note(uri, None, lambda: answers.fetch_end(number, took_ms, error))
 
     def prefetched(self, ask: Ask, prediction: Prediction, after: str) -> None:
         """An answer came ahead of time, for the text that accepting a suggestion leads to."""
         self._questions += 1
-        took_ms = prediction.stats.total_ms
-        told = self._answer(self._questions, ask, prediction, PREFETCHED, took_ms, None)
-        self._note(ask.query.uri, {**told, "after": after})
+        number, took_ms = self._questions, prediction.stats.total_ms
+
+        def told() -> dict[str, Any]:
+            return {
+                **self._answer(number, ask, prediction, PREFETCHED, took_ms, None),
+                "after": after,
+            }
+
+        self._note(ask.query.uri, told)
 
     def _answer(
         self,
@@ -367,7 +380,7 @@ class Recorder:
     def decided(self, document: Document, decision: Show | Abstained) -> None:
         """The client is told what to show, or why nothing is."""
         uri = decision.suggestion.uri if isinstance(decision, Show) else document.uri
-        self._note(uri, answers.decision(decision))
+        self._note(uri, lambda: answers.decision(decision))
 
     def drawn(self, suggestion: str) -> None:
         """The client put it on the screen only now."""
@@ -377,23 +390,21 @@ class Recorder:
     def settled(self, settled: Settled) -> None:
         """What became of a suggestion."""
         suggestion = settled.suggestion
-        self._note(suggestion.uri, answers.outcome(settled))
+        self._note(suggestion.uri, lambda: answers.outcome(settled))
         tracked = self._tracked.get(suggestion.uri)
         if tracked is not None and settled.outcome == "accepted" and suggestion.id in self._ended:
             # It was taken for something else first: the last change came from it.
             self._write(self._reason(tracked, entries.ACCEPTED_REASON))
         self._ended.append(suggestion.id)
 
-    def _note(
-        self, uri: str, about: dict[str, Any] | None, also: dict[str, Any] | None = None
-    ) -> None:
-        """Events of a document that is recorded."""
+    def _note(self, uri: str, about: _Make | None, also: _Make | None = None) -> None:
+        """Events of a document, made only if it is recorded."""
         tracked = self._tracked.get(uri) if self.look() else None
         if tracked is None:
             return
         now_ms = self._clock_ms()
-        lines = [entries.document_event(tracked.id, about, now_ms)] if about else []
-        lines += [entries.event(also, now_ms)] if also else []
+        lines = [entries.document_event(tracked.id, about(), now_ms)] if about else []
+        lines += [entries.event(also(), now_ms)] if also else []
         self._write(*lines)
 
     # --- writing -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Pure: the clock's reading is an argument. Knows nothing of the protocol or of do
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,7 +32,7 @@ class Results:
     """The last answers of the model, by document text and by what was asked about it."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Key, Prediction] = OrderedDict()
+        self._known: dict[Key, Prediction] = {}  # the newest last
 
     def get(
         self, request: EditRequest, others: int = 0, unfinished: bool = False
@@ -56,10 +56,10 @@ class Results:
         unfinished: bool = False,
     ) -> None:
         key = key_of(request, others, unfinished)
+        self._known.pop(key, None)
         self._known[key] = prediction
-        self._known.move_to_end(key)
         while len(self._known) > CACHED_RESULTS:
-            self._known.popitem(last=False)
+            del self._known[next(iter(self._known))]
 
 
 def key_of(request: EditRequest, others: int, unfinished: bool = False) -> Key:

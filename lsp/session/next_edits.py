@@ -99,7 +99,10 @@ class NextEdits:
             self._state(uri).away = None
 
     def _state(self, uri: str) -> EditState:
-        return self._states.setdefault(uri, EditState())
+        state = self._states.get(uri)
+        if state is None:
+            state = self._states[uri] = EditState()
+        return state
 
     # --- decisions -------------------------------------------------------------------------
 

@@ -40,6 +40,9 @@ BESIDE = 2.0
 #: was any shown.
 HOPELESS = -5.0
 
+#: The same for what is still in progress when the time is up, where something else is known.
+HOPELESS_LATE = -3.0
+
 
 @dataclass(frozen=True, slots=True)
 class Effort:

@@ -31,6 +31,7 @@ from .candidates import (
     BESIDE,
     DRAFT_TOKENS,
     FAR_FETCHED,
+    HOPELESS_LATE,
     Effort,
     Field,
     Proposal,
@@ -280,7 +281,8 @@ class _Editor:
             return False
         if self._late():  # the best alone, and only where nothing better is known
             best = max(filter(self._is_open, self._writing.values()), key=self._total)
-            return one is best and self._total(one) > good_enough(self._drafts, 1)
+            least = max(good_enough(self._drafts, 1), HOPELESS_LATE) if self._drafts else -math.inf
+            return one is best and self._total(one) > least
         return self._total(one) >= good_enough(self._drafts, self._effort.wanted)
 
     def _is_open(self, one: _Writing) -> bool:

@@ -52,7 +52,7 @@ def _frequencies(config: ModelConfig, factor: float) -> tuple[NDArray[np.float64
     """Angle per position for each rotated pair, and the factor on cosines and sines."""
     dim = config.head_dim
     exponents = np.arange(0, dim, 2, dtype=np.float64) / dim
-    plain = _llama3(config, config.rope_base**-exponents)  # [head_dim / 2]
+    plain = _trained(config, config.rope_base**-exponents)  # [head_dim / 2]
     if config.rope_yarn:  # trained so: it acts from the first position on
         by, fast, slow, positions, magnitude = config.rope_yarn
         ramp = _ramp(config, positions, fast, slow)
@@ -63,16 +63,19 @@ def _frequencies(config: ModelConfig, factor: float) -> tuple[NDArray[np.float64
         return plain / factor, 1.0
     if config.rope_scaling == "ntk":
         base = config.rope_base * factor ** (dim / (dim - 2))
-        return _llama3(config, base**-exponents), 1.0
+        return _trained(config, base**-exponents), 1.0
     ramp = _yarn_ramp(config)
     return plain * (1.0 - ramp) + plain / factor * ramp, 0.1 * math.log(factor) + 1.0
 
 
-def _llama3(config: ModelConfig, plain: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The frequencies Llama 3.1 and later were trained with: slow ones divided, fast ones kept.
+def _trained(config: ModelConfig, plain: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The frequencies that weights were trained with where those are not the plain ones: divided,
+    as GGUF has them, or Llama 3.1's: slow ones divided, fast ones kept.
 
     Source: The Llama 3 Herd of Models (2407.21783) and the configuration published with it.
     """
+    if config.rope_divisors:
+        plain = plain / np.array(config.rope_divisors)
     if not config.rope_llama3:
         return plain
     factor, low, high, positions = config.rope_llama3

@@ -55,27 +55,38 @@ _SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 class _Rule:
     """How a vocabulary cuts text into words."""
 
-    words: str = ""  # a regular expression; "": that of GPT-2
+    words: tuple[str, ...] = ()  # regular expressions, one after another; (): that of GPT-2
     nfc: bool = False
     whole_words: bool = False  # a word that is a token is one, whatever the merges say
 
 
+_QWEN = _Rule(
+    (
+        rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}"
+        rf"| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}",
+    ),
+    nfc=True,
+)
 #: By their names in GGUF, which are llama.cpp's; the expressions are of each tokenizer.json.
 _RULES: Mapping[str, _Rule] = MappingProxyType(
     {
-        "qwen2": _Rule(
-            rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}"
-            rf"| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}",
-            nfc=True,
-        ),
+        "qwen2": _QWEN,
+        "deepseek-r1-qwen": _QWEN,
         "seed-coder": _Rule(
-            rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1}}"
-            rf"| ?[^\s\p{{L}}\p{{N}}\r\n]+|{_SPACES}"
+            (
+                rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1}}"
+                rf"| ?[^\s\p{{L}}\p{{N}}\r\n]+|{_SPACES}",
+            )
         ),
         "llama-bpe": _Rule(
-            rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}"
-            rf"| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}",
+            (
+                rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}"
+                rf"| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}",
+            ),
             whole_words=True,
+        ),
+        "deepseek-coder": _Rule(
+            (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+", r"\p{N}"),
         ),
         "gpt-2": _Rule(),
         "mellum": _Rule(),
@@ -141,11 +152,9 @@ def build_by_rule(
     )
     if known.nfc:
         bpe.normalizer = normalizers.NFC()
-    bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not known.words)
-    bpe.pre_tokenizer = bytes_of
-    if known.words:
-        cut = pre_tokenizers.Split(Regex(known.words), "isolated")
-        bpe.pre_tokenizer = pre_tokenizers.Sequence([cut, bytes_of])
+    cuts = [pre_tokenizers.Split(Regex(words), "isolated") for words in known.words]
+    bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not cuts)
+    bpe.pre_tokenizer = pre_tokenizers.Sequence([*cuts, bytes_of])
     bpe.decoder = decoders.ByteLevel()
     names = [name for _, name in sorted(special.items())]
     bpe.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in names])

@@ -30,6 +30,8 @@ EDIT = "<jupyter_script>"
 HISTORY = "<issue_start>"
 MASK = "<empty_output>"
 MARKS = (END, FILE, SUFFIX, PREFIX, REGION, EDIT, HISTORY, MASK)
+#: Rules of GGUF files by which text is cut into single digits, and then as GPT-2 does.
+_BY_DIGITS = ("smollm", "starcoder", "refact")
 #: Opens what stands far above the cursor: PREFIX too, but in vocabularies whose own
 #: fill-in-the-middle marks tell the two apart.
 FAR_PREFIX = "<far_prefix>"
@@ -77,14 +79,15 @@ class Tokenizer:
         merges: list[tuple[str, ...]] = [tuple(merge.split(" ")) for merge in data["merges"]]
         vocab = {token: i for i, token in enumerate(tokens)}
         words = data["pre"]
-        if words != "smollm" and words not in RULES:
+        if words not in _BY_DIGITS and words not in RULES:
+            known = ", ".join((*_BY_DIGITS, *RULES))
             raise WeightsError(
-                f"The tokenizer cuts text into words by the rule {words!r}; known are smollm, "
-                f"{', '.join(RULES)}. Choose other weights, or import the original's folder, whose "
-                "tokenizer.json says how."
+                f"The tokenizer cuts text into words by the rule {words!r}; known are {known}. "
+                "Choose other weights, or import the original's folder, whose tokenizer.json says "
+                "how."
             )
         pairs: list[tuple[str, ...]] = [m for m in merges if len(m) == 2]
-        if words == "smollm":
+        if words in _BY_DIGITS:
             bpe = build_bpe(vocab, pairs, data["special"])
         else:
             bpe = build_by_rule(words, vocab, pairs, data["special"])

@@ -24,7 +24,7 @@ from .provider_probe import provider_problem
 
 Provider = Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"]
 
-#: Providers that run only where they are named: what onnxruntime calls each, and what brings it.
+#: Further providers: what onnxruntime calls each, and what brings it.
 OTHERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "COREML": ("CoreMLExecutionProvider", "onnxruntime on macOS"),
@@ -33,6 +33,11 @@ OTHERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 PROVIDERS: tuple[Provider, ...] = get_args(Provider)
+#: Packages that somebody installs for one provider's sake, which is tried where none is named.
+#: CoreML comes with every onnxruntime for macOS and says nothing of what its user wants.
+_FOR_ITS_SAKE: Mapping[str, Provider] = MappingProxyType(
+    {"onnxruntime-directml": "DIRECTML", "onnxruntime-openvino": "OPENVINO"}
+)
 
 #: GroupQueryAttention has been able to look in both directions since this version.
 OLDEST_ONNXRUNTIME = (1, 30)
@@ -65,9 +70,14 @@ def check_onnxruntime(installed: Callable[[str], str | None] | None = None) -> s
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if numbers < OLDEST_ONNXRUNTIME:
         oldest = ".".join(map(str, OLDEST_ONNXRUNTIME))
+        until = (
+            f" Until there is one: pip uninstall -y {kind}, then pip install 'redraft[cpu]'."
+            if kind in _FOR_ITS_SAKE
+            else ""
+        )
         raise InstallError(
             f"{kind} {version} is too old: bidirectional attention needs {oldest} or newer. "
-            f"Run: pip install -U '{kind}>={oldest}'."
+            f"Run: pip install -U '{kind}>={oldest}'.{until}"
         )
     return version
 
@@ -105,8 +115,8 @@ class Device:
 
 
 def pick_device(wanted: str = "auto", variant: str = "auto") -> Device:
-    """CUDA when its provider loads, else the CPU; another provider where it is asked for, runs, and
-    computes what the CPU does.
+    """CUDA when its provider loads, else the CPU; another provider where it is asked for or its
+    package is installed, runs, and computes what the CPU does.
 
     Args:
         wanted: "auto", or one of PROVIDERS in any case.
@@ -129,6 +139,12 @@ def pick_device(wanted: str = "auto", variant: str = "auto") -> Device:
     why_not = "the device setting asks for the CPU" if wanted == "cpu" else cuda_problem(runtime)
     if wanted == "cuda" and why_not:
         raise InstallError(f"CUDA was asked for but {why_not}. Run 'redraft doctor' for details.")
+    if wanted == "auto" and why_not and (installed := installed_for()) is not None:
+        if not (problem := _problem_of(runtime, installed)):
+            chosen = "q8" if variant == "auto" else variant
+            _check_runs(chosen, installed)
+            return Device(installed, chosen)
+        why_not = problem
     provider: Provider = "CPU" if why_not else "CUDA"
     chosen = _default_variant(runtime, provider) if variant == "auto" else variant
     _check_runs(chosen, provider)
@@ -136,14 +152,29 @@ def pick_device(wanted: str = "auto", variant: str = "auto") -> Device:
     return Device(provider, chosen, notice)
 
 
-@cache  # once a process
+def installed_for(version_of: Callable[[str], str | None] | None = None) -> Provider | None:
+    """The provider for whose sake the installed onnxruntime was chosen; None: no other's.
+
+    Args:
+        version_of: see :func:`check_onnxruntime`.
+    """
+    version_of = version_of or _installed_version
+    here = (each for kind, each in _FOR_ITS_SAKE.items() if version_of(kind) is not None)
+    return next(here, None)
+
+
+@cache  # tried once a process
+def _problem_of(runtime: ModuleType, provider: str) -> str:
+    return provider_problem(runtime, OTHERS[provider][0])
+
+
 def check_other(runtime: ModuleType, provider: str) -> None:
     """
     Raises:
         InstallError: one of :data:`OTHERS` cannot be used; says why.
     """
-    name, package = OTHERS[provider]
-    if problem := provider_problem(runtime, name):
+    _, package = OTHERS[provider]
+    if problem := _problem_of(runtime, provider):
         raise InstallError(
             f"{provider} was asked for but {problem} ({package} brings it, from version "
             f"{'.'.join(map(str, OLDEST_ONNXRUNTIME))} on). Choose the provider cpu."

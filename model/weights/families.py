@@ -181,7 +181,8 @@ def _rope(hf: Mapping[str, Any], trained: int, exact: bool = False) -> dict[str,
     """Base and scaling; ``rope_parameters`` holds both since version 5 of transformers.
 
     A scaling that stretches weights past the range they were trained on acts here only past that
-    range; one they were trained with has to be exact: Llama 3's, and where ``exact`` YaRN.
+    range; one they were trained with has to be exact: Llama 3's, a linear one, and where ``exact``
+    YaRN.
     """
     found = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
     if not isinstance(found, Mapping):
@@ -199,8 +200,11 @@ def _rope(hf: Mapping[str, Any], trained: int, exact: bool = False) -> dict[str,
         original = _count(found, "original_max_position_embeddings", trained)
         scaling = "yarn" if kind == "yarn" else "ntk"
         return fields | {"max_positions": original, "rope_scaling": scaling}
+    if kind == "linear":
+        return fields | {"rope_divisors": (_number(found, "factor"),)}
     if kind not in ("default", None):
-        raise _unsupported(f"positions scaled by {kind!r}; known are llama3, yarn and dynamic")
+        known = "llama3, yarn, dynamic and linear"
+        raise _unsupported(f"positions scaled by {kind!r}; known are {known}")
     return fields
 
 

@@ -256,13 +256,15 @@ def read_checkpoint(path: Path, tied: bool = False) -> tuple[dict[str, Any], Che
             _fail(path, f"it has no tensor {theirs!r}")
         if found != expected[ours]:
             _fail(path, f"tensor {theirs!r} has shape {list(found)}, not {list(expected[ours])}")
-    unknown = sorted(set(file.shapes) - set(names.values()) - spare)
+    unknown = sorted(set(file.shapes) - set(names.values()) - spare - {_DIVISORS})
     if unknown:
         _fail(path, f"its tensors {unknown[:5]} belong to a network Redraft does not run")
     return config, Checkpoint(file, names, config)
 
 
 _EMBEDDING, _HEAD = "token_embd.weight", "output.weight"
+#: By what the frequencies of positions are divided: how llama.cpp keeps Llama 3's.
+_DIVISORS = "rope_freqs.weight"
 
 
 def stores_tied(file: GGUFFile) -> bool:
@@ -278,8 +280,6 @@ def _architecture(file: GGUFFile, tied: bool) -> dict[str, Any]:
     arch = file.text("general.architecture")
     if arch not in _ARCHITECTURES:
         _fail(file.path, f"its architecture is {arch!r}; known are {', '.join(_ARCHITECTURES)}")
-    if f"{arch}.rope.scaling.type" in file and file.text(f"{arch}.rope.scaling.type") != "none":
-        _fail(file.path, "its positions are scaled in a way Redraft does not know")
     hidden = file.integer(f"{arch}.embedding_length")
     heads = file.integer(f"{arch}.attention.head_count")
     kv_heads = file.integer(f"{arch}.attention.head_count_kv", heads)
@@ -307,7 +307,27 @@ def _architecture(file: GGUFFile, tied: bool) -> dict[str, Any]:
         "qkv_bias": "blk.0.attn_q.bias" in file.shapes,
         "qk_norm": "blk.0.attn_q_norm.weight" in file.shapes,
         "max_positions": file.integer(f"{arch}.context_length"),
+        **_scaling(file, arch, head_dim),
     }
+
+
+def _scaling(file: GGUFFile, arch: str, head_dim: int) -> dict[str, Any]:
+    """How positions are scaled; what that means is told by ``families.py``."""
+    key = f"{arch}.rope.scaling"
+    kind = file.text(f"{key}.type") if f"{key}.type" in file else "none"
+    if _DIVISORS in file.shapes:
+        divisors = file.read(_DIVISORS)
+        if divisors.shape != (head_dim // 2,) or not (divisors > 0).all() or kind != "none":
+            _fail(file.path, f"{_DIVISORS} has shape {list(divisors.shape)}, scaling is {kind!r}")
+        return {"rope_divisors": tuple(map(float, divisors))}
+    if kind == "linear":
+        return {"rope_divisors": (file.number(f"{key}.factor"),)}
+    if kind == "yarn":
+        trained = file.integer(f"{key}.original_context_length")
+        return {"max_positions": trained, "rope_scaling": "yarn"}
+    if kind != "none":
+        _fail(file.path, f"its positions are scaled by {kind!r}; known are linear and yarn")
+    return {}
 
 
 def _used_rows(file: GGUFFile) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,7 +19,7 @@ from redraft.model.errors import SettingsError
 from . import eval_chat, eval_gate, eval_infill, eval_replay, eval_report
 from . import eval_options as opt
 from .fleet import fleet
-from .options import with_options
+from .options import Group, with_options
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
@@ -36,6 +37,37 @@ app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_
 app.command()(fleet)
 for each in (eval_infill, eval_chat, eval_gate, eval_replay, eval_report):
     each.register(app)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut(Group):
+    """The options that leave out kinds of context."""
+
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help="Leave out a kind of context: history, definitions, imports, viewed, related, "
+            "region or far. May be given repeatedly.",
+        ),
+    ] = None
+    ablate: Annotated[
+        bool,
+        typer.Option("--ablate", help="Leave out each kind in turn, on the same steps: one table."),
+    ] = False
+
+    def kinds(self) -> frozenset[ContextKind]:
+        from redraft.evals.benchmarks.server_context import kinds_named
+
+        named = kinds_named(self.without or ())
+        if self.ablate and named:
+            raise SettingsError(
+                "--ablate leaves out each kind by itself: do not name any --without."
+            )
+        return named
+
+
+ALL_PARTS = LeftOut()
 
 
 @app.command()
@@ -57,26 +89,13 @@ def edits(
     baseline: opt.Baseline = None,
     limit: opt.Limit = None,
     judged: opt.Judged = opt.TINY,
-    plan: opt.PlanName = "medium",
-    threshold: opt.Threshold = None,
-    change: opt.PlanChange = None,
+    planned: opt.Planned = opt.USUAL,
     context: opt.Context = opt.SERVED,
     max_tokens: opt.MaxTokens = 128,
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Sureness from which an edit is shown.")
     ] = threshold_for("medium"),
-    without: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KIND",
-            help="Leave out a kind of context: history, definitions, imports, viewed, related, "
-            "region or far. May be given repeatedly.",
-        ),
-    ] = None,
-    ablate: Annotated[
-        bool,
-        typer.Option("--ablate", help="Leave out each kind in turn, on the same steps: one table."),
-    ] = False,
+    parts: LeftOut = ALL_PARTS,
     likelihood: Annotated[
         bool,
         typer.Option(
@@ -88,32 +107,29 @@ def edits(
     """Foresee the next hunk of held-out commits, given the ones before it; or carry on what was
     begun in 120 small scenarios."""
     from redraft.evals.benchmarks import carry_on, next_edit
-    from redraft.evals.benchmarks.server_context import kinds_named
     from redraft.evals.figures.samples import fingerprint, in_turn
 
     from .eval_tables import show_tables
 
-    left_out = kinds_named(without or ())
-    if ablate and left_out:
-        raise SettingsError("--ablate leaves out each kind by itself: do not name any --without.")
-    if suite is not None and (ablate or likelihood):
+    left_out = parts.kinds()
+    if suite is not None and (parts.ablate or likelihood):
         raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
     source, cases = _cases(commits, suite, kind or ())
-    chosen = opt.plan_of(plan, threshold, change)
-    subject = None if baseline else opt.judged_model(judged, kept.out)
+    plan = planned.made()
+    chosen_model = None if baseline else opt.judged_model(judged, kept.out)
     asking = next_edit.Asking(
-        chosen, context, max_tokens, kept.seed, least, left_out, writes=not likelihood
+        plan, context, max_tokens, kept.seed, least, left_out, writes=not likelihood
     )
     settings = {
         "benchmark": "edits", "source": source, "sample": fingerprint(cases),
-        **opt.about(subject, baseline), "plan": plan, "threshold": threshold, "set": change or [],
-        "context": context, "max_tokens": max_tokens, "least": least, "seed": kept.seed,
+        **opt.about(chosen_model, baseline), **planned.about(), "context": context,
+        "max_tokens": max_tokens, "least": least, "seed": kept.seed,
         "without": sorted(left_out), "likelihood": likelihood,
     }  # fmt: skip
     asked = in_turn(cases, limit, kept.seed)
-    with _foreseeing(baseline, subject, judged.threads, context) as model:
-        _check_model(model, chosen, likelihood)
-        if ablate:
+    with _foreseeing(baseline, chosen_model, judged.threads, context) as model:
+        _check_model(model, plan, likelihood)
+        if parts.ablate:
             return _ablate(model, asked, asking, settings, kept)
         benchmark = carry_on if suite is not None else next_edit
         with opt.open_run_for(kept.out, settings, kept.resume) as run:
@@ -137,14 +153,14 @@ def _cases(commits: Path | None, suite: str | None, kinds: Sequence[str]) -> tup
 
 @contextmanager
 def _foreseeing(
-    baseline: str | None, subject: JudgedModel | None, threads: int | None, context: int
+    baseline: str | None, chosen_model: JudgedModel | None, threads: int | None, context: int
 ) -> Iterator[Model | Policy]:
     from redraft.evals.benchmarks.baselines import POLICIES
 
-    if subject is None:
+    if chosen_model is None:
         yield opt.rule_of(baseline or "", POLICIES)
         return
-    with opt.loaded(subject, threads, context) as judged:
+    with opt.loaded(chosen_model, threads, context) as judged:
         yield judged
 
 
@@ -200,15 +216,15 @@ def perplexity(
     from .eval_tables import show_perplexity
 
     sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
-    subject = opt.judged_model(judged, kept.out)
+    chosen_model = opt.judged_model(judged, kept.out)
 
     def load(name: long.Scaling) -> Backend:
-        return long.Rescaled(subject.folder, subject.provider, judged.threads, name)
+        return long.Rescaled(chosen_model.folder, chosen_model.provider, judged.threads, name)
 
-    found = long.prepare(subject.folder, code, sizes, scalings, repositories)
+    found = long.prepare(chosen_model.folder, code, sizes, scalings, repositories)
     settings = {
         "benchmark": "perplexity", "code": " ".join(path.name for path in code),
-        "sample": long.fingerprint(found), **opt.about(subject), "scored": long.SCORED,
+        "sample": long.fingerprint(found), **opt.about(chosen_model), "scored": long.SCORED,
     }  # fmt: skip
     with opt.open_run_for(kept.out, settings, kept.resume) as run:
         with opt.progress_of("reading") as progress:

@@ -36,18 +36,18 @@ def chat(
     from .eval_tables import show_tables
 
     tasks = conversations.tasks()
-    subject = opt.judged_model(judged, kept.out)
+    chosen_model = opt.judged_model(judged, kept.out)
     settings = {
-        "benchmark": "chat", "sample": fingerprint(tasks), **opt.about(subject), "plan": plan,
+        "benchmark": "chat", "sample": fingerprint(tasks), **opt.about(chosen_model), "plan": plan,
         "max_tokens": max_tokens, "seed": kept.seed,
     }  # fmt: skip
     asked = in_turn(tasks, limit, kept.seed)
     with (
-        opt.loaded(subject, judged.threads, CONTEXT) as ready,
+        opt.loaded(chosen_model, judged.threads, CONTEXT) as ready,
         opt.open_run_for(kept.out, settings, kept.resume) as run,
     ):
         with opt.progress_of("conversing") as progress:
             episodes = conversations.converse(
-                ready, asked, opt.plan_of(plan, None, None), max_tokens, run_program, run, progress
+                ready, asked, opt.Planned(plan).made(), max_tokens, run_program, run, progress
             )
         show_tables(run, list(conversations.tables(episodes, kept.seed)), kept.json_file)

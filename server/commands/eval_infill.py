@@ -44,9 +44,7 @@ def infill(
     baseline: opt.Baseline = None,
     limit: opt.Limit = None,
     judged: opt.Judged = opt.TINY,
-    plan: opt.PlanName = "medium",
-    threshold: opt.Threshold = None,
-    change: opt.PlanChange = None,
+    planned: opt.Planned = opt.USUAL,
     context: Annotated[
         int | None,
         typer.Option(
@@ -72,19 +70,19 @@ def infill(
     problems, source = _gaps(human_eval, commits, files)
     if human_eval is not None and weakness():
         opt.warn(f"The sandbox is weak here: {weakness()}.")
-    chosen = opt.plan_of(plan, threshold, change)
+    plan = planned.made()
     context = context or (WHOLE if human_eval else opt.SERVED)
-    subject = opt.judged_model(judged, kept.out)
-    with _writing(baseline, subject, judged.threads, context, chosen) as writer:
+    chosen_model = opt.judged_model(judged, kept.out)
+    with _writing(baseline, chosen_model, judged.threads, context, plan) as writer:
         asked = in_turn(problems, limit, kept.seed)
         _warn_of_long(asked, writer, max_tokens)
         settings = {
-            "benchmark": "infill", **source, **opt.about(subject, baseline), "plan": plan,
-            "threshold": threshold, "set": change or [], "context": context,
+            "benchmark": "infill", **source, **opt.about(chosen_model, baseline),
+            **planned.about(), "context": context,
             "max_tokens": max_tokens, "max_lines": max_lines, "seed": kept.seed,
         }  # fmt: skip
         with opt.open_run_for(kept.out, settings, kept.resume) as run:
-            asking = Asking(chosen, max_tokens, max_lines, kept.seed)
+            asking = Asking(plan, max_tokens, max_lines, kept.seed)
             with opt.progress_of("filling gaps") as progress:
                 episodes = solve(writer, asked, asking, run, jobs, progress)
             show_tables(run, list(tables(episodes, kept.seed)), kept.json_file)
@@ -92,7 +90,7 @@ def infill(
 
 @contextmanager
 def _writing(
-    baseline: str | None, subject: JudgedModel, threads: int | None, context: int, plan: Plan
+    baseline: str | None, chosen_model: JudgedModel, threads: int | None, context: int, plan: Plan
 ) -> Iterator[Writer]:
     """Who fills the gaps, ready; of a model that a rule stands in for, the tokenizer alone."""
     from redraft.evals.benchmarks.baselines import NONE
@@ -100,10 +98,10 @@ def _writing(
     from redraft.model.prompt.tokens import Tokenizer
 
     if baseline is not None:
-        tokenizer = Tokenizer.from_file(subject.folder / "tokenizer.json")
+        tokenizer = Tokenizer.from_file(chosen_model.folder / "tokenizer.json")
         yield by_rule(opt.rule_of(baseline, (NONE,)), tokenizer)
         return
-    with opt.loaded(subject, threads, context) as model:
+    with opt.loaded(chosen_model, threads, context) as model:
         opt.check_plan_of(plan, model)
         yield by_model(model)
 

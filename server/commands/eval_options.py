@@ -91,7 +91,25 @@ class Kept(Group):
     seed: Seed = 0
 
 
-TINY, NOTHING_KEPT = Judged("redraft-135m"), Kept()
+@dataclass(frozen=True, slots=True)
+class Planned(Group):
+    """The options that say how boldly answers are written."""
+
+    plan: PlanName = "medium"
+    threshold: Threshold = None
+    change: PlanChange = None
+
+    def made(self) -> Plan:
+        from redraft.evals.benchmarks.plans import plan_named
+
+        return plan_named(self.plan, self.threshold, self.change or ())
+
+    def about(self) -> dict[str, Any]:
+        """For the header of a run."""
+        return {"plan": self.plan, "threshold": self.threshold, "set": self.change or []}
+
+
+TINY, NOTHING_KEPT, USUAL = Judged("redraft-135m"), Kept(), Planned()
 
 
 Baseline = Annotated[
@@ -117,12 +135,6 @@ def rule_of(name: str, known: Sequence[str]) -> Policy:
     if name not in known:
         raise SettingsError(f"There is no baseline {name!r} here; choose {' or '.join(known)}.")
     return Policy(name)
-
-
-def plan_of(name: str, threshold: float | None, changes: list[str] | None) -> Plan:
-    from redraft.evals.benchmarks.plans import plan_named
-
-    return plan_named(name, threshold, changes or ())
 
 
 def check_plan_of(plan: Plan, model: Model) -> None:
@@ -155,24 +167,24 @@ def judged_model(judged: Judged, out: Path | None) -> JudgedModel:
 
 
 @contextmanager
-def loaded(subject: JudgedModel, threads: int | None, context: int) -> Iterator[Model]:
+def loaded(chosen_model: JudgedModel, threads: int | None, context: int) -> Iterator[Model]:
     """The model to judge in memory, which is given back afterwards."""
     from redraft.evals.benchmarks.judged_model import load
 
-    model = load(subject, context, threads)
+    model = load(chosen_model, context, threads)
     try:
         yield model
     finally:
         model.backend.close()
 
 
-def about(subject: JudgedModel | None, baseline: str | None = None) -> dict[str, str]:
-    if subject is None or baseline:
+def about(chosen_model: JudgedModel | None, baseline: str | None = None) -> dict[str, str]:
+    if chosen_model is None or baseline:
         return {"model": baseline or "", "baseline": baseline or ""}
     return {
-        "model": subject.label,
-        "model_sha256": subject.identity,
-        "variant": subject.variant,
+        "model": chosen_model.label,
+        "model_sha256": chosen_model.identity,
+        "variant": chosen_model.variant,
     }
 
 

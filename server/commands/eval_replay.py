@@ -124,8 +124,8 @@ def _about(who: PredictorChoice) -> dict[str, Any]:
     from .console import bar
 
     with bar() as show:
-        subject = who.subject(lambda p: show(p.stage, p.fraction))
-    return {"benchmark": "replay", **opt.about(subject)}
+        chosen_model = who.judged_model(lambda p: show(p.stage, p.fraction))
+    return {"benchmark": "replay", **opt.about(chosen_model)}
 
 
 def _source(scripts: list[Script]) -> dict[str, Any]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .json_file import check_writable, write_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 #: Hours of a month, for an engine that runs all the time.
 MONTH_H = 730
@@ -47,7 +51,6 @@ def fleet(
     """How many engines do so many developers need? Simulated, from what was measured."""
     from redraft.evals.latency import fleet as simulation
     from redraft.evals.recordings.streams import read_stream
-    from rich.table import Table
 
     from .console import out
 
@@ -62,19 +65,32 @@ def fleet(
         f"{best.total_ms.p50:.0f} ms, p95 {best.total_ms.p95:.0f} ms, {best.busy:.0%} busy, "
         f"{best.replaced / best.asked:.0%} of the questions replaced by newer ones."
     )
-    table = Table()
-    for heading in ("developers", "engines", "fullest", "cache, GB in all", "a developer, a month"):
-        table.add_column(heading, justify="right")
     rows = []
     for number in developers or [10, 1_000, 100_000]:
         engines, uneven = simulation.engines_for(number, best.developers, seed)
         cost = engines * price * MONTH_H / number
-        cache = min(number * active * session_mb / 1e3, engines * cache_gb)
         rows.append(
             {"developers": number, "engines": engines, "uneven": uneven, "cost_month": cost}
         )
-        table.add_row(
-            f"{number:,}", f"{engines:,}", f"{uneven:.2f} ×", f"{cache:,.1f}", f"{cost:,.2f}"
-        )
-    out.print(table)
+    caches = [
+        min(n["developers"] * active * session_mb / 1e3, n["engines"] * cache_gb) for n in rows
+    ]
+    out.print(_table(rows, caches))
     write_json(json_file, {"simulated": rows, "developers_of_one_engine": best.developers})
+
+
+def _table(rows: Sequence[Mapping[str, float]], caches_gb: Sequence[float]) -> Table:
+    from rich.table import Table
+
+    table = Table()
+    for heading in ("developers", "engines", "fullest", "cache, GB in all", "a developer, a month"):
+        table.add_column(heading, justify="right")
+    for row, cache in zip(rows, caches_gb, strict=True):
+        table.add_row(
+            f"{row['developers']:,}",
+            f"{row['engines']:,}",
+            f"{row['uneven']:.2f} ×",
+            f"{cache:,.1f}",
+            f"{row['cost_month']:,.2f}",
+        )
+    return table

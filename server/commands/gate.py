@@ -168,16 +168,16 @@ def outcomes(
             "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both; or --suite carry-on; "
             "or --recording PATH."
         )
-    subject = opt.judged_model(judged, out)
+    chosen_model = opt.judged_model(judged, out)
     settings = {
         "benchmark": "gate outcomes", "share": share, "seed": seed, "context": context,
         "source": suite or " ".join(path.name for path in sources),
-        **opt.about(subject),
+        **opt.about(chosen_model),
     }  # fmt: skip
     scripts = read_scripts(recording) if recording else []
-    plan = opt.plan_of("medium", None, None)
+    plan = opt.USUAL.made()
     with (
-        opt.loaded(subject, judged.threads, context) as model,
+        opt.loaded(chosen_model, judged.threads, context) as model,
         opt.open_run_for(out, settings, resume) as run,
         opt.progress_of("asking") as progress,
     ):

@@ -297,7 +297,7 @@ def lsp(
     Over TCP, a client tells the token as the header Redraft-Token of its first message, or as
     initializationOptions.token of initialize.
     """
-    from redraft.lsp.connection.door import new_token
+    from redraft.lsp.connection.access import new_token
     from redraft.lsp.connection.server import run_stdio, run_tcp
 
     from ..engine_process.client import EngineClient

@@ -14,10 +14,11 @@ import typer
 from redraft.model.errors import ModelNotReady, SettingsError
 
 from .json_file import check_writable, write_json
+from .options import Group, with_options
 
 if TYPE_CHECKING:
     from redraft.evals.recordings.format import Stream
-    from redraft.evals.soak.soak import Amounts, Mode, Subject
+    from redraft.evals.soak.soak import Amounts, Mode, Tested
     from redraft.evals.soak.tally import SoakReport, Tally
     from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
     from rich.table import Table
@@ -26,6 +27,46 @@ if TYPE_CHECKING:
 _RUN = "import sys; sys.argv[0] = 'redraft'; from redraft.server.commands.main import main; main()"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class HowMuch(Group):
+    """The options that say how much is done."""
+
+    night: Annotated[
+        bool, typer.Option("--night", help="100,000 events, 500 blows, 20,000 messages; hours.")
+    ] = False
+    events: Annotated[int | None, typer.Option(min=100, help="Of typing.")] = None
+    messages: Annotated[int | None, typer.Option(min=10, help="Of the fuzz, about.")] = None
+    blows: Annotated[int | None, typer.Option(min=1, help="Of the chaos.")] = None
+    clients: Annotated[
+        list[int] | None, typer.Option(min=1, max=1_000, help="Of the flood; may be repeated.")
+    ] = None
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=1, help="Of typing and chaos at most, each flood, number of replicas."),
+    ] = None
+
+    def amounts(self) -> Amounts:
+        from redraft.evals.soak.soak import NIGHT, SHORT
+
+        base, messages, seconds = NIGHT if self.night else SHORT, self.messages, self.seconds
+        return dataclasses.replace(
+            base,
+            events=self.events or base.events,
+            requests=3 * messages // 4 if messages else base.requests,
+            sessions=max(1, messages // 15) if messages else base.sessions,
+            blows=self.blows or base.blows,
+            clients=tuple(self.clients) if self.clients else base.clients,
+            typing_s=seconds or base.typing_s,
+            chaos_s=seconds or base.chaos_s,
+            flood_s=seconds or base.flood_s,
+            replicas_s=seconds or base.replicas_s,
+        )
+
+
+AS_USUAL = HowMuch()
+
+
+@with_options
 def soak(
     modes: Annotated[
         list[str] | None,
@@ -40,19 +81,7 @@ def soak(
             help="What is typed: a repository's commits, or a recording. Default: this folder.",
         ),
     ] = None,
-    night: Annotated[
-        bool, typer.Option("--night", help="100,000 events, 500 blows, 20,000 messages; hours.")
-    ] = False,
-    events: Annotated[int | None, typer.Option(min=100, help="Of typing.")] = None,
-    messages: Annotated[int | None, typer.Option(min=10, help="Of the fuzz, about.")] = None,
-    blows: Annotated[int | None, typer.Option(min=1, help="Of the chaos.")] = None,
-    clients: Annotated[
-        list[int] | None, typer.Option(min=1, max=1_000, help="Of the flood; may be repeated.")
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(min=1, help="Of typing and chaos at most, each flood, number of replicas."),
-    ] = None,
+    much: HowMuch = AS_USUAL,
     seed: Annotated[int, typer.Option(min=0, help="The same seed does the same.")] = 1,
     model: Annotated[str | None, typer.Option(help="See 'redraft model list'.")] = None,
     json_file: Annotated[
@@ -69,12 +98,12 @@ def soak(
     if unknown := set(modes or ()) - {*MODES}:
         raise typer.BadParameter(f"{min(unknown)!r} is none of {', '.join(MODES)}")
     chosen = [mode for mode in MODES if mode in (modes or USUAL)]
-    amounts = _amounts(night, events, messages, blows, clients, seconds)
+    amounts = much.amounts()
     reports: list[SoakReport] = []
-    with _subject(model, source, chosen) as subject:
+    with _tested(model, source, chosen) as tested:
         for mode in chosen:
             with _telling(mode) as watch:
-                report = run(mode, subject, amounts, seed, watch)
+                report = run(mode, tested, amounts, seed, watch)
             reports.append(report)
             _show(report)
             write_json(
@@ -110,39 +139,13 @@ def _telling(mode: Mode) -> Iterator[Callable[[Tally], None]]:
         over.set()
 
 
-def _amounts(
-    night: bool,
-    events: int | None,
-    messages: int | None,
-    blows: int | None,
-    clients: list[int] | None,
-    seconds: float | None,
-) -> Amounts:
-    from redraft.evals.soak.soak import NIGHT, SHORT
-
-    base = NIGHT if night else SHORT
-    share = 3 * messages // 4 if messages else base.requests
-    return dataclasses.replace(
-        base,
-        events=events or base.events,
-        requests=share,
-        sessions=max(1, messages // 15) if messages else base.sessions,
-        blows=blows or base.blows,
-        clients=tuple(clients) if clients else base.clients,
-        typing_s=seconds or base.typing_s,
-        chaos_s=seconds or base.chaos_s,
-        flood_s=seconds or base.flood_s,
-        replicas_s=seconds or base.replicas_s,
-    )
-
-
 @contextmanager
-def _subject(model: str | None, source: Path | None, modes: list[Mode]) -> Iterator[Subject]:
+def _tested(model: str | None, source: Path | None, modes: list[Mode]) -> Iterator[Tested]:
     """What is tested, with a copy of the model where that is to be harmed."""
     import tempfile
 
-    from redraft.evals.soak.house import Commands
-    from redraft.evals.soak.soak import Subject
+    from redraft.evals.soak.installation import Commands
+    from redraft.evals.soak.soak import Tested
     from redraft.model.records import ModelStatus
     from redraft.model.weights.default_model import resolve
     from redraft.model.weights.provide import export
@@ -167,7 +170,7 @@ def _subject(model: str | None, source: Path | None, modes: list[Mode]) -> Itera
             }
         )
         commands = Commands((*redraft, "lsp"), (*redraft, "serve", "--host", "127.0.0.1"))
-        yield Subject(commands, name, models, streams, routes)
+        yield Tested(commands, name, models, streams, routes)
 
 
 class _Absent:

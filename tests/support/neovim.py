@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from redraft.lsp.connection.door import new_token
+from redraft.lsp.connection.access import new_token
 from redraft.lsp.connection.server import serve_tcp
 from redraft.lsp.settings import LspSettings
 from redraft.model.records import EditRequest, Prediction

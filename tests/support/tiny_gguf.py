@@ -46,6 +46,7 @@ def write_llama(
     types: list[int] | None = None,
     quants: dict[str, Any] | None = None,
     begin: int | None = None,
+    numbers: dict[str, int | float] | None = None,
 ) -> dict[str, Any]:
     """A complete two-layer file by the official writer; returns its tensors by GGUF name."""
     writer = gguf.GGUFWriter(path, arch)
@@ -59,6 +60,8 @@ def write_llama(
     writer.add_layer_norm_rms_eps(1e-5)
     for key, value in (strings or {}).items():
         writer.add_string(key, value)
+    for key, number in (numbers or {}).items():
+        (writer.add_uint32 if isinstance(number, int) else writer.add_float32)(key, number)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(pre)
     writer.add_token_list(TOKENS)

@@ -9,7 +9,7 @@ import random
 from typing import Any
 
 from .editor import Editor, Ended, ask_at, change_of
-from .house import Installation, resident
+from .installation import Installation, resident
 from .tally import Tally
 
 #: Seconds in which suggestions come again, at the latest.
@@ -18,11 +18,11 @@ URI = "file:///soak/chaos.py"
 _LINE = "def f{0}(a, b):\n    return \n\n"
 
 
-class SoakEditor:
+class BusyEditor:
     """One editor with one document; recording is on."""
 
-    def __init__(self, house: Installation, chance: random.Random, tally: Tally) -> None:
-        self.house, self.chance, self.tally = house, chance, tally
+    def __init__(self, installation: Installation, chance: random.Random, tally: Tally) -> None:
+        self.installation, self.chance, self.tally = installation, chance, tally
         self.editor = self._new_editor()
         self._version = 0
         self._typed = 0  # changes sent to this server
@@ -30,12 +30,17 @@ class SoakEditor:
         self.asked_ms: list[float] = []  # until each answer
 
     def _new_editor(self) -> Editor:
-        house = self.house
-        return Editor(house.commands.lsp, house.environment(), house.root / "lsp.log", self.tally)
+        installation = self.installation
+        return Editor(
+            installation.commands.lsp,
+            installation.environment(),
+            installation.root / "lsp.log",
+            self.tally,
+        )
 
     async def open(self) -> None:
         self._typed = self.confirmed = 0
-        await self.editor.start(self.house.project, prefetch=False)
+        await self.editor.start(self.installation.project, prefetch=False)
         await self.editor.request(
             "workspace/executeCommand", {"command": "redraft.record", "arguments": ["on"]}
         )
@@ -73,7 +78,7 @@ class SoakEditor:
         )
         self.asked_ms.append(1e3 * (self.tally.clock() - began))
         self.confirmed = max(self.confirmed, typed)
-        engine = self.house.engine()
+        engine = self.installation.engine()
         self.tally.sample(resident(self.editor.pid, engine.pid if engine else None))
         result: dict[str, Any] = answer.get("result") or {}
         return result

@@ -139,20 +139,20 @@ class Installation:
                 process.wait(5)
 
 
-def that_may_be_harmed(house: Installation) -> Installation:
+def that_may_be_harmed(installation: Installation) -> Installation:
     """The same with a cache and a clock of its own, and with processes whom permissions hold back
     even where root starts them."""
-    cache, clock = house.root / "cache", house.root / "clock" / "seconds"
+    cache, clock = installation.root / "cache", installation.root / "clock" / "seconds"
     for folder in (cache, clock.parent):
         folder.mkdir()
     clock.write_text("0")
     (clock.parent / "sitecustomize.py").write_text(_MOVED_CLOCK)
-    commands, is_root = house.commands, hasattr(os, "geteuid") and os.geteuid() == 0
+    commands, is_root = installation.commands, hasattr(os, "geteuid") and os.geteuid() == 0
     holds = shutil.which("setpriv") is not None
     if is_root and holds:
         commands = Commands((*_HELD, *commands.lsp), (*_HELD, *commands.serve))
     bits_hold = os.name == "posix" and (holds or not is_root)
-    return replace(house, commands=commands, cache=cache, clock=clock, bits_hold=bits_hold)
+    return replace(installation, commands=commands, cache=cache, clock=clock, bits_hold=bits_hold)
 
 
 def check_log(log: Path, tally: Tally) -> None:

@@ -40,15 +40,15 @@ class Relay:
 
 @asynccontextmanager
 async def spying(url: str) -> AsyncIterator[tuple[Relay, str]]:
-    """A spy before the server at ``url``, and its own URL."""
+    """A relay before the server at ``url``, and its own URL."""
     async with aiohttp.ClientSession() as http:
-        spy = Relay(url, http)
+        relay = Relay(url, http)
         app = web.Application(client_max_size=1 << 26)
-        app.router.add_route("*", "/{path:.*}", spy.pass_on)
+        app.router.add_route("*", "/{path:.*}", relay.pass_on)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1)
         await runner.setup()
         try:
             await web.TCPSite(runner, "127.0.0.1", 0).start()
-            yield spy, f"http://127.0.0.1:{runner.addresses[0][1]}"
+            yield relay, f"http://127.0.0.1:{runner.addresses[0][1]}"
         finally:
             await runner.cleanup()

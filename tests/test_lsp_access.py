@@ -16,8 +16,8 @@ import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.connection import door
-from redraft.lsp.connection.door import FIRST_BODY, Refused, checked_token, let_in, new_token
+from redraft.lsp.connection import access
+from redraft.lsp.connection.access import FIRST_BODY, Refused, checked_token, let_in, new_token
 from redraft.lsp.connection.framing import MAX_BODY
 from redraft.lsp.connection.server import serve_tcp
 from redraft.lsp.recording.folder import Recordings
@@ -225,7 +225,7 @@ def test_who_connects_and_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPa
         monkeypatch.undo()
         await is_served(port)
 
-    monkeypatch.setattr(door, "FIRST_MESSAGE_S", 0.2)
+    monkeypatch.setattr(access, "FIRST_MESSAGE_S", 0.2)
     with_server(step)
 
 
