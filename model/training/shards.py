@@ -3,9 +3,9 @@
 A shard is a zstd-compressed ``.npz`` (no pickles) of flat tokens and row lengths; a
 ``manifest.json`` beside the shards names prompt format, tokenizer size, counts and SHA-256 sums.
 ``pack`` reads ``*-commits.jsonl.zst`` and ``*-files.jsonl.zst``: a first look at each file tells
-how many rows a line yields, then rows stream through worker processes into one temporary file for each
-shard, at random, and each shard is shuffled by itself; no more than one is ever in memory. Rows of
-one seed are the same on every machine and for any number of processes.
+how many rows a line yields, then rows stream through worker processes into one temporary file for
+each shard, at random, and each shard is shuffled by itself; no more than one is ever in memory.
+Rows of one seed are the same on every machine and for any number of processes.
 """
 
 from __future__ import annotations
