@@ -164,7 +164,8 @@ class Confidence:
     total: Log = 0.0  # log: of the whole answer, END included
     place: Log | None = None  # log: next edit: of its range of lines, whatever is written there
     nothing: Log | None = None  # log: next edit: of no edit at all, at the same moment
-    repeat: Share | None = None  # that this repetition of a recent edit is next, by its text
+    #: That this is the next edit, as a rule has it that repeats a recent one or knows its place.
+    repeat: Share | None = None
     logs: tuple[Log, ...] = ()  # log: of each token, END included; (): not told
 
 

@@ -54,4 +54,8 @@ def test_where_a_rule_knows_a_place_the_models_own_text_there_has_that_chance() 
     assert lifted.drafts[0].text == "7-6\nown\n"
     sure = lifted.drafts[0].confidence
     assert sure.place == pytest.approx(math.log(0.9))
-    assert sure.total == pytest.approx(math.log(0.9), abs=0.1) and sure.repeat is None
+    assert sure.total == pytest.approx(math.log(0.9), abs=0.1)
+    assert (
+        sure.repeat == pytest.approx(math.exp(sure.total))
+        and plain.drafts[0].confidence.repeat is None
+    )

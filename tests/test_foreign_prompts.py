@@ -314,11 +314,17 @@ def test_what_is_shown_around_a_region_is_a_whole_node_where_one_fits() -> None:
     assert below == "\n".join([*lines[77:85], ""])
 
 
-def test_excerpts_of_one_file_stand_behind_its_name_once() -> None:
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("zeta-2", "<filename>a.py\nA = 1\n...\nA = 2\n<filename>b.py\nB = 1\n\n<filename>"),
+        ("sweep", "<|file_sep|>a.py\nA = 1\nA = 2\n<|file_sep|>b.py\nB = 1\n<|file_sep|>"),
+    ],
+)
+def test_excerpts_of_one_file_stand_behind_its_name_once(name: str, expected: str) -> None:
     related = (RelatedFile("a.py", "A = 1\n"), RelatedFile("b.py", "B = 1"))
-    request = replace(golden("zeta-2"), related=(*related, RelatedFile("a.py", "A = 2\n")))
-    prompt = spelled("zeta-2", rendered("zeta-2", request))
-    assert "<filename>a.py\nA = 1\n...\nA = 2\n<filename>b.py\nB = 1\n\n<filename>" in prompt
+    request = replace(golden(name), related=(*related, RelatedFile("a.py", "A = 2\n")))
+    assert expected in spelled(name, rendered(name, request))
 
 
 # ------------------------------------------------------------------------------ the newest edit

@@ -14,6 +14,7 @@ from redraft.model.config import ModelConfig
 from redraft.model.errors import WeightsError
 from redraft.model.network.rope import rope_tables
 from redraft.model.prompt.tokens import Tokenizer, _byte_of_char
+from redraft.model.weights import gguf as gguf_module
 from redraft.model.weights.gguf import (
     GGUFFile,
     chat_template,
@@ -102,6 +103,30 @@ def test_a_tied_matrix_is_taken_from_the_copy_of_more_bits(tmp_path: Path) -> No
         np.testing.assert_array_equal(
             weights["embed.weight"], GGUFFile(path).read(f"{best}.weight")
         )
+
+
+@pytest.mark.parametrize("quant", ["Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "Q5_1"])
+def test_what_nobody_writes_in_python_is_read_as_the_package_reads_it(
+    quant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package only reads these: a file of made-up blocks, whose scales are small numbers."""
+    kind = gguf.GGMLQuantizationType[quant]
+    _, size = gguf.GGML_QUANT_SIZES[kind]
+    raw = np.random.default_rng(0).integers(0, 256, (24, 2 * size), dtype=np.uint8)
+    raw[:, 1::2] &= 0x3F  # half-precision numbers below two, wherever they lie
+    writer = gguf.GGUFWriter(tmp_path / "k.gguf", "llama")
+    writer.add_tensor("x.weight", raw, raw_dtype=kind)
+    for write in (writer.write_header_to_file, writer.write_kv_data_to_file):
+        write()
+    writer.write_tensors_to_file()
+    writer.close()
+    monkeypatch.setattr(gguf_module, "_SLICE", 1_100)  # so that it is read in several parts
+    file = GGUFFile(tmp_path / "k.gguf")
+    file.check_formats()
+    expected = gguf.quants.dequantize(raw, kind)
+    assert np.ptp(expected) > 0.1
+    np.testing.assert_array_equal(file.read("x.weight"), expected)
+    np.testing.assert_array_equal(file.read("x.weight", rows=5), expected[:5])
 
 
 def test_unused_tokens_at_the_end_are_left_out(tmp_path: Path) -> None:

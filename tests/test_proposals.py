@@ -60,13 +60,14 @@ def texts(before: str, after: str, cursor: int = 0) -> dict[str, Proposed]:
             "def send(to, text, urgent):\n    pass\n\nsend(you, hello(), urgent)",
         ),
         (
-            "sibling",
-            "    width: int\n\n    def size(self):\n        return [\n"
-            "            self.width,\n        ]",
-            "    width: int\n    height: int\n\n    def size(self):\n        return [\n"
-            "            self.width,\n        ]",
-            "    width: int\n    height: int\n\n    def size(self):\n        return [\n"
-            "            self.width,\n            self.height,\n        ]",
+            "listed",
+            "    width: int\n    depth: int\n\n    def size(self):\n        return [\n"
+            "            self.width,\n            self.depth,\n        ]",
+            "    width: int\n    depth: int\n    height: int\n\n    def size(self):\n"
+            "        return [\n            self.width,\n            self.depth,\n        ]",
+            "    width: int\n    depth: int\n    height: int\n\n    def size(self):\n"
+            "        return [\n            self.width,\n            self.depth,\n"
+            "            self.height,\n        ]",
         ),
         (
             "moved",

@@ -212,8 +212,9 @@ class _Editor:
             (self._promise, proposal.chance),
             (self._place, proposal.place),
         ):
-            log = math.log(max(chance, 1e-30))
-            known[proposal.range] = max(log, known.get(proposal.range, LEAST_LOG))
+            if chance > 0:
+                log = max(math.log(chance), known.get(proposal.range, LEAST_LOG))
+                known[proposal.range] = log
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -322,6 +323,9 @@ class _Editor:
             return
         draft = replace(one.answer.draft(), steps=one.passes)
         draft = priced(draft, one.opening, self._ranges, self._lift(one.opening))
+        if one.opening.text in self._place:  # a rule's place and the weights' text
+            chance = min(math.exp(draft.confidence.total), 1.0)
+            draft = replace(draft, confidence=replace(draft.confidence, repeat=chance))
         if is_edit(draft, one.opening, self._brief, self._field):
             self._drafts.append(draft)
 

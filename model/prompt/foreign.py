@@ -93,6 +93,15 @@ def other_files(request: EditRequest, mark: Mark) -> list[list[Piece]]:
     return [[mark, title(file.path), ended(file.text)] for file in request.related]
 
 
+def by_file(excerpts: Iterable[list[Piece]], between: str = "") -> list[Piece]:
+    """Excerpts as :func:`other_files` has them, those of one file behind its name once."""
+    files: dict[Piece, list[Piece]] = {}
+    for mark, name, text in excerpts:
+        before = files.get(name)
+        files[name] = [mark, name, text] if before is None else [*before, between, text]
+    return joined(files.values())
+
+
 def left_out(edits: int, files: int) -> str:
     """What does not fit, for people; "" where all does."""
     names = zip((edits, files), ("recent edits", "related files"), strict=True)

@@ -22,6 +22,7 @@ from .foreign import (
     Piece,
     Read,
     as_it_was,
+    by_file,
     count,
     ended,
     joined,
@@ -100,7 +101,7 @@ def far_pieces(request: EditRequest, tokenizer: Tokenizer, room: int) -> tuple[l
     related = other_files(request, FILE) if len(edits) == len(recent) else []
     files, _ = last_within(related, tokenizer, room)
     cut = left_out(len(recent) - len(edits), len(request.related) - len(files))
-    return joined([*files, *edits]), cut
+    return [*by_file(files), *joined(edits)], cut
 
 
 def _edit(edit: RecentEdit) -> list[Piece]:

@@ -28,6 +28,7 @@ from .foreign import (
     Mark,
     Piece,
     Read,
+    by_file,
     count,
     ended,
     forged,
@@ -126,19 +127,10 @@ def _far(request: EditRequest, tokenizer: Tokenizer, room: int) -> tuple[list[Pi
     history, room = last_within([[_event(edit)] for edit in recent], tokenizer, room)
     related = other_files(request, FILE) if len(history) == len(recent) else []
     files, _ = last_within(related, tokenizer, room)
-    pieces = _by_file(files)
+    pieces = by_file(files, "...\n")
     pieces += ["\n"] if files else []
     pieces += [FILE, "edit_history\n", *joined(history), "\n"] if history else []
     return pieces, left_out(len(recent) - len(history), len(request.related) - len(files))
-
-
-def _by_file(excerpts: list[list[Piece]]) -> list[Piece]:
-    """Excerpts, those of one file behind its name once and "..." between them."""
-    files: dict[Piece, list[Piece]] = {}
-    for mark, name, text in excerpts:
-        before = files.get(name)
-        files[name] = [mark, name, text] if before is None else [*before, "...\n", text]
-    return joined(files.values())
 
 
 def _event(edit: RecentEdit) -> str:

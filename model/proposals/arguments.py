@@ -56,7 +56,7 @@ def is_misplaced(example: Example, old: str, new: str) -> bool:
     if declares(old):
         return False
     for pair in example.pairs:
-        _, gone, come, _ = pair.parts
+        _, gone, come, _ = pair.entry
         argument = come.strip().strip(",").strip()
         if gone.strip() or not declares(pair.new) or not re.search(r"\W", argument):
             continue
@@ -71,7 +71,7 @@ def declares(line: str) -> bool:
 
 def _grown(pair: Pair) -> _Grown | None:
     """Whose arguments grew, and by what."""
-    before, old, new, after = pair.parts
+    before, old, new, after = pair.entry
     if old.strip() or not NAME.search(new) or new.count("(") != new.count(")"):
         return None
     opened = open_bracket(before)

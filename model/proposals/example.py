@@ -35,6 +35,22 @@ class Pair:
         end_old, end_new = len(self.old) - tail, len(self.new) - tail
         return self.old[:head], self.old[head:end_old], self.new[head:end_new], self.old[end_old:]
 
+    @property
+    def entry(self) -> tuple[str, str, str, str]:
+        """The same, where something was put into a list, so that it begins behind a bracket, a
+        comma or a bar if it may: of ``f(int a)`` and ``f(int b, int a)`` not ``b, int``."""
+        before, old, new, after = self.parts
+        if old:
+            return before, old, new, after
+        for by in range(len(new)):
+            end = new[len(new) - by :]
+            if not before.endswith(end):
+                continue
+            head = before[: len(before) - by]
+            if head.rstrip()[-1:] in ("(", ",", "[", "{", "|"):
+                return head, old, end + new[: len(new) - by], end + after
+        return before, old, new, after
+
 
 @dataclass(frozen=True, slots=True)
 class Added:

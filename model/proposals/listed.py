@@ -111,7 +111,7 @@ def _place(added: Added, lines: Sequence[str]) -> int | None:
 
 
 def _of_entries(pair: Pair, language: str) -> _Grown | None:
-    before, old, new, _ = pair.parts
+    before, old, new, _ = pair.entry
     at = len(before) + len(new) - len(new.lstrip(" ,|"))
     if old.strip() or not re.search(r"[,|]", new) or at >= len(pair.new):
         return None
@@ -186,7 +186,7 @@ def _evidence(before: tuple[str, set[str]] | None, text: str, name: str, count: 
     """3 where the item before reads the same but for its name, else how many are listed, less 1."""
     if before is not None and len(before[1]) == 1:
         [other] = before[1]
-        pattern, become = spelt(other, name)
+        pattern, become = spelt(other, name, shortest=2)
         if pattern.sub(lambda found: become[found[0]], before[0]) == text:
             return 3
     return min(count, 3) - 1

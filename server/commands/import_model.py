@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from redraft.model.config import ModelConfig
 
 _SERVES = {
     "canvas": "It writes from left to right, in the prompt {format}; what it repeats comes many "
     "tokens at a time.",
+    "drafts": "It drafts on canvases and judges them from left to right, in the prompt {format}.",
+    "in place": "It fills in place, on a canvas that grows and shrinks: keep the context short.",
     "block": "It reads block by block; finished blocks are cached.",
     "bidirectional": "It reads the whole context in every step: keep the context short.",
 }
+
+
+def _way_of(config: ModelConfig) -> str:
+    """Which of :data:`_SERVES`."""
+    if config.expand_token:
+        return "in place"
+    canvases = config.attention == "canvas" and not config.draft_after
+    return "drafts" if canvases else config.attention
 
 
 def memory_for(variants: Sequence[str] | None) -> tuple[int, bool]:
@@ -81,7 +94,7 @@ def import_weights(
             gpu=gpu,
         )
     out.print(f"{model.name}: {model.summary} ({', '.join(model.prebuilt)})", markup=False)
-    if model.config.adapter == "none":
-        how = _SERVES[model.config.attention].format(format=model.config.prompt_format)
+    if adapter is None:
+        how = _SERVES[_way_of(model.config)].format(format=model.config.prompt_format)
         err.print(how, markup=False)
     err.print(f"Use it with: redraft serve --model {model.name}", markup=False)
