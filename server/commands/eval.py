@@ -40,7 +40,7 @@ for each in (eval_infill, eval_chat, eval_gate, eval_replay, eval_report):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut(Group):
+class PartsLeftOut(Group):
     """The options that leave out kinds of context."""
 
     without: Annotated[
@@ -67,7 +67,7 @@ class LeftOut(Group):
         return named
 
 
-ALL_PARTS = LeftOut()
+ALL_PARTS = PartsLeftOut()
 
 
 @app.command()
@@ -95,7 +95,7 @@ def edits(
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Sureness from which an edit is shown.")
     ] = threshold_for("medium"),
-    parts: LeftOut = ALL_PARTS,
+    parts: PartsLeftOut = ALL_PARTS,
     likelihood: Annotated[
         bool,
         typer.Option(
