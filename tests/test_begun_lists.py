@@ -234,6 +234,84 @@ def test_calls_that_give_the_argument_already_stay() -> None:
     assert [*proposed(before, after, "javascript")] == [after.replace("send(me)", "send(me, flag)")]
 
 
+def test_an_argument_whose_name_is_not_in_scope_has_a_place_but_no_chance() -> None:
+    before = "def log(text):\n    pass\n\ndef run():\n    log(name)\n"
+    after = before.replace("log(text)", "log(text, level)")
+    found = proposed(before, after, "python", 1)[after.replace("log(name)", "log(name, level)")]
+    assert found.chance == 0 < found.place
+
+
+# --- asynchronous ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "begun", "wanted"),
+    [
+        (
+            "python",
+            "def load(x):\n    return 1\n\nasync def all(self):\n    y = self.load(3)\n",
+            ("def load", "async def load"),
+            ("self.load(3)", "await self.load(3)"),
+        ),
+        (
+            "python",
+            "async def f():\n    pass\n\ndef run():\n    a = f()\n    b = g()\n",
+            ("a = f()", "a = await f()"),
+            ("def run", "async def run"),
+        ),
+        (
+            "typescript",
+            "function load(x: number) {\n}\n\nexport async function all() {\n"
+            "  return load(3).length;\n}\n",
+            ("function load", "async function load"),
+            ("load(3).length", "(await load(3)).length"),
+        ),
+        (
+            "javascript",
+            "class A {\n  load() {\n  }\n\n  all(x) {\n    this.load();\n  }\n}\n",
+            ("    this.load();", "    await this.load();"),
+            ("  all(x) {", "  async all(x) {"),
+        ),
+        (
+            "rust",
+            "fn load(x: u8) -> u8 {\n    1\n}\n\nasync fn all() {\n    let y = load(3);\n}\n",
+            ("fn load", "async fn load"),
+            ("load(3);", "load(3).await;"),
+        ),
+    ],
+)
+def test_what_became_asynchronous_is_awaited_and_so_on_outwards(
+    language: str, before: str, begun: tuple[str, str], wanted: tuple[str, str]
+) -> None:
+    after = before.replace(*begun, 1)
+    assert after.replace(*wanted) in proposed(before, after, language)
+
+
+def test_what_is_awaited_already_stays_and_a_constructor_is_never_asynchronous() -> None:
+    before = "class A:\n    def __init__(self):\n        pass\n\n    def f(self):\n        pass\n"
+    before += "\n    async def g(self):\n        await self.f()\n"
+    after = before.replace("def f(", "async def f(")
+    assert not [text for text in proposed(before, after, "python") if "async def __init__" in text]
+    assert not [text for text in proposed(before, after, "python") if "await await" in text]
+
+
+def test_prose_and_definitions_are_no_calls_to_await() -> None:
+    before = 'def load(x):\n    pass\n\ndef f():\n    """Then calls load(3) and\n    ends."""\n'
+    after = before.replace("def load", "async def load")
+    assert not [text for text in proposed(before, after, "python") if "await" in text]
+
+
+# --- removed -----------------------------------------------------------------------------------
+
+
+def test_lines_of_a_kind_follow_those_that_were_removed() -> None:
+    text = 'a = 1\nprint("a", a)\nb = 2\nprint("b", b)\nc = 3\nprint("c", c)\nd = 4\n'
+    after = text.replace('print("a", a)\n', "").replace('print("b", b)\n', "")
+    assert after.replace('print("c", c)\n', "") in proposed(text, after)
+    again = after.replace("d = 4", 'print("d")')
+    assert not [each for each in proposed(text, again).values() if each.family == "removed"]
+
+
 # --- order -------------------------------------------------------------------------------------
 
 

@@ -59,3 +59,17 @@ def test_where_a_rule_knows_a_place_the_models_own_text_there_has_that_chance() 
         sure.repeat == pytest.approx(math.exp(sure.total))
         and plain.drafts[0].confidence.repeat is None
     )
+
+
+def test_a_text_that_takes_words_away_has_nothing_of_the_rules_chance() -> None:
+    """Its lines are "same": a rule that knows the place says that something is put in there."""
+    known = Proposal(7, 7, tuple(ids("same copied\n")), 0.05, "listed", place=0.9)
+    for text, lifted in (("7-7\nsame own\n", True), ("7-7\nown\n", False)):
+        [draft] = [
+            each
+            for each in written(backend({text: 0.1, "1-1\nother\n": 0.1}), proposals=[known]).drafts
+            if each.text == text
+        ]
+        assert (draft.confidence.repeat is not None) == lifted
+        assert draft.confidence.place is not None
+        assert (draft.confidence.place > math.log(0.85)) == lifted

@@ -7,6 +7,8 @@ that.
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
@@ -16,6 +18,7 @@ from .plan import Brief, Draft
 from .probabilities import confidence, decode
 from .ranges import Opening, RangeTree
 
+_WORD = re.compile(r"\w+")
 #: Ranges and drafts together, side by side on a canvas each: every buffer has room for so many
 #: behind a full context (``kv_memory.SIZE_CLASSES``).
 MOST_ROWS = 16
@@ -147,6 +150,13 @@ def is_edit(draft: Draft, opening: Opening, brief: Brief, field: Field) -> bool:
     """Whether what was written for the whole range ``opening`` is more than its lines as they
     are."""
     return draft.text != opening.text + text_of(field.lines(*opening.range), brief)
+
+
+def keeps(draft: Draft, opening: Opening, brief: Brief, field: Field) -> bool:
+    """Whether all words of the range's lines stand in what was written: where rules know a place,
+    they know that something is put in."""
+    old = text_of(field.lines(*opening.range), brief)
+    return not Counter(_WORD.findall(old)) - Counter(_WORD.findall(draft.text))
 
 
 def rank(draft: Draft) -> float:

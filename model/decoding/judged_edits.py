@@ -38,6 +38,7 @@ from .candidates import (
     good_enough,
     is_edit,
     is_quiet,
+    keeps,
     merged,
     no_edit,
     priced,
@@ -324,8 +325,11 @@ class _Editor:
         if one.answer.finish is None:
             return
         draft = replace(one.answer.draft(), steps=one.passes)
-        draft = priced(draft, one.opening, self._ranges, self._lift(one.opening))
-        if one.opening.text in self._place:  # a rule's place and the weights' text
+        known = one.opening.text in self._place and keeps(
+            draft, one.opening, self._brief, self._field
+        )
+        draft = priced(draft, one.opening, self._ranges, self._lift(one.opening) if known else 0.0)
+        if known:  # a rule's place and the weights' text
             chance = min(math.exp(draft.confidence.total), 1.0)
             draft = replace(draft, confidence=replace(draft.confidence, repeat=chance))
         if is_edit(draft, one.opening, self._brief, self._field):

@@ -47,8 +47,8 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
         if grown is None:
             continue
         for at in range(first, last):
-            for made, evidence in _also(grown, lines, at, example.language):
-                yield Found(at, at + 1, (made,), pair.age, evidence)
+            for made, evidence, told in _also(grown, lines, at, example.language):
+                yield Found(at, at + 1, (made,), pair.age, evidence, grown.name, told)
 
 
 def is_misplaced(example: Example, old: str, new: str) -> bool:
@@ -128,7 +128,9 @@ def without_receiver(given: list[str]) -> list[str]:
     return given[1:] if given and _RECEIVER.match(given[0]) else given
 
 
-def _also(grown: _Grown, lines: Sequence[str], at: int, language: str) -> Iterator[tuple[str, int]]:
+def _also(
+    grown: _Grown, lines: Sequence[str], at: int, language: str
+) -> Iterator[tuple[str, int, bool]]:
     line = lines[at]
     if grown.name not in line or line == grown.pair.new:
         return
@@ -145,8 +147,9 @@ def _also(grown: _Grown, lines: Sequence[str], at: int, language: str) -> Iterat
                 continue  # it is given already, or others were left out
             made = _with(text, grown, line, call.end(), end)
             quoted = grown.argument[:1] in "\"'`"  # says something of its own
-            known = grown.is_last + _is_known(name, lines, at)
-            yield made, 0 if quoted else 1 + known
+            in_scope = _is_known(name, lines, at)
+            told = in_scope or not grown.defines or declares(line)
+            yield made, 0 if quoted else 1 + grown.is_last + in_scope, told
 
 
 def _count(line: str, start: int, end: int) -> int:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 
-from .example import NAME, Example, Found
+from .example import NAME, Example, Found, places_of
 from .import_lines import Import, import_of, imports_in
 from .misspelt import code_of, is_born
 
@@ -23,7 +23,6 @@ _ALIKE = {
     "typescriptreact": "javascript",
     "javascriptreact": "javascript",
 }
-_ALONE = re.compile(r"(?<![\w.])[^\W\d]\w*")
 LANGUAGES = frozenset(("python", "javascript", "go", "rust", "java"))
 
 
@@ -55,11 +54,14 @@ def first_used(example: Example, lines: Sequence[str]) -> list[str]:
                 used[name] = None
     if not used:
         return []
-    rest = [line for line in lines if line.strip() not in example.come]
-    stands = {*_ALONE.findall("\n".join(rest))}
+    rest = "\n".join(line for line in lines if line.strip() not in example.come)
     made = {found[0] for line in written for found in NAME.finditer(line) if is_born(line, found)}
     made |= {line.strip().rstrip(",") for line in written}  # of an import of several lines
-    return [name for name in used if name not in stands and name not in made]
+    return [name for name in used if name not in made and not _stands_alone(name, rest)]
+
+
+def _stands_alone(name: str, text: str) -> bool:
+    return any(text[at - 1 : at] != "." for at in places_of(name, text))
 
 
 def _is_used(name: str, line: str, found: re.Match[str], known: str) -> bool:

@@ -7,15 +7,16 @@ What is made of known words only is taken for another name, however near it is.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from importlib.resources import files
+from itertools import islice
 from string import ascii_letters
 
 from .arguments import declares
 from .casing import parts_of
-from .example import NAME, Example, Found
+from .example import NAME, Example, Found, places_of
 
 _SHORTEST = 4  # letters of a name that can be told
 _MOST_TRIED = 24  # names
@@ -34,8 +35,7 @@ _SET = re.compile(r"\s*(?::=|=(?![=>])|:(?!:)|,[\w\s,]*(?::=|=(?!=))|\s+in\b|\s*
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
     if not example.come:
         return
-    known: Counter[str] | None = None
-    tried = 0
+    text, known, tried = "\n".join(lines), set[str](), 0
     for at in range(first, last):
         line = lines[at]
         if line.strip() not in example.come or declares(line):
@@ -43,12 +43,11 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
         code = code_of(line)
         for found in NAME.finditer(code):
             name = found[0]
-            if not _may_be_wrong(name, code, found):
+            if not _may_be_wrong(name, code, found) or not _stands_once(name, text, example):
                 continue
-            if known is None:
-                known = Counter(NAME.findall("\n".join(lines)))
+            known = known or {*NAME.findall(text)}
             tried += 1
-            meant = _meant(name, known, example) if tried <= _MOST_TRIED else None
+            meant = _meant(name, known) if tried <= _MOST_TRIED else None
             if meant is not None:
                 made = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", meant, line)
                 yield Found(at, at + 1, (made,), 0, 3)
@@ -70,12 +69,16 @@ def is_born(code: str, found: re.Match[str]) -> bool:
     return not owned and _SET.match(code[found.end() :]) is not None
 
 
-def _meant(name: str, known: Counter[str], example: Example) -> str | None:
+def _stands_once(name: str, text: str, example: Example) -> bool:
+    """Whether a name stands once in the document, in no other, and in no line that is gone."""
+    if len([*islice(places_of(name, text), 2)]) != 1:
+        return False
+    others = (*example.elsewhere, *example.gone)
+    return not any(True for other in others for _ in places_of(name, other))
+
+
+def _meant(name: str, known: AbstractSet[str]) -> str | None:
     """The one name that stands elsewhere and is a slip away; None where none is, or several."""
-    if known[name] != 1 or any(_stands_in(name, text) for text in example.elsewhere):
-        return None
-    if any(name in NAME.findall(line) for line in example.gone):
-        return None
     near = {
         other
         for other in _near(name)
@@ -133,10 +136,6 @@ def code_of(line: str) -> str:
 
     code = _QUOTED.sub(blank, line)
     return _REMARK.sub(lambda found: " " * len(found[0]), code)
-
-
-def _stands_in(name: str, text: str) -> bool:
-    return name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 @lru_cache(1)

@@ -1,0 +1,136 @@
+"""A function became asynchronous: its calls are awaited, and what awaits becomes asynchronous too.
+
+Python, JavaScript, TypeScript and Rust.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from .arguments import closing_bracket
+from .example import Example, Found
+from .items import indent
+
+LANGUAGES = frozenset(
+    ("python", "javascript", "javascriptreact", "typescript", "typescriptreact", "rust")
+)
+_MADE = re.compile(
+    r"\basync\s+(?:def|fn|function\*?)\s+(?P<one>\w+)|\basync\s+(?P<two>\w+)\s*\("
+    r"|\b(?P<three>\w+)\s*[:=]\s*async\b"
+)
+#: A line that begins a function, and the place before which "async" comes.
+_BEGINS = {
+    "python": re.compile(r"^\s*()def\s+(?!__init__|__new__|__del__)\w+\s*\("),
+    "rust": re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?()(?:unsafe\s+)?fn\s+\w+"),
+    "script": re.compile(
+        r"^\s*(?:export\s+(?:default\s+)?)?()function\b"
+        r"|^\s*(?:(?:public|private|protected|static|override)\s+)*()"
+        r"(?!constructor\b|if\b|for\b|while\b|switch\b|catch\b|function\b|get\s|set\s)"
+        r"[\w$]+\s*\([^()]*\)\s*(?::\s*[^=]+)?\{\s*$"
+    ),
+}
+_ANY_FUNCTION = re.compile(r"\b(?:def|fn|function|constructor)\b|=>\s*\{\s*$")
+_RECEIVER = re.compile(r"(?:[\w$]+(?:\(\))?(?:\.|::|\?\.))+$")
+#: What is never asynchronous.
+_NEVER = re.compile(r"\b__init__\b|\bconstructor\s*\(|\b[gs]et\s+\w+\s*\(")
+#: A word before a call that is part of no code: what reads so is prose, or a definition.
+_PROSE = re.compile(
+    r"\b(?!(?:return|yield|in|not|and|or|if|elif|else|while|raise|throw|case|assert|with|of|void"
+    r"|typeof|match|let|mut|unless|go|defer)\b)[^\W\d]\w*\s+$"
+)
+_REMARK = re.compile(r"\s*(?:#|//|\*|/\*)")
+_REACH = 80  # lines above a call that its function may begin
+
+
+def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
+    if example.language not in LANGUAGES:
+        return
+    rust = example.language == "rust"
+    for pair in example.pairs:
+        name = _made_async(pair.old, pair.new)
+        if name is not None:
+            for at in range(first, last):
+                made = _awaited(name, lines[at], rust) if name in lines[at] else None
+                if made is not None:
+                    within = _function_of(lines, at, example.language)
+                    yield Found(at, at + 1, (made,), pair.age, 2 + _is_async(lines, within), name)
+        elif _awaits(pair.new) and not _awaits(pair.old):
+            for at in range(first, last):
+                if lines[at] == pair.new:
+                    yield from _made(lines, at, first, example.language, pair.age)
+
+
+def is_wrong(old: str, new: str) -> bool:
+    """Whether something would become asynchronous that cannot be."""
+    if "await" in new and re.search(r"\b(?:def|function|fn)\s+await\b", new):
+        return True
+    grown = "async" in new and "async" not in old
+    return grown and _NEVER.search(new) is not None
+
+
+def _made_async(old: str, new: str) -> str | None:
+    """The function that became asynchronous."""
+    found = _MADE.search(new)
+    if found is None or re.search(r"\basync\b", old):
+        return None
+    name = found["one"] or found["two"] or found["three"]
+    return name if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", old) else None
+
+
+def _awaits(line: str) -> bool:
+    return re.search(r"\bawait\b", line) is not None
+
+
+def _awaited(name: str, line: str, rust: bool) -> str | None:
+    """``line`` with its first call of the name awaited, where that is not."""
+    if _ANY_FUNCTION.search(line) or _MADE.search(line) or _REMARK.match(line):
+        return None
+    for call in re.finditer(rf"(?<![\w$]){re.escape(name)}\(", line):
+        end = closing_bracket(line, call.end() - 1)
+        if rust:
+            if end is not None and not line.startswith(".await", end + 1):
+                return f"{line[: end + 1]}.await{line[end + 1 :]}"
+            continue
+        receiver = _RECEIVER.search(line[: call.start()])
+        start = receiver.start() if receiver is not None else call.start()
+        if _PROSE.search(line[:start]):
+            continue
+        within = end is not None and re.match(r"\s*[.\[]", line[end + 1 :])
+        if within and end is not None:
+            return f"{line[:start]}(await {line[start : end + 1]}){line[end + 1 :]}"
+        return f"{line[:start]}await {line[start:]}"
+    return None
+
+
+def _made(lines: Sequence[str], at: int, first: int, language: str, age: int) -> Iterator[Found]:
+    """The function around line ``at``, asynchronous."""
+    row = _function_of(lines, at, language)
+    if row is None or row < first or _is_async(lines, row):
+        return
+    kind = language if language in _BEGINS else "script"
+    found = _BEGINS[kind].match(lines[row])
+    if found is not None:
+        place = next(
+            found.start(group) for group, text in enumerate(found.groups(), 1) if text == ""
+        )
+        line = lines[row]
+        yield Found(row, row + 1, (f"{line[:place]}async {line[place:]}",), age, 3)
+
+
+def _function_of(lines: Sequence[str], at: int, language: str) -> int | None:
+    """The line in which the function around line ``at`` begins."""
+    depth = indent(lines[at])
+    kind = _BEGINS[language if language in _BEGINS else "script"]
+    for row in range(at - 1, max(-1, at - _REACH), -1):
+        line = lines[row]
+        if not line.strip() or indent(line) >= depth:
+            continue
+        depth = indent(line)
+        if kind.match(line) or _ANY_FUNCTION.search(line) or re.search(r"\basync\b", line):
+            return row
+    return None
+
+
+def _is_async(lines: Sequence[str], row: int | None) -> bool:
+    return row is not None and re.search(r"\basync\b", lines[row]) is not None
