@@ -210,9 +210,8 @@ def _verdict(step: CommitMoment, candidate: Candidate, least: float) -> Show | A
     known = EditRequest(
         "next_edit", step.path, step.text, step.cursor, step.language, edits=step.edits
     )
-    return judge(
-        _edit(step, candidate), shipped().sure(candidate, "next_edit"), moment_of(known, least)
-    )
+    sure = shipped().sure(candidate, "next_edit")
+    return judge(_edit(step, candidate), sure, moment_of(known, least), candidate.facts)
 
 
 def _worth(step: CommitMoment, made: Replacement | None, suffix: str = "") -> Episode:
