@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from redraft.evals.benchmarks.ablation import ALL, ARMS, ablate, arms, file_of
 from redraft.evals.benchmarks.commit_moments import CommitMoment, steps_in
-from redraft.evals.benchmarks.next_edit import Asking
+from redraft.evals.benchmarks.next_edit import EditAsking
 from redraft.evals.benchmarks.plans import PLANS
 from redraft.evals.benchmarks.server_context import KINDS, ContextKind, gather, kinds_named
 from redraft.evals.figures.runs import RunFile, open_run
@@ -91,7 +91,7 @@ def test_an_ablation_asks_every_step_in_every_way_and_goes_on_where_it_stopped(
 ) -> None:
     backend = FakeBackend(Noise(), small_config())
     model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 30), 1_024)
-    asking, out = Asking(PLANS["medium"], 600, 4, 0), tmp_path / "a.jsonl"
+    asking, out = EditAsking(PLANS["medium"], 600, 4, 0), tmp_path / "a.jsonl"
 
     def open_file(name: str, without: frozenset[ContextKind]) -> RunFile:
         settings = {"benchmark": "edits", "sample": "s", "without": sorted(without)}

@@ -13,7 +13,14 @@ from redraft.evals.figures.spread import Spread
 from redraft.evals.latency import latency
 from redraft.evals.latency.bench_editing import STAGES as EDITING_STAGES
 from redraft.evals.latency.bench_editing import WAYS, Editing
-from redraft.evals.latency.latency import QUICK, STAGES, Amount, BenchReport, Cell, Typing
+from redraft.evals.latency.latency import (
+    QUICK,
+    STAGES,
+    Amount,
+    BenchReport,
+    InfillRow,
+    TypedInfills,
+)
 from redraft.model.engine.answer import Model
 from redraft.model.records import DraftCount
 from redraft.model.runtime.prefix_cache import PrefixCache
@@ -26,7 +33,7 @@ SLOW = Spread(12_345.6, 23_456.7, 34_567.8)  # a 0.5B model on a busy machine
 DRAFTS = (DraftCount("copy", (40, 20), (40, 20), (30, 10)),)
 
 
-def rows() -> list[BenchReport | Cell | Typing | Editing]:
+def rows() -> list[BenchReport | InfillRow | TypedInfills | Editing]:
     """What a slow machine measures: the widest figures there are."""
     ways = ("cold", "warm", "warm, leftmost-first")
     stages = dict.fromkeys(STAGES, SLOW)
@@ -34,8 +41,8 @@ def rows() -> list[BenchReport | Cell | Typing | Editing]:
     share = Spread(0.123, 0.998, 1.0)
     return [
         report(),
-        *(Cell(32_768, way, 12, stages, 4_096, 4_096, SLOW, 12.34, DRAFTS) for way in ways),
-        Typing(32_768, SLOW, Spread(123.0, 4_096.0, 4_096.0), share, 10, 1.0, 180.0),
+        *(InfillRow(32_768, way, 12, stages, 4_096, 4_096, SLOW, 12.34, DRAFTS) for way in ways),
+        TypedInfills(32_768, SLOW, Spread(123.0, 4_096.0, 4_096.0), share, 10, 1.0, 180.0),
         *(Editing(32_768, way, 24, of_editing, SLOW, 900.0, SLOW, share, 345.6) for way in WAYS),
     ]
 
@@ -87,7 +94,7 @@ def test_wide_has_all_that_was_measured() -> None:
 def test_a_row_is_there_before_the_next_is_measured() -> None:
     lines: list[str] = []
     shown = Shown(False, lines.append)
-    first, second = (row for row in rows() if isinstance(row, Cell) and row.way != "warm")
+    first, second = (row for row in rows() if isinstance(row, InfillRow) and row.way != "warm")
     shown.seen(first)
     assert "cold" in lines[-1]
     shown.seen(second)

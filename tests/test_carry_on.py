@@ -18,7 +18,7 @@ from redraft.evals.benchmarks.carry_on import (
     scenarios,
     tables,
 )
-from redraft.evals.benchmarks.next_edit import Asking
+from redraft.evals.benchmarks.next_edit import EditAsking
 from redraft.evals.benchmarks.plans import PLANS
 from redraft.evals.figures.runs import RunFile
 from redraft.model.edits.hunks import hunks_of
@@ -30,7 +30,7 @@ from typer.testing import CliRunner
 
 ALL = scenarios()
 QUIET = {"all done", "edit undone", "unrelated edit", "white space"}
-ASKING = Asking(PLANS["medium"], context=1_024, max_tokens=64, seed=0, least=0.88)
+ASKING = EditAsking(PLANS["medium"], context=1_024, max_tokens=64, seed=0, least=0.88)
 
 
 def errors(text: str, language: str) -> int:

@@ -10,7 +10,13 @@ from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.prompt.render import render
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import FilePlace
-from redraft.server.commands.show_context import Part, parts_of, request_for, spelled, workspace_of
+from redraft.server.commands.show_context import (
+    PromptPart,
+    parts_of,
+    request_for,
+    spelled,
+    workspace_of,
+)
 from redraft.server.settings import Settings
 from support.command import call, is_one_red_line
 from support.shop import CART, FILES, MAIN, indexer_of, view
@@ -29,7 +35,7 @@ def workspace(tmp_path: Path) -> Path:
 LINE = MAIN[: MAIN.index("    return cart")].count("\n")
 
 
-def parts(seen: View, task: str, budget: int) -> list[Part]:
+def parts(seen: View, task: str, budget: int) -> list[PromptPart]:
     gathered = Context(indexer_of(FILES)).gather(seen)
     request = request_for(seen, gathered, task)  # type: ignore[arg-type]
     kit = command._Kit(tiny_tokenizer(), tiny_config())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from redraft.evals.benchmarks.conversations import Task, is_done, tasks
+from redraft.evals.benchmarks.conversations import ChatTask, is_done, tasks
 from redraft.evals.sandbox.sandbox import run_program
 
 BY_QUESTION = {task.question: task for task in tasks()}
 
 
-def task_of(beginning: str) -> Task:
+def task_of(beginning: str) -> ChatTask:
     [found] = [task for question, task in BY_QUESTION.items() if question.startswith(beginning)]
     return found
 

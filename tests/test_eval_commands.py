@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redraft.evals.benchmarks.infill import Asking, by_model, episode, request_for, solve
+from redraft.evals.benchmarks.infill import InfillAsking, by_model, episode, request_for, solve
 from redraft.evals.benchmarks.infill_gaps import Problem
 from redraft.evals.benchmarks.judged_model import find_model, load
 from redraft.evals.benchmarks.plans import PLANS, check_plan, plan_named
@@ -186,7 +186,7 @@ GAP = Problem(
 
 
 def test_the_model_is_asked_for_prefix_and_suffix_alone() -> None:
-    request = request_for(GAP, Asking(PLANS["medium"], 64, None, 0))
+    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, None, 0))
     assert (request.text, request.cursor) == (GAP.prefix + GAP.suffix, len(GAP.prefix))
     assert (request.task, request.edits, request.related) == ("infill", (), ())
     assert request.max_lines is None and GAP.middle not in request.text
@@ -205,14 +205,14 @@ def test_the_model_is_asked_for_prefix_and_suffix_alone() -> None:
 def test_an_answer_is_tried_and_compared(
     completion: str, passed: bool, exact: bool, first_line: bool
 ) -> None:
-    request = request_for(GAP, Asking(PLANS["medium"], 64, None, 0))
+    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, None, 0))
     found = episode(GAP, offering(request, completion), 5, run_program)
     assert (found["passed"], found["exact"], found["first_line"]) == (passed, exact, first_line)
     assert found["completion"] == completion
 
 
 def test_an_answer_that_breaks_the_syntax_is_told_from_one_that_does_not() -> None:
-    request = request_for(GAP, Asking(PLANS["medium"], 64, None, 0))
+    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, None, 0))
     parsed = {
         text: episode(GAP, offering(request, text), 5, run_program)["parse_ok"]
         for text in ("    y = x\n", "    y = 3 * x\n", "    y = (x\n")
@@ -235,7 +235,7 @@ def test_a_gap_without_tests_is_not_run(weights: Path) -> None:
     model = load(subject_at(weights), 512, 1)
     try:
         with open_run(None, {}, {}, resume=False) as run:
-            asking = Asking(PLANS["medium"], 8, None, 0)
+            asking = InfillAsking(PLANS["medium"], 8, None, 0)
             (found,) = solve(by_model(model), [replace(GAP, test="")], asking, run, judge=judge)
     finally:
         model.backend.close()

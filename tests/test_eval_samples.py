@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from redraft.evals.benchmarks.commit_moments import CommitMoment, steps_of
 from redraft.evals.benchmarks.infill_gaps import gaps_of, human_eval, whole_files
-from redraft.evals.benchmarks.next_edit import Asking, ask_for, changed_lines, episode, overlap
+from redraft.evals.benchmarks.next_edit import EditAsking, ask_for, changed_lines, episode, overlap
 from redraft.evals.benchmarks.plans import PLANS
 from redraft.evals.figures.samples import CommitChange, fingerprint, in_turn, read_changes
 from redraft.evals.sandbox.sandbox import run_program
@@ -202,7 +202,7 @@ def test_a_commit_of_one_hunk_has_no_moment() -> None:
 
 def test_no_range_is_revealed_and_the_history_is_sent() -> None:
     step = some_steps(1)[0]
-    request = ask_for(step, Asking(PLANS["medium"], 512, 64, 0)).request
+    request = ask_for(step, EditAsking(PLANS["medium"], 512, 64, 0)).request
     assert (request.task, request.edits) == ("next_edit", step.edits)
     assert (request.text, request.cursor) == (step.text, step.cursor)
     assert (request.min_tokens, request.max_tokens, request.context_tokens) == (1, 64, 512)
@@ -312,6 +312,6 @@ def test_a_request_is_one_that_the_engine_takes() -> None:
     from redraft.model.engine.validate import check_request
 
     for step in some_steps(3):
-        request = ask_for(step, Asking(PLANS["medium"], 1_024, 128, 0)).request
+        request = ask_for(step, EditAsking(PLANS["medium"], 1_024, 128, 0)).request
         assert isinstance(request, EditRequest)
         check_request(request)

@@ -123,4 +123,5 @@ def test_a_name_that_was_put_in_and_taken_out_again_is_told(
     edits: tuple[RecentEdit, ...], undone: bool
 ) -> None:
     assert facts("size * 2", edits=edits).undone is undone
+    assert facts("Size * 2", edits=edits).undone is undone  # in whatever case
     assert not facts("size * 2", "size = 1\n" + TEXT, AT + 9, edits=edits).undone

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from redraft.evals.latency.fleet import (
-    Engine,
-    Typing,
+    FleetEngine,
+    TypingTimes,
     engines_for,
     latencies,
     most_developers,
@@ -16,10 +16,10 @@ from redraft.evals.latency.fleet import (
 from redraft.evals.recordings.format import Changed, Header, Stream, TextEdit
 
 #: Somebody who asks every 2 s.
-STEADY = Typing(tuple(2.0 * n for n in range(1, 100)), 200.0)
+STEADY = TypingTimes(tuple(2.0 * n for n in range(1, 100)), 200.0)
 
 #: Somebody who asks every 20 s.
-RARE = Typing(tuple(20.0 * n for n in range(1, 10)), 200.0)
+RARE = TypingTimes(tuple(20.0 * n for n in range(1, 10)), 200.0)
 
 
 def stream(*times_ms: int) -> Stream:
@@ -41,7 +41,7 @@ def test_a_distribution_goes_through_what_was_measured() -> None:
 
 
 def test_one_developer_waits_for_nobody() -> None:
-    load = simulate(STEADY, Engine((300.0,)), 1, active=1.0, hours=0.1, seed=1)
+    load = simulate(STEADY, FleetEngine((300.0,)), 1, active=1.0, hours=0.1, seed=1)
     assert load.wait_ms.p99 == 0
     assert load.total_ms.p50 == pytest.approx(300)
     assert load.busy == pytest.approx(0.15, abs=0.01)
@@ -49,7 +49,7 @@ def test_one_developer_waits_for_nobody() -> None:
 
 
 def test_too_many_wait_and_their_older_questions_are_replaced() -> None:
-    load = simulate(STEADY, Engine((300.0,)), 20, active=1.0, hours=0.1, seed=1)
+    load = simulate(STEADY, FleetEngine((300.0,)), 20, active=1.0, hours=0.1, seed=1)
     assert load.busy > 0.95
     assert load.replaced > load.asked / 4
     assert load.answered + load.replaced == load.asked
@@ -57,7 +57,7 @@ def test_too_many_wait_and_their_older_questions_are_replaced() -> None:
 
 
 def test_only_those_who_type_ask() -> None:
-    engine = Engine((100.0,))
+    engine = FleetEngine((100.0,))
     all_of_them = simulate(RARE, engine, 10, active=1.0, hours=60, seed=1)
     half = simulate(RARE, engine, 10, active=0.5, hours=60, seed=1)
     assert half.asked == pytest.approx(all_of_them.asked / 2, rel=0.1)
@@ -65,7 +65,7 @@ def test_only_those_who_type_ask() -> None:
 
 def test_that_more_are_there_at_times_makes_them_wait() -> None:
     """As many questions as two who are always there ask, but not evenly."""
-    engine = Engine((5_000.0,))
+    engine = FleetEngine((5_000.0,))
     even = simulate(RARE, engine, 2, active=1.0, hours=100, seed=1)
     uneven = simulate(RARE, engine, 20, active=0.1, hours=100, seed=1)
     assert uneven.asked == pytest.approx(even.asked, rel=0.2)
@@ -73,14 +73,14 @@ def test_that_more_are_there_at_times_makes_them_wait() -> None:
 
 
 def test_a_cache_that_holds_too_few_sessions_costs_a_reading_each_time() -> None:
-    large = simulate(STEADY, Engine((50.0,), 400.0), 4, active=1.0, hours=0.1, seed=1)
-    small = simulate(STEADY, Engine((50.0,), 400.0, sessions=2), 4, 1.0, hours=0.1, seed=1)
+    large = simulate(STEADY, FleetEngine((50.0,), 400.0), 4, active=1.0, hours=0.1, seed=1)
+    small = simulate(STEADY, FleetEngine((50.0,), 400.0, sessions=2), 4, 1.0, hours=0.1, seed=1)
     assert large.total_ms.p50 == pytest.approx(50, abs=1)
     assert small.total_ms.p50 > 400
 
 
 def test_the_most_developers_are_found_within_the_time_that_is_wanted() -> None:
-    engine = Engine((100.0, 200.0))
+    engine = FleetEngine((100.0, 200.0))
     most = most_developers(STEADY, engine, active=0.5, p95_ms=400, hours=0.5, seed=1)
     assert most.total_ms.p95 <= 400
     more = simulate(STEADY, engine, 2 * most.developers, 0.5, hours=0.5, seed=1)

@@ -424,6 +424,10 @@ def test_a_spoilt_folder_leaves_no_model_and_says_what_to_do(
         ({"leave_out": "blk.1.ffn_up.weight"}, "no tensor"),
         ({"extra": {"blk.0.ffn_gate_inp.weight": np.ones((8, 64), np.float32)}}, "does not run"),
         ({"types": [3] * 16 + [1] * 40}, "one type for each token"),
+        (
+            {"extra": {"token_embd.weight": np.ones((67, 64), np.float32)}},
+            "67 rows for its 64 tokens.*download",
+        ),
     ],
 )
 def test_a_gguf_file_that_cannot_be_served_leaves_no_model(

@@ -152,6 +152,9 @@ def test_a_known_name_says_where_and_what(
     assert done.exit_code == 0, done.output
     assert "Apache-2.0" in done.output
     assert provide.info("sweep-next-edit-x").config.prompt_format == "sweep"
+    listed = CliRunner().invoke(app, ["model", "list", "--known", "--json"])
+    (row,) = json.loads(listed.stdout)
+    assert (row["from"], row["revision"]) == ("sweepai/x", COMMIT)
 
 
 def test_a_file_whose_sum_is_known_beforehand_is_held_to_it(

@@ -6,7 +6,7 @@ import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.evals.replay.followed_text import DocumentChange, Edit, Followed
+from redraft.evals.replay.followed_text import DocumentChange, Followed, PlacedEdit
 from redraft.evals.replay.matchers import Match, match
 from redraft.evals.replay.until_rest import Comparison, compare, needed, until_rest
 
@@ -16,7 +16,7 @@ YES, NO, UNKNOWN = Match(True, True, True), Match(False, False, False), Match(No
 def put(
     at: int, text: str, removed: int = 0, typed: bool = True, at_s: float = 0.0
 ) -> DocumentChange:
-    return DocumentChange(at_s, (Edit(at, at + removed, text),), typed)
+    return DocumentChange(at_s, (PlacedEdit(at, at + removed, text),), typed)
 
 
 def typing(at: int, text: str) -> list[DocumentChange]:
@@ -37,7 +37,7 @@ def test_what_lies_outside_of_regions_is_as_it_was(seed: int) -> None:
         low = rng.randint(0, len(now))
         high = rng.randint(low, min(len(now), low + 4))
         step = DocumentChange(
-            0.0, (Edit(low, high, rng.choice(["", "x", "y\n", "zz"])),), rng.random() < 0.8
+            0.0, (PlacedEdit(low, high, rng.choice(["", "x", "y\n", "zz"])),), rng.random() < 0.8
         )
         now = step.apply(now)
         followed.apply(step)
@@ -57,7 +57,7 @@ def test_what_lies_outside_of_regions_is_as_it_was(seed: int) -> None:
 
 
 def test_edits_of_one_change_count_in_the_text_before_it() -> None:
-    step = DocumentChange(0.0, (Edit(0, 1, "xyz"), Edit(2, 3, "")), True)
+    step = DocumentChange(0.0, (PlacedEdit(0, 1, "xyz"), PlacedEdit(2, 3, "")), True)
     followed = Followed("abc")
     followed.apply(step)
     assert followed.now == step.apply("abc") == "xyzb"

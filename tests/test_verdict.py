@@ -21,7 +21,7 @@ from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.spans import Span
 from redraft.model.edits.verdict import Moment, Show, first_shown, judge, less, moment_of
 from redraft.model.errors import EngineGone
-from redraft.model.records import EditRequest, Prediction
+from redraft.model.records import EditRequest, Facts, Prediction
 from support.desk import Desk
 from support.predictor import ScriptedPredictor, infill, rewrite
 
@@ -52,6 +52,17 @@ def verdict(made: Replacement, sure: float, moment: Moment) -> Abstained:
     found = judge(made, sure, moment)
     assert isinstance(found, Abstained), found
     return found
+
+
+def test_a_name_that_was_taken_back_does_not_come_back_however_sure_the_model_is() -> None:
+    at = CODE.index("area")
+    made = Replacement(CODE, at, at + len("area"), "size")
+    moment = Moment("next_edit", "a.py", "python", CODE, 0, threshold=0.0, last_edit=0)
+    told = Facts(lines=1, written=4, removed=4, away=0, after=0)
+    assert judge(made, 1.0, moment, told) == Show(made)
+    assert judge(made, 1.0, moment, replace(told, undone=True)) == Abstained(
+        "reversal", "it would bring back a name that was just taken back"
+    )
 
 
 def considered(text: str = CODE, path: str = "a.py", **fields: object) -> Decision:

@@ -15,10 +15,10 @@ from redraft.model.engine.answer import Model
 
 from ..figures.compare import Difference, compare
 from ..figures.intervals import Figure
-from ..figures.runs import Progress, RunFile
+from ..figures.runs import OnDone, RunFile
 from .baselines import Policy
 from .commit_moments import CommitMoment
-from .next_edit import METRICS, Asking, ask
+from .next_edit import METRICS, EditAsking, ask
 from .server_context import KINDS, RELATED, ContextKind
 
 ALL = "with all"
@@ -59,9 +59,9 @@ def file_of(out: Path, name: str) -> Path:
 def ablate(
     model: Model | Policy,
     steps: Sequence[CommitMoment],
-    asking: Asking,
+    asking: EditAsking,
     open_file: Callable[[str, frozenset[ContextKind]], RunFile],
-    progress: Progress = lambda done, total: None,
+    progress: OnDone = lambda done, total: None,
 ) -> dict[str, RunFile]:
     """Ask every step in all ways. Files hold every episode as it comes.
 

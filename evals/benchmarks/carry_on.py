@@ -36,11 +36,11 @@ from redraft.model.records import Prediction, RecentEdit
 from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of
 
-from ..figures.runs import Episode, Progress, RunFile
+from ..figures.runs import Episode, OnDone, RunFile
 from ..figures.tables import Metric, Table, TableRow, overall
 from .baselines import Policy
 from .commit_moments import CommitMoment
-from .next_edit import Asking, EditScore, ask_for, episode, said_by
+from .next_edit import EditAsking, EditScore, ask_for, episode, said_by
 
 SUITE = "carry-on"
 LANGUAGES = ("python", "typescript", "javascript", "go", "rust", "java")
@@ -194,15 +194,15 @@ def _wanted(text: str, places: Sequence[Sequence[str]], name: str) -> Iterator[s
 def ask_all(
     model: Model | Policy,
     asked: Sequence[Scenario],
-    asking: Asking,
+    asking: EditAsking,
     run: RunFile,
-    progress: Progress = lambda done, total: None,
+    progress: OnDone = lambda done, total: None,
 ) -> list[Episode]:
     """Ask about every scenario that ``run`` does not hold yet; episodes in the scenarios' order."""
     return run.fill(asked, lambda scenario: _asked(model, scenario, asking), progress)
 
 
-def _asked(model: Model | Policy, scenario: Scenario, asking: Asking) -> Episode:
+def _asked(model: Model | Policy, scenario: Scenario, asking: EditAsking) -> Episode:
     asked = ask_for(scenario.step, asking)
     begin_s = time.perf_counter()
     said = said_by(model, asked.request, asking.plan)

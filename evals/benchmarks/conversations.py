@@ -18,7 +18,7 @@ from redraft.model.decoding.plan import Plan
 from redraft.model.engine.answer import Model, answer
 from redraft.model.records import Conversation, EditRequest, Message
 
-from ..figures.runs import Episode, Progress, RunFile
+from ..figures.runs import Episode, OnDone, RunFile
 from ..figures.tables import Metric, Table, overall
 from ..sandbox.sandbox import ProgramResult
 
@@ -34,7 +34,7 @@ _FENCED = re.compile(r"```(?:python|py)?\n(.*?)(?:```|$)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ChatTask:
     """A request, and what its answer must hold."""
 
     id: str
@@ -46,12 +46,12 @@ class Task:
     language: str = "en"
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[ChatTask]:
     """All that come with Redraft."""
     file = files("redraft.evals.benchmarks") / "conversations.toml"
     read = tomllib.loads(file.read_text(encoding="utf-8"))["task"]
     return [
-        Task(
+        ChatTask(
             id=f"chat {number}",
             question=each["question"],
             all=tuple(each.get("all", ())),
@@ -65,12 +65,12 @@ def tasks() -> list[Task]:
 
 def converse(
     model: Model,
-    asked: Sequence[Task],
+    asked: Sequence[ChatTask],
     plan: Plan,
     max_tokens: int,
     execute: Callable[[str], ProgramResult],
     run: RunFile,
-    progress: Progress = lambda done, total: None,
+    progress: OnDone = lambda done, total: None,
 ) -> list[Episode]:
     """Put every task that ``run`` does not hold yet; episodes in the order of ``asked``.
 
@@ -81,7 +81,11 @@ def converse(
 
 
 def _episode(
-    model: Model, task: Task, plan: Plan, max_tokens: int, execute: Callable[[str], ProgramResult]
+    model: Model,
+    task: ChatTask,
+    plan: Plan,
+    max_tokens: int,
+    execute: Callable[[str], ProgramResult],
 ) -> Episode:
     conversation = Conversation((SYSTEM, Message("user", task.question)))
     request = EditRequest(
@@ -103,7 +107,7 @@ def _episode(
     }
 
 
-def is_done(task: Task, text: str, execute: Callable[[str], ProgramResult]) -> bool:
+def is_done(task: ChatTask, text: str, execute: Callable[[str], ProgramResult]) -> bool:
     """Whether ``text`` is an answer.
 
     Args:

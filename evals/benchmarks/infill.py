@@ -23,7 +23,7 @@ from redraft.model.records import EditRequest, Prediction
 from ..figures.before_after import scene_of
 from ..figures.drafts import columns, fields_of
 from ..figures.metrics import errors_added
-from ..figures.runs import Episode, Progress, RunFile, said_of
+from ..figures.runs import Episode, OnDone, RunFile, said_of
 from ..figures.scoring import exact, first_line_exact, length_class, similarity
 from ..figures.tables import Metric, Table, overall, parted
 from ..sandbox.sandbox import ProgramResult, run_program
@@ -53,7 +53,7 @@ PARTS: tuple[tuple[str, Callable[[Episode], str]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class InfillAsking:
     """How every problem is asked."""
 
     plan: Plan
@@ -80,7 +80,7 @@ def by_rule(policy: Policy, tokenizer: Tokenizer) -> Writer:
     return Writer(lambda request, plan: policy.ask(request), tokenizer)
 
 
-def request_for(problem: Problem, asking: Asking) -> EditRequest:
+def request_for(problem: Problem, asking: InfillAsking) -> EditRequest:
     return EditRequest(
         "infill",
         problem.path,
@@ -97,10 +97,10 @@ def request_for(problem: Problem, asking: Asking) -> EditRequest:
 def solve(
     writer: Writer,
     problems: Sequence[Problem],
-    asking: Asking,
+    asking: InfillAsking,
     run: RunFile,
     jobs: int = 1,
-    progress: Progress = lambda done, total: None,
+    progress: OnDone = lambda done, total: None,
     judge: Callable[[str], ProgramResult] = run_program,
 ) -> list[Episode]:
     """Ask for every problem that ``run`` does not hold yet; episodes in the problems' order.

@@ -27,12 +27,12 @@ from redraft.model.text.common import common_ends
 
 from ..figures.before_after import scene_of
 from ..figures.metrics import delta_chrf
-from ..figures.runs import Episode, Progress, RunFile, said_of
+from ..figures.runs import Episode, OnDone, RunFile, said_of
 from ..figures.tables import Metric, Score, Table, TableRow, overall, parted
 from .baselines import Policy
 from .commit_moments import CommitMoment
 from .likelihood import knows, nats_of, nats_of_nothing
-from .server_context import Asked, ContextKind, gather
+from .server_context import ContextKind, ContextRequest, gather
 
 
 class EditScore(Score):
@@ -79,7 +79,7 @@ _DISTANCES = ((3, "0-3"), (12, "4-12"), (40, "13-40"))  # lines, and what a row 
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class EditAsking:
     """How every step is asked about."""
 
     plan: Plan
@@ -91,7 +91,7 @@ class Asking:
     writes: bool = True  # else only how likely the true edit is
 
 
-def ask_for(step: CommitMoment, asking: Asking) -> Asked:
+def ask_for(step: CommitMoment, asking: EditAsking) -> ContextRequest:
     """What the language server would ask, long enough and in any case: "no edit" is decided by how
     sure the likeliest edit is."""
     asked = gather(step, asking.context, asking.without)
@@ -102,15 +102,15 @@ def ask_for(step: CommitMoment, asking: Asking) -> Asked:
 def ask_all(
     model: Model | Policy,
     steps: Sequence[CommitMoment],
-    asking: Asking,
+    asking: EditAsking,
     run: RunFile,
-    progress: Progress = lambda done, total: None,
+    progress: OnDone = lambda done, total: None,
 ) -> list[Episode]:
     """Ask at every step that ``run`` does not hold yet; episodes in the steps' order."""
     return run.fill(steps, lambda step: ask(model, step, asking), progress)
 
 
-def ask(model: Model | Policy, step: CommitMoment, asking: Asking) -> Episode:
+def ask(model: Model | Policy, step: CommitMoment, asking: EditAsking) -> Episode:
     """One step, asked and judged."""
     asked = ask_for(step, asking)
     if asking.writes:
@@ -134,7 +134,7 @@ def said_by(model: Model | Policy, request: EditRequest, plan: Plan) -> Predicti
     return answer(model, request, time.perf_counter, plan=plan)
 
 
-def _likelihood(model: Model | Policy, step: CommitMoment, asked: Asked) -> Episode:
+def _likelihood(model: Model | Policy, step: CommitMoment, asked: ContextRequest) -> Episode:
     """Nats and tokens of the true edit, None where the region does not reach it; and nats of
     changing nothing where that is right."""
     nothing: Episode = {"nats": None, "wanted_tokens": None, "nats_quiet": None}
@@ -210,9 +210,8 @@ def _verdict(step: CommitMoment, candidate: Candidate, least: float) -> Show | A
     known = EditRequest(
         "next_edit", step.path, step.text, step.cursor, step.language, edits=step.edits
     )
-    return judge(
-        _edit(step, candidate), shipped().sure(candidate, "next_edit"), moment_of(known, least)
-    )
+    sure = shipped().sure(candidate, "next_edit")
+    return judge(_edit(step, candidate), sure, moment_of(known, least), candidate.facts)
 
 
 def _worth(step: CommitMoment, made: Replacement | None, suffix: str = "") -> Episode:

@@ -29,7 +29,7 @@ from redraft.model.training.shards import read_records
 from redraft.model.weights.manifest import read_json
 
 from ..figures.intervals import Figure, ratio
-from ..figures.runs import Episode, Progress, RunFile
+from ..figures.runs import Episode, OnDone, RunFile
 
 Scaling = Literal["none", "linear", "ntk", "yarn"]
 SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
@@ -205,7 +205,7 @@ def measure(
     found: Sequence[Window],
     load: Callable[[Scaling], Backend],
     run: RunFile,
-    progress: Progress = lambda done, total: None,
+    progress: OnDone = lambda done, total: None,
 ) -> None:
     """Score every window that ``run`` does not hold yet, one scaling after the other."""
     total, done = sum(window.length for window in found), 0
@@ -224,7 +224,7 @@ def measure(
             backend.close()
 
 
-def _counting(progress: Progress, before: int, total: int) -> Callable[[int], None]:
+def _counting(progress: OnDone, before: int, total: int) -> Callable[[int], None]:
     return lambda done: progress(before + done, total)
 
 
@@ -270,7 +270,7 @@ def _log_probabilities(sequence: Cached, tokens: IntArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PerplexityCell:
     """Perplexity at one length under one scaling."""
 
     length: int
@@ -278,14 +278,14 @@ class Cell:
     perplexity: Figure  # n: tokens scored
 
 
-def cells(run: RunFile, found: Sequence[Window], seed: int) -> Iterator[Cell]:
+def cells(run: RunFile, found: Sequence[Window], seed: int) -> Iterator[PerplexityCell]:
     """In the order of the windows' lengths."""
     ways = sorted({(window.length, SCALINGS.index(window.scaling)) for window in found})
     stretched = {length for length, way in ways if way}
     for length, way in ways:
         mine = [w for w in found if (w.length, w.scaling) == (length, SCALINGS[way])]
         name = SCALINGS[way] if length in stretched else "any"
-        yield Cell(length, name, perplexity([run.episodes[w.id] for w in mine], seed))
+        yield PerplexityCell(length, name, perplexity([run.episodes[w.id] for w in mine], seed))
 
 
 def perplexity(episodes: Sequence[Episode], seed: int) -> Figure:

@@ -43,7 +43,7 @@ _LOOKED_S = 30.0  # from a look at another file to the moment
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ContextRequest:
     """A request, and how to read its answer."""
 
     request: EditRequest
@@ -77,7 +77,9 @@ def kinds_named(names: Collection[str]) -> frozenset[ContextKind]:
     return frozenset(kind for name in names for kind in known[name])
 
 
-def gather(step: CommitMoment, budget: int, without: Collection[ContextKind] = ()) -> Asked:
+def gather(
+    step: CommitMoment, budget: int, without: Collection[ContextKind] = ()
+) -> ContextRequest:
     """What the server would ask the model at ``step``.
 
     Args:
@@ -93,8 +95,8 @@ def gather(step: CommitMoment, budget: int, without: Collection[ContextKind] = (
     for piece in gathered.pieces:
         parts[piece.kind] += 1
     if "far" not in without:
-        return Asked(request, 0, region, parts)
-    return Asked(*_cropped(request, region), region, parts)
+        return ContextRequest(request, 0, region, parts)
+    return ContextRequest(*_cropped(request, region), region, parts)
 
 
 def _gathered(

@@ -18,7 +18,7 @@ from redraft.model.errors import SettingsError
 from redraft.model.records import Candidate, Prediction, Task
 
 Episode = dict[str, Any]  # at least "id" and "group"
-Progress = Callable[[int, int], None]  # done, total
+OnDone = Callable[[int, int], None]  # done, total
 
 
 class Identified(Protocol):
@@ -49,7 +49,7 @@ class RunFile:
         self,
         items: Sequence[Item],
         make: Callable[[Item], Episode],
-        progress: Progress = lambda done, total: None,
+        progress: OnDone = lambda done, total: None,
     ) -> list[Episode]:
         """Make the episodes that are not there yet; those of all ``items``, in their order."""
         for done, item in enumerate(items, 1):

@@ -74,7 +74,7 @@ def says(name: str, gate_of: Callable[[Judged], Gate]) -> GateScores:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ThresholdPolicy:
     """Shows what scores at least so much."""
 
     name: str
@@ -105,19 +105,21 @@ def moments_of(runs: Iterable[RunFile]) -> list[JudgedMoment]:
 
 def policies(
     gate: GateScores, moments: Sequence[JudgedMoment], others: Sequence[GateScores] = ()
-) -> list[Policy]:
+) -> list[ThresholdPolicy]:
     """What is compared; the first is what the others have to beat."""
     free = [each for moment in moments for each in moment.candidates if not each.barred]
     medium = _at(threshold("medium"))
     found = [
-        Policy(f"by hand, {name}", scored_by_hand, _least_by_hand(name))
+        ThresholdPolicy(f"by hand, {name}", scored_by_hand, _least_by_hand(name))
         for name in ("medium", "high")
     ]
-    found.append(Policy("by hand, threshold learned", scored_by_hand, _best_thresholds(free)))
-    found.append(Policy("logistic", gate.chance, medium))
+    found.append(
+        ThresholdPolicy("by hand, threshold learned", scored_by_hand, _best_thresholds(free))
+    )
+    found.append(ThresholdPolicy("logistic", gate.chance, medium))
     for name in EAGERNESS:
-        found.append(Policy(f"gate, {name}", gate.sure, _at(threshold(name))))
-    found += [Policy(f"{each.name}, medium", each.sure, medium) for each in others]
+        found.append(ThresholdPolicy(f"gate, {name}", gate.sure, _at(threshold(name))))
+    found += [ThresholdPolicy(f"{each.name}, medium", each.sure, medium) for each in others]
     return [*found, *_as_many(found[0], gate.sure, moments)]
 
 
@@ -133,7 +135,9 @@ def _at(least: float) -> Callable[[Judged], float]:
     return lambda each: least
 
 
-def _as_many(first: Policy, score: Score, moments: Sequence[JudgedMoment]) -> list[Policy]:
+def _as_many(
+    first: ThresholdPolicy, score: Score, moments: Sequence[JudgedMoment]
+) -> list[ThresholdPolicy]:
     """The gate where it shows as many as ``first`` does, and where as many of them are right."""
     told = [episode_of(first, each) for each in moments]
     shown, right = (sum(bool(each[name]) for each in told) for name in ("any", "accepted"))
@@ -146,7 +150,7 @@ def _as_many(first: Policy, score: Score, moments: Sequence[JudgedMoment]) -> li
         ("gate, as many shown", "any", shown),
         ("gate, as many right", "accepted", right),
     ):
-        tried = Policy(name, score, _at(1.1))
+        tried = ThresholdPolicy(name, score, _at(1.1))
         low, high = 0, max(len(levels) - 1, 0)
         while low < high:  # both counts grow as the threshold falls
             middle = (low + high) // 2
@@ -188,7 +192,9 @@ def utility(right: bool) -> float:
 # --- as runs -----------------------------------------------------------------------------------
 
 
-def run_of(policy: Policy, moments: Sequence[JudgedMoment], about: Mapping[str, object]) -> RunFile:
+def run_of(
+    policy: ThresholdPolicy, moments: Sequence[JudgedMoment], about: Mapping[str, object]
+) -> RunFile:
     """What a policy would have shown, as a run."""
     run = RunFile({"benchmark": BENCHMARK, "model": policy.name, **about})
     for each in moments:
@@ -196,7 +202,7 @@ def run_of(policy: Policy, moments: Sequence[JudgedMoment], about: Mapping[str, 
     return run
 
 
-def episode_of(policy: Policy, moment: JudgedMoment) -> Episode:
+def episode_of(policy: ThresholdPolicy, moment: JudgedMoment) -> Episode:
     """A moment by a policy: the candidate shown, else the likeliest."""
     scored = [(policy.score(each), each) for each in moment.candidates if not each.barred]
     shown = next((each for each in scored if each[0] >= policy.least(each[1])), None)

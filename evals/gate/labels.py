@@ -69,7 +69,7 @@ def judged(episode: Episode) -> Iterator[Judged]:
         )
         if right is None:
             continue
-        verdict = judge(edit, 1.0, moment)
+        verdict = judge(edit, 1.0, moment, each.facts)
         yield Judged(
             moment=episode["id"],
             group=episode["group"],

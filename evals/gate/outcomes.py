@@ -21,8 +21,8 @@ from redraft.model.records import Prediction
 
 from ..benchmarks.commit_moments import CommitMoment
 from ..benchmarks.infill_gaps import Problem
-from ..benchmarks.server_context import Asked, gather
-from ..figures.runs import Episode, Progress, RunFile
+from ..benchmarks.server_context import ContextRequest, gather
+from ..figures.runs import Episode, OnDone, RunFile
 from .moments import Known
 
 
@@ -32,7 +32,7 @@ def make_outcomes(
     plan: Plan,
     context: int,
     run: RunFile,
-    progress: Progress = lambda done, total: None,
+    progress: OnDone = lambda done, total: None,
 ) -> None:
     """Ask at every moment that ``run`` does not hold yet.
 
@@ -48,7 +48,7 @@ def make_outcomes(
     run.fill(moments, ask, progress)
 
 
-def question(asked: CommitMoment | Problem, context: int) -> Asked:
+def question(asked: CommitMoment | Problem, context: int) -> ContextRequest:
     """What the language server would ask, and in any case."""
     if isinstance(asked, CommitMoment):
         found = gather(asked, context)
@@ -57,10 +57,10 @@ def question(asked: CommitMoment | Problem, context: int) -> Asked:
     query = Query("", asked.path, asked.language, text, len(asked.prefix), 0)
     request = infill_request(query, LspSettings(context_tokens=context))
     whole = (0, text.count("\n") + 1)
-    return Asked(replace(request, min_tokens=1, seed=0), 0, whole, {})
+    return ContextRequest(replace(request, min_tokens=1, seed=0), 0, whole, {})
 
 
-def episode(known: Known, asked: Asked, said: Prediction) -> Episode:
+def episode(known: Known, asked: ContextRequest, said: Prediction) -> Episode:
     """What was asked and what came back."""
     request = asked.request
     return {

@@ -18,7 +18,7 @@ from redraft.model.edits.ghost_rules import tidied
 from redraft.model.edits.replacement import Replacement
 from redraft.model.records import Candidate, EditRequest, Prediction
 
-from ..figures.runs import Episode, Progress, RunFile
+from ..figures.runs import Episode, OnDone, RunFile
 from ..replay.followed_text import DocumentChange
 from ..replay.matchers import UNSEEN_S, match
 from ..replay.player import TASKS, MomentResult, play
@@ -38,7 +38,7 @@ def replay_outcomes(
     limit: int | None,
     context: int,
     seed: int = 0,
-    progress: Progress = lambda done, total: None,
+    progress: OnDone = lambda done, total: None,
 ) -> None:
     """Ask at moments of recordings that ``run`` does not hold yet.
 

@@ -46,7 +46,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TimedLine:
     """One answer: how long it took, and whether it was the line."""
 
     ms: float
@@ -194,8 +194,8 @@ def _rows(
     cached: bool,
 ) -> Iterator[ServerRow]:
     """At most one row; none where the other server has no such route."""
-    ours: list[Asked] = []
-    theirs: list[Asked] = []
+    ours: list[TimedLine] = []
+    theirs: list[TimedLine] = []
     with emptied(model) as warm:
         for line in lines:
             if cached:
@@ -222,7 +222,7 @@ def _rows(
     )
 
 
-def _ours(model: Model, line: Line) -> Asked:
+def _ours(model: Model, line: Line) -> TimedLine:
     request = EditRequest(
         "infill",
         line.path,
@@ -239,10 +239,10 @@ def _ours(model: Model, line: Line) -> Asked:
     return _asked(found[0].text if found else "", line, begun)
 
 
-def _asked(text: str, line: Line, begun: float) -> Asked:
+def _asked(text: str, line: Line, begun: float) -> TimedLine:
     ms = (time.perf_counter() - begun) * 1_000
     first = text.split("\n", 1)[0]
-    return Asked(ms, first, first.rstrip() == line.truth.rstrip())
+    return TimedLine(ms, first, first.rstrip() == line.truth.rstrip())
 
 
 def headline(rows: Sequence[ServerRow]) -> str:

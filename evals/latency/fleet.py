@@ -32,7 +32,7 @@ _Z95 = NormalDist().inv_cdf(0.95)
 
 
 @dataclass(frozen=True, slots=True)
-class Typing:
+class TypingTimes:
     """When somebody asks while they type."""
 
     asks_s: tuple[float, ...]  # since the beginning, ascending
@@ -43,7 +43,7 @@ class Typing:
         return 60 * len(self.asks_s) / self.length_s if self.length_s else 0.0
 
 
-def typing_of(streams: Sequence[Stream], pause_s: float) -> Typing:
+def typing_of(streams: Sequence[Stream], pause_s: float) -> TypingTimes:
     """The moments at which a recording pauses for so long after a change that was typed."""
     asks, now = [], 0.0
     for stream in streams:
@@ -53,7 +53,7 @@ def typing_of(streams: Sequence[Stream], pause_s: float) -> Typing:
             if gap >= pause_s:
                 asks.append(now + pause_s)
             now += gap
-    return Typing(tuple(asks), now)
+    return TypingTimes(tuple(asks), now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class FleetEngine:
     """What computes.
 
     Args:
@@ -85,7 +85,12 @@ class Engine:
 
 
 def simulate(
-    typing: Typing, engine: Engine, developers: int, active: float, hours: float, seed: int
+    typing: TypingTimes,
+    engine: FleetEngine,
+    developers: int,
+    active: float,
+    hours: float,
+    seed: int,
 ) -> Load:
     """One engine and those pinned to it.
 
@@ -115,7 +120,7 @@ def simulate(
 class _Serving:
     """An engine at work: one question at a time, in the order in which they came."""
 
-    engine: Engine
+    engine: FleetEngine
     chance: random.Random
     free_s: float = 0.0  # when it has answered
     busy_s: float = 0.0
@@ -155,7 +160,7 @@ class _Serving:
 
 
 def _asks(
-    typing: Typing, developers: int, active: float, until: float, chance: random.Random
+    typing: TypingTimes, developers: int, active: float, until: float, chance: random.Random
 ) -> list[tuple[float, int]]:
     """When who asks: each comes and goes, and while there lives the recording from some moment on.
     So sometimes more are at work than usually, which is what makes others wait."""
@@ -167,7 +172,7 @@ def _asks(
 
 
 def _asks_of_one(
-    typing: Typing, active: float, until: float, chance: random.Random
+    typing: TypingTimes, active: float, until: float, chance: random.Random
 ) -> Iterator[float]:
     at_work, now = chance.random() < active, 0.0
     rest_s = AT_WORK_S * (1 - active) / active
@@ -189,7 +194,7 @@ def _asks_of_one(
 
 
 def most_developers(
-    typing: Typing, engine: Engine, active: float, p95_ms: float, hours: float, seed: int
+    typing: TypingTimes, engine: FleetEngine, active: float, p95_ms: float, hours: float, seed: int
 ) -> Load:
     """The load with the most developers of whom the slowest 5 % of answers take ``p95_ms``."""
     low, high = 1, 2

@@ -82,7 +82,7 @@ def _never() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class InfillRow:
     """One way of asking at one context size."""
 
     context: int  # prompt budget, tokens
@@ -97,7 +97,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Typing:
+class TypedInfills:
     """Fifty characters typed into a real file, one request each."""
 
     context: int
@@ -119,8 +119,8 @@ class BenchReport:
     quality: str
     threads: int
     auto_context: int
-    cells: list[Cell] = field(default_factory=list)
-    typing: list[Typing] = field(default_factory=list)
+    cells: list[InfillRow] = field(default_factory=list)
+    typing: list[TypedInfills] = field(default_factory=list)
     #: Both tasks through session, queue and engine, stage by stage.
     editing: list[Editing] = field(default_factory=list)
     #: Language-server ms per keystroke in 10,000 lines: wall, processor.
@@ -135,7 +135,7 @@ class BenchReport:
 
 
 #: Told of each row once it is measured, and of the report, empty, before the first.
-Seen = Callable[[BenchReport | Cell | Typing | Editing], None]
+Seen = Callable[[BenchReport | InfillRow | TypedInfills | Editing], None]
 
 
 def run(
@@ -239,7 +239,7 @@ def load_per_core() -> float:
 
 def measure(
     model: Model, context: int, quality: Quality, runs: int, enough: StopWhen = _never
-) -> list[Cell]:
+) -> list[InfillRow]:
     """Cold, warm and the control at one context size, in turn for each place, until ``enough``."""
     found: dict[str, list[Stats]] = {"cold": [], "warm": [], "warm, leftmost-first": []}
     requests = places(context, quality, runs)
@@ -262,9 +262,9 @@ def measure(
     return [cell(context, way, stats) for way, stats in found.items()]
 
 
-def cell(context: int, way: str, stats: Sequence[Stats]) -> Cell:
+def cell(context: int, way: str, stats: Sequence[Stats]) -> InfillRow:
     steps = sum(s.denoise_steps for s in stats)
-    return Cell(
+    return InfillRow(
         context=context,
         way=way,
         runs=len(stats),
@@ -283,7 +283,7 @@ def type_into(
     quality: Quality,
     typed_chars: int = TYPED,
     enough: StopWhen = _never,
-) -> Typing:
+) -> TypedInfills:
     """Type the text that was cut out of a real file back into it, asking at every character, until
     all is typed or it is ``enough``."""
     text = sample_text(SAMPLES[0])
@@ -314,7 +314,7 @@ def type_into(
                     same.append(_texts(found) == _texts(ask(fresh, request)))
         kv_bytes = warm.cache.bytes_held
     stats = stats[1:]  # the first one fills the cache
-    return Typing(
+    return TypedInfills(
         context=context,
         total_ms=Spread.of([s.total_ms for s in stats]),
         recomputed_tokens=Spread.of([float(recomputed(s)) for s in stats]),

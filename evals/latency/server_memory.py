@@ -46,7 +46,7 @@ def memory_of(command: Sequence[str], folder: Path) -> dict[str, float]:
     }
 
 
-def _settled(command: Sequence[str], folder: Path) -> tuple[Held, float]:
+def _settled(command: Sequence[str], folder: Path) -> tuple[ProcessMemory, float]:
     with Process(command, os.environ) as process:
         process.begin(folder)
         used_s = process.settle()
@@ -54,7 +54,7 @@ def _settled(command: Sequence[str], folder: Path) -> tuple[Held, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ProcessMemory:
     """Memory of a process, bytes."""
 
     resident: int  # everything mapped and present, shared libraries included
@@ -151,9 +151,9 @@ class Process:
             ) from error
         return float(times.user + times.system)
 
-    def held(self) -> Held:
+    def held(self) -> ProcessMemory:
         try:
             own = int(self._process.memory_full_info().uss)
         except (psutil.Error, AttributeError):
             own = 0
-        return Held(int(self._process.memory_info().rss), own)
+        return ProcessMemory(int(self._process.memory_info().rss), own)

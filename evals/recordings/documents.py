@@ -34,7 +34,7 @@ _LINE_END = "\r\n".encode(_UTF16)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """Text[start:end] and how it came there."""
 
     start: int  # index into the text
@@ -119,13 +119,13 @@ class StreamDocuments:
             case Changed():
                 self._change(event)
 
-    def spans(self, document: int) -> tuple[Span, ...]:
+    def spans(self, document: int) -> tuple[TextSpan, ...]:
         """What was put into the text since it was first seen, in order."""
         text, at, spans = self.text(document), 0, []
         for run in self._find(document).runs:
             if run.source is not None:
                 start, end = index_at(text, at), index_at(text, at + run.length)
-                spans.append(Span(start, end, run.source))
+                spans.append(TextSpan(start, end, run.source))
             at += run.length
         return tuple(span for span in spans if span.start < span.end)
 
@@ -211,7 +211,7 @@ def _append(runs: list[_Run], run: _Run) -> None:
         runs.append(run)
 
 
-def typed_spans(documents: StreamDocuments, document: int) -> tuple[Span, ...]:
+def typed_spans(documents: StreamDocuments, document: int) -> tuple[TextSpan, ...]:
     """What of the text the user typed, key by key: the only ground truth there is. Pastes, accepted
     suggestions, undone and foreign text are not in it."""
     return tuple(span for span in documents.spans(document) if span.source == "user")

@@ -24,12 +24,12 @@ from redraft.model.errors import SettingsError
 from redraft.model.text.syntax import language_of
 from redraft.model.training.shards import read_records
 
-from .simulated import Plan, Simulation, plan_of
+from .simulated import Simulation, TypingPlan, plan_of
 
 MOST_FILES = 20  # of a commit; more are a rename, a licence or a formatter's
 _CHUNK = 1 << 16
 
-Show = Callable[[str, float | None], None]
+OnStep = Callable[[str, float | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class _Touched:
     files: tuple[tuple[str, str, str], ...]
 
 
-def import_git(source: Path, out: Path, wanted: Wanted, made_by: str, show: Show) -> Imported:
+def import_git(source: Path, out: Path, wanted: Wanted, made_by: str, show: OnStep) -> Imported:
     """Write the newest commits of a repository as one simulated recording, oldest first.
 
     Args:
@@ -85,7 +85,7 @@ def import_git(source: Path, out: Path, wanted: Wanted, made_by: str, show: Show
     return Imported(out, len(plans), looked_at, changes)
 
 
-def _write(file: IO[bytes], name: str, plans: list[Plan], made_by: str, show: Show) -> int:
+def _write(file: IO[bytes], name: str, plans: list[TypingPlan], made_by: str, show: OnStep) -> int:
     """Type the commits; returns how many changes that takes."""
     simulation, changes = Simulation(), 0
     uuid = f"git-{name}-{plans[-1].commit[:12]}"
@@ -98,13 +98,13 @@ def _write(file: IO[bytes], name: str, plans: list[Plan], made_by: str, show: Sh
     return changes
 
 
-def _plans(source: Path, wanted: Wanted, show: Show) -> tuple[list[Plan], int]:
+def _plans(source: Path, wanted: Wanted, show: OnStep) -> tuple[list[TypingPlan], int]:
     """The commits that can be typed anew, oldest first, and how many were looked at."""
     if source.is_file():
         total, records = None, _packed(source, wanted)
     else:
         total, records = _count(source, wanted), _records(source, wanted)
-    plans: list[Plan] = []
+    plans: list[TypingPlan] = []
     looked_at = 0
     for looked_at, record in enumerate(records, 1):
         done = looked_at / total if total else 0.0

@@ -41,7 +41,7 @@ _OPENERS, _CLOSERS = frozenset(",;:([{"), frozenset(")]}")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TypingPlan:
     """A commit to be typed: hunks in order, the last of them the one to foresee."""
 
     repo: str
@@ -51,7 +51,7 @@ class Plan:
     seed: str
 
 
-def plan_of(record: dict[str, Any], seed: int) -> Plan | None:
+def plan_of(record: dict[str, Any], seed: int) -> TypingPlan | None:
     """How to type a commit ``{repo, commit, time, files: [{path, before, after}]}``; None where it
     has too few edits to make a history of, or too many."""
     commit = str(record["commit"])
@@ -66,7 +66,9 @@ def plan_of(record: dict[str, Any], seed: int) -> Plan | None:
         return None
     time_s = int(record.get("time") or 0)
     chosen = tuple(steps[: history + 1])
-    return Plan(str(record.get("repo", "")), commit, time_s, chosen, f"{seed}:{commit}:typing")
+    return TypingPlan(
+        str(record.get("repo", "")), commit, time_s, chosen, f"{seed}:{commit}:typing"
+    )
 
 
 @dataclass(slots=True)
@@ -98,7 +100,7 @@ class Simulation:
     _pages: dict[str, int] = field(default_factory=dict)  # ids by path
     _written: list[Entry] = field(default_factory=list)
 
-    def type(self, plan: Plan) -> list[Entry]:
+    def type(self, plan: TypingPlan) -> list[Entry]:
         """The entries for a commit."""
         self._written = []
         self.time_ms = max(self.time_ms + _APART_MS, 1000 * plan.time_s)

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .documents import Span, StreamDocuments, content_changes, typed_spans
+from .documents import StreamDocuments, TextSpan, content_changes, typed_spans
 from .format import Changed, Event, Stream
 from .parser import parse
 from .sources import with_sources
@@ -23,9 +23,9 @@ from .sources import with_sources
 # The replay takes all of these from here.
 __all__ = [
     "EditEvent",
-    "Span",
     "Stream",
     "StreamDocuments",
+    "TextSpan",
     "coalesce",
     "content_changes",
     "read_stream",

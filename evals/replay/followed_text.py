@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class PlacedEdit:
     """``text`` in place of [start, end) of the text as it was before the change."""
 
     start: int
@@ -26,7 +26,7 @@ class DocumentChange:
     """One change of a document: edits that apply together, by place, none overlapping."""
 
     at_s: float
-    edits: tuple[Edit, ...]
+    edits: tuple[PlacedEdit, ...]
     typed: bool  # by the user, key by key
 
     def apply(self, text: str) -> str:
@@ -36,7 +36,7 @@ class DocumentChange:
 
 
 @dataclass(slots=True)
-class Region:
+class FollowedRegion:
     """Part of the old text, and what it is now. Whatever lies outside of regions is as it was."""
 
     old_start: int
@@ -60,12 +60,12 @@ class Followed:
     def __init__(self, old: str, watched: tuple[int, int] | None = None) -> None:
         self.old = old
         self.now = old
-        self.regions: list[Region] = []  # by place, never touching
+        self.regions: list[FollowedRegion] = []  # by place, never touching
         self.mixed = False  # typed or watched text met text from elsewhere
-        self.watched: Region | None = None
+        self.watched: FollowedRegion | None = None
         if watched is not None:
             start, end = watched
-            self.watched = Region(start, end, start, end)
+            self.watched = FollowedRegion(start, end, start, end)
             self.regions.append(self.watched)
 
     @property
@@ -84,10 +84,10 @@ class Followed:
         for edit in reversed(step.edits):
             self._apply(edit, foreign=not step.typed)
 
-    def _apply(self, edit: Edit, foreign: bool) -> None:
+    def _apply(self, edit: PlacedEdit, foreign: bool) -> None:
         touched = [r for r in self.regions if edit.start <= r.end and edit.end >= r.start]
         before = sum(r.growth for r in self.regions if r.end < edit.start)
-        made = Region(edit.start - before, 0, edit.start, edit.end, foreign)
+        made = FollowedRegion(edit.start - before, 0, edit.start, edit.end, foreign)
         if touched:
             made.start = min(edit.start, touched[0].start)
             made.old_start = touched[0].old_start - (touched[0].start - made.start)

@@ -71,7 +71,7 @@ class Offer:
 
 
 @dataclass(slots=True)
-class Asking:
+class PlayedQuestion:
     """One of the two questions an editor asks at a moment, and what came of it."""
 
     task: Task
@@ -98,7 +98,7 @@ class MomentResult:
 
     moment: ReplayMoment
     asked_s: float  # simulated
-    askings: tuple[Asking, ...]
+    askings: tuple[PlayedQuestion, ...]
     finished: bool = False
 
     @property
@@ -179,7 +179,9 @@ class _Play:
     async def _ask(self, moment: ReplayMoment) -> None:
         """Ask for ghost text and for the next edit, as editors do when the user pauses."""
         now_s = asyncio.get_running_loop().time()
-        outcome = MomentResult(moment, now_s, tuple(Asking(task, self._trace()) for task in TASKS))
+        outcome = MomentResult(
+            moment, now_s, tuple(PlayedQuestion(task, self._trace()) for task in TASKS)
+        )
         self.open.append(outcome)
         self.client.context.catch_up()
         asked = self.editor.question(moment.document)
@@ -190,7 +192,7 @@ class _Play:
     def _trace(self) -> Trace:
         return Trace(self.predictor.real_time())
 
-    async def _one(self, asking: Asking, asked: Asked) -> None:
+    async def _one(self, asking: PlayedQuestion, asked: Asked) -> None:
         TRACE.set(asking.trace)
         ask = suggesting.ghost if asking.task == "infill" else suggesting.next_edit
         try:
@@ -207,7 +209,7 @@ class _Play:
         asking.arrived_s = asyncio.get_running_loop().time()
         asking.finished = self.predictor.real_time()
 
-    def _again(self, asking: Asking, uri: str) -> Show | None:
+    def _again(self, asking: PlayedQuestion, uri: str) -> Show | None:
         """The user typed on before the answer came. Editors ask with every key: what of it holds is
         shown, and if nothing does, the model is not asked before the next moment."""
         with suppress(StopIteration):

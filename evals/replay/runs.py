@@ -20,7 +20,7 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError, SettingsError
 from redraft.model.silence import import_silenced
 
-from ..figures.runs import Episode, Progress, RunFile
+from ..figures.runs import Episode, OnDone, RunFile
 from .player import MomentResult, play
 from .predictors import PredictorChoice, ReadyPredictor, open_predictor
 from .scores import Scorer
@@ -113,7 +113,7 @@ def replay_all(
     jobs: Sequence[Job],
     who: PredictorChoice,
     run: RunFile,
-    progress: Progress = lambda done, total: None,
+    progress: OnDone = lambda done, total: None,
     processes: int = 1,
     ray_address: str | None = None,
 ) -> None:

@@ -24,7 +24,7 @@ from ..figures.before_after import scene_of
 from ..figures.runs import Episode
 from .followed_text import DocumentChange
 from .matchers import UNSEEN_S, WITHIN, Match, match
-from .player import Asking, MomentResult, Offer
+from .player import MomentResult, Offer, PlayedQuestion
 from .script import ReplayMoment, Script
 from .timed_predictor import TimedAnswer
 from .until_rest import Comparison, compare, needed, until_rest
@@ -70,7 +70,7 @@ class Scorer:
 
     # --- which suggestion --------------------------------------------------------------------
 
-    def _lead(self, outcome: MomentResult) -> tuple[Asking | None, Offer | None]:
+    def _lead(self, outcome: MomentResult) -> tuple[PlayedQuestion | None, Offer | None]:
         for asking in outcome.askings:
             if asking.shown is not None:
                 return asking, asking.shown
@@ -84,10 +84,10 @@ class Scorer:
         _, asking, offer = max(found, key=lambda each: each[0])
         return asking, offer
 
-    def _least(self, asking: Asking) -> float:
+    def _least(self, asking: PlayedQuestion) -> float:
         return self._settings.threshold
 
-    def _is_too_unsure(self, asking: Asking, offer: Offer) -> bool:
+    def _is_too_unsure(self, asking: PlayedQuestion, offer: Offer) -> bool:
         """Is the threshold all that is known to speak against an offer?"""
         said = asking.abstained is not None and asking.abstained.kind == "below_threshold"
         return said and offer.confidence < self._least(asking)
@@ -96,7 +96,7 @@ class Scorer:
         self,
         moment: ReplayMoment,
         outcome: MomentResult,
-        asking: Asking | None,
+        asking: PlayedQuestion | None,
         offer: Offer | None,
     ) -> dict[str, Any]:
         if asking is None or offer is None:
@@ -177,7 +177,7 @@ def _compared(found: Comparison | None, shown: bool) -> dict[str, float | None]:
     }
 
 
-def _candidates(moment: ReplayMoment, asking: Asking) -> list[Offer]:
+def _candidates(moment: ReplayMoment, asking: PlayedQuestion) -> list[Offer]:
     """What the model would have had for the moment's document, the likeliest of each answer."""
     return [
         _offer(moment, answer.request, answer.prediction.candidates[0])
@@ -230,7 +230,7 @@ def _reasons(outcome: MomentResult) -> str:
     return "; ".join(f"{name}: {why.reason}" for name, why in told if why is not None)
 
 
-def _cost(outcome: MomentResult, asking: Asking | None) -> dict[str, Any]:
+def _cost(outcome: MomentResult, asking: PlayedQuestion | None) -> dict[str, Any]:
     """What all questions of a moment took together, and how long the one that led, or was answered
     last, was on its way."""
     answers = list(outcome.answers)
@@ -250,7 +250,7 @@ def _cost(outcome: MomentResult, asking: Asking | None) -> dict[str, Any]:
     return line | _stages(outcome, timed, timed.answered[-1])
 
 
-def _stages(outcome: MomentResult, asking: Asking, answer: TimedAnswer) -> dict[str, float]:
+def _stages(outcome: MomentResult, asking: PlayedQuestion, answer: TimedAnswer) -> dict[str, float]:
     stats = answer.prediction.stats if answer.prediction is not None else Stats()
     stages = {
         "total_ms": 1e3 * (asking.arrived_s - outcome.asked_s),

@@ -18,7 +18,7 @@ from redraft.model.text.syntax import language_of
 
 from ..recordings.format import Changed, Event, RestoreContent, SetContent
 from ..recordings.streams import EditEvent, Stream, StreamDocuments, coalesce, read_stream
-from .followed_text import DocumentChange, Edit
+from .followed_text import DocumentChange, PlacedEdit
 
 #: Within this time an editor has moved the cursor after a change, and asks.
 ASKS_AFTER_S = 0.02
@@ -179,7 +179,7 @@ class _Reading:
         return min(asks_s, (at_s + self.seconds(self._changed_ms[self._read])) / 2)
 
 
-def _edits(raw: str, change: Changed) -> tuple[Edit, ...]:
+def _edits(raw: str, change: Changed) -> tuple[PlacedEdit, ...]:
     """The edits of a change, as the session counts."""
     ascii_only = raw.isascii()
 
@@ -187,12 +187,12 @@ def _edits(raw: str, change: Changed) -> tuple[Edit, ...]:
         index = offset if ascii_only else index_at(raw, offset)
         return index - raw.count("\r\n", 0, index)
 
-    return tuple(Edit(place(e.start), place(e.end), plain(e.text)) for e in change.edits)
+    return tuple(PlacedEdit(place(e.start), place(e.end), plain(e.text)) for e in change.edits)
 
 
-def _difference(before: str, after: str) -> Edit:
+def _difference(before: str, after: str) -> PlacedEdit:
     head, tail = common_ends(before, after)
-    return Edit(head, len(before) - tail, after[head : len(after) - tail])
+    return PlacedEdit(head, len(before) - tail, after[head : len(after) - tail])
 
 
 def sample(scripts: Iterable[Script], limit: int | None, seed: int) -> set[str]:

@@ -20,8 +20,8 @@ from ..figures.runs import Episode, RunFile
 from ..figures.tables import Metric, order_of
 from .curves import (
     Calibration,
+    LatencyCurve,
     Point,
-    Spread,
     calibration,
     spread,
     threshold_curve,
@@ -42,7 +42,7 @@ class NamedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReportPart:
     """The episodes parted in one way."""
 
     title: str
@@ -59,7 +59,7 @@ class Measured:
     views: tuple[View, ...]  # as the episodes
     curve: tuple[Point, ...]
     calibration: Calibration | None
-    stages: dict[str, Spread]  # the whole first
+    stages: dict[str, LatencyCurve]  # the whole first
     by_episode: bool  # too few groups: intervals resample episodes
 
 
@@ -73,7 +73,7 @@ class Section:
     measured: tuple[Measured, ...]
     metrics: tuple[Metric, ...]
     overall: tuple[tuple[Figure, ...], ...]  # by metric and run
-    parts: tuple[Part, ...]
+    parts: tuple[ReportPart, ...]
     #: Each further run against the first: episodes in common, fields. None: cannot be compared.
     differences: tuple[tuple[int, tuple[Difference, ...]] | None, ...]
     bars: tuple[tuple[str, float], ...] = ()  # of a gate: what each feature adds to the ranking
@@ -196,10 +196,10 @@ def _parts(
     metrics: Sequence[Metric],
     labels: Sequence[tuple[str, ...]],
     parted: Sequence[list[list[tuple[Figure, ...]]]],
-) -> list[Part]:
+) -> list[ReportPart]:
     few = tuple(_by_part(benchmark, metrics))
     return [
-        Part(
+        ReportPart(
             title, few, names,
             tuple(
                 tuple(zip(*(run[way][row] for run in parted), strict=True))
@@ -281,7 +281,7 @@ def _section_json(section: Section) -> dict[str, Any]:
     }
 
 
-def _part_json(part: Part, names: Sequence[str]) -> dict[str, Any]:
+def _part_json(part: ReportPart, names: Sequence[str]) -> dict[str, Any]:
     return {
         label: {
             metric.name: _by_run(names, row) for metric, row in zip(part.metrics, rows, strict=True)

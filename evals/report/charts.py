@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from ..figures.intervals import Figure
-from .curves import Calibration, Point, Spread
+from .curves import Calibration, LatencyCurve, Point
 
 COLOURS = 8
 WIDTH, HEIGHT = 400, 270
@@ -120,7 +120,7 @@ def reliability(runs: Sequence[Calibration | None], names: Sequence[str]) -> str
     return _svg(parts, "Reliability: confidence against how often it is right")
 
 
-def latencies(runs: Sequence[Spread | None], names: Sequence[str]) -> str:
+def latencies(runs: Sequence[LatencyCurve | None], names: Sequence[str]) -> str:
     """The share of answers that took at most so long; time is logarithmic."""
     timed = [run for run in runs if run is not None]
     if not timed:

@@ -70,7 +70,7 @@ def threshold_curve(
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class CalibrationBin:
     """Candidates of about one confidence."""
 
     said: float  # mean score
@@ -84,7 +84,7 @@ class Bin:
 class Calibration:
     """Whether what is said to be 80 % sure is right in 80 % of the cases."""
 
-    bins: tuple[Bin, ...]
+    bins: tuple[CalibrationBin, ...]
     ece: float  # expected calibration error: mean distance of said and right, by candidates
     n: int
 
@@ -106,7 +106,7 @@ def calibration(
     for _, some in sorted(held.items()):
         n, hits = len(some), sum(hit for _, hit in some)
         said, sure = sum(score for score, _ in some) / n, share(hits, n)
-        found.append(Bin(said, hits / n, sure.low or 0.0, sure.high or 0.0, n))
+        found.append(CalibrationBin(said, hits / n, sure.low or 0.0, sure.high or 0.0, n))
         error += abs(said - hits / n) * n / len(pairs)
     return Calibration(tuple(found), error, len(pairs))
 
@@ -115,7 +115,7 @@ def calibration(
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class LatencyCurve:
     """How long something took, ms."""
 
     p50: float
@@ -125,7 +125,7 @@ class Spread:
     steps: tuple[tuple[float, float], ...]  # (ms, share that took at most so long), for a drawing
 
 
-def spread(values: Sequence[float], most: int = 120) -> Spread | None:
+def spread(values: Sequence[float], most: int = 120) -> LatencyCurve | None:
     """None: nothing was timed."""
     if not values:
         return None
@@ -134,4 +134,4 @@ def spread(values: Sequence[float], most: int = 120) -> Spread | None:
     points = np.quantile(ordered, shares)
     p50, p95, p99 = (float(one) for one in np.quantile(ordered, (0.5, 0.95, 0.99)))
     steps = tuple((float(ms), float(at)) for ms, at in zip(points, shares, strict=True))
-    return Spread(p50, p95, p99, len(ordered), steps)
+    return LatencyCurve(p50, p95, p99, len(ordered), steps)

@@ -19,9 +19,9 @@ from markupsafe import Markup
 
 from ..figures.intervals import LEAST, Figure
 from ..figures.tables import LEGEND, Metric
-from .build import Measured, NamedRun, Part, Section, headlines
+from .build import Measured, NamedRun, ReportPart, Section, headlines
 from .charts import bar, colour, curves, interval, latencies, reliability, utilities
-from .curves import Spread
+from .curves import LatencyCurve
 from .episodes import rows_of
 
 #: Settings that every run has and that say nothing to a reader at a glance.
@@ -156,11 +156,11 @@ def _better(metric: Metric, section: Section, run: int) -> str:
     return ""
 
 
-def _parts(section: Section) -> tuple[list[Part], list[tuple[Part, int]]]:
+def _parts(section: Section) -> tuple[list[ReportPart], list[tuple[ReportPart, int]]]:
     """The ways of parting in which anything is measured, and the others with the most episodes of
     a part."""
-    found: list[Part] = []
-    others: list[tuple[Part, int]] = []
+    found: list[ReportPart] = []
+    others: list[tuple[ReportPart, int]] = []
     for part in section.parts:
         figures = [one for rows in part.figures for row in rows for one in row]
         if any(one.measured for one in figures):
@@ -196,7 +196,7 @@ def _stage_names(section: Section) -> list[str]:
     return names if len(names) > 1 else []
 
 
-def _times(found: Spread | None) -> str:
+def _times(found: LatencyCurve | None) -> str:
     return f"{found.p50:,.0f} / {found.p95:,.0f}" if found is not None else "–"
 
 
@@ -211,7 +211,7 @@ def _errors(measured: Sequence[Measured], names: Sequence[str]) -> str:
     return f"Expected calibration error, less is better: {', '.join(said)}.{left}"
 
 
-def _latency(whole: Sequence[Spread | None], names: Sequence[str]) -> str:
+def _latency(whole: Sequence[LatencyCurve | None], names: Sequence[str]) -> str:
     said = [
         f"{name} {_times(one)} ms"
         for name, one in zip(names, whole, strict=True)

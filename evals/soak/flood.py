@@ -87,7 +87,7 @@ async def flood(installation: Installation, amount: Amount, seed: int, tally: Ta
         server = psutil.Process(pid)
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(connector=connector) as http:
-            client = Client(http, url, random.Random(seed), tally)
+            client = FloodClient(http, url, random.Random(seed), tally)
             for _ in range(ALONE):
                 await client.ask()
             alone = Spread.of(tally.latency_ms)
@@ -120,7 +120,7 @@ async def _crowd(
                 writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-")
             writers.append(writer)
         readers = [asyncio.create_task(_read_slowly(http, url, until, own)) for _ in range(SLOW)]
-    clients = [Client(http, url, random.Random(f"{seed}:{i}"), own) for i in range(number)]
+    clients = [FloodClient(http, url, random.Random(f"{seed}:{i}"), own) for i in range(number)]
     await asyncio.gather(*(each.go_on(until) for each in clients))
     for reader in readers:
         reader.cancel()
@@ -141,7 +141,7 @@ async def _crowd(
 
 async def _is_well(http: aiohttp.ClientSession, url: str, tally: Tally) -> None:
     """One client again: it must be answered at once."""
-    client = Client(http, url, random.Random(0), Tally(tally.clock))
+    client = FloodClient(http, url, random.Random(0), Tally(tally.clock))
     began = tally.clock()
     for _ in range(20):
         if await client.ask() == 200:
@@ -164,7 +164,7 @@ async def _read_slowly(http: aiohttp.ClientSession, url: str, until: float, tall
 
 
 @dataclass(slots=True)
-class Client:
+class FloodClient:
     """One that asks again as soon as it is answered; sent away it comes back too early.
 
     Args:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import aiohttp
 
 from ..figures.spread import Spread
-from .flood import Client, serving
+from .flood import FloodClient, serving
 from .installation import Installation
 from .tally import Tally
 
@@ -53,7 +53,7 @@ async def _at_work(
     """So many clients, each of which asks again as soon as it is answered."""
     until = tally.clock() + seconds
     asking = [
-        Client(http, url, random.Random(f"{seed}:{one}"), tally, f"soak-{one}")
+        FloodClient(http, url, random.Random(f"{seed}:{one}"), tally, f"soak-{one}")
         for one in range(clients)
     ]
     await asyncio.gather(*(each.go_on(until) for each in asking))

@@ -14,7 +14,7 @@ from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
 from redraft.model.records import Prediction
 
-from ..recording.recorder import Question
+from ..recording.recorder import RecordedQuestion
 from ..session.decisions import Ask, Decision, Show
 from ..session.questions import Query
 from ..session.suggestions import Suggestion
@@ -72,7 +72,9 @@ async def _predict(client: Client, lane: Lane, question: Ask) -> Show | Abstaine
         return await _answer(client, lane, question, asked)
 
 
-async def _answer(client: Client, lane: Lane, question: Ask, asked: Question) -> Show | Abstained:
+async def _answer(
+    client: Client, lane: Lane, question: Ask, asked: RecordedQuestion
+) -> Show | Abstained:
     started_s = client.clock()
     prediction = await _prediction(client, lane, question)
     if isinstance(prediction, Abstained):

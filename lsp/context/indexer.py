@@ -40,7 +40,7 @@ _SWITCH_S = 0.001
 _OPEN_STAMP = -1  # in place of the time of a file's last change: its text comes from the editor
 
 Refuse = Callable[[str], str]
-Progress = Callable[[int, int], None]  # files done, files in all
+OnIndexed = Callable[[int, int], None]  # files done, files in all
 
 
 class Indexer:
@@ -275,7 +275,7 @@ def _give_back() -> None:
 # --- the work itself ---------------------------------------------------------------------------
 
 
-def fill(index: Index, folders: Sequence[Path], refuse: Refuse, progress: Progress) -> None:
+def fill(index: Index, folders: Sequence[Path], refuse: Refuse, progress: OnIndexed) -> None:
     """Index some folders at once, here; for commands and benchmarks."""
     found = within(folders, refuse, ())
     for done, each in enumerate(found):

@@ -85,7 +85,7 @@ class _Tracked:
     selection: tuple[int, int] | None = None
 
 
-class Question:
+class RecordedQuestion:
     """A question to the model, to be told of its answer."""
 
     def __init__(self, number: int, tell: Callable[[Prediction, Show | Abstained, float], None]):
@@ -318,7 +318,7 @@ class Recorder:
     # --- suggestions ---------------------------------------------------------------------------
 
     @contextmanager
-    def asking(self, ask: Ask, since_edit_s: float | None) -> Iterator[Question]:
+    def asking(self, ask: Ask, since_edit_s: float | None) -> Iterator[RecordedQuestion]:
         """A question goes to the model; what it is not told of the answer is told as an error."""
         self._questions += 1
         number, began_ms = self._questions, self._clock_ms()
@@ -333,7 +333,7 @@ class Recorder:
                 lambda: answers.fetch_end(number, took_ms, shown=shown),
             )
 
-        question, error = Question(number, tell), "failed"
+        question, error = RecordedQuestion(number, tell), "failed"
         tracked = self._tracked.get(uri)
         version = tracked.document.version if tracked else None
         self._note(uri, lambda: answers.fetch_start(number, ask, version))

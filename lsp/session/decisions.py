@@ -21,7 +21,7 @@ from ..settings import LspSettings
 from . import exclusions
 from .answers_and_rejections import Rejections, Results
 from .exploring import Lot, lot_of
-from .mentions import Place
+from .mentions import Mention
 from .outcomes import Debounce, Outcomes
 from .pace import Pace
 from .questions import Context, Query
@@ -91,7 +91,7 @@ class SharedState:
     results: Results = field(default_factory=Results)
     rejections: Rejections = field(default_factory=Rejections)
     focused: bool = True
-    searched: tuple[object, list[Place]] | None = None  # what for, and where that was found
+    searched: tuple[object, list[Mention]] | None = None  # what for, and where that was found
     snoozed_until_s: float = -math.inf  # by the clock; the user wants to be left alone
     _latency_ms: dict[Task, float] = field(default_factory=dict)  # running means
     _ids: count[int] = field(default_factory=lambda: count(1))

@@ -48,7 +48,7 @@ class OpenText:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Mention:
     """A line that the last edit may bear on."""
 
     document: OpenText
@@ -67,7 +67,7 @@ def find_places(
     others: Iterable[OpenText],
     definers: Callable[[str, str], Collection[str]],
     example: Example | None = None,
-) -> list[Place]:
+) -> list[Mention]:
     """Places outside of what was asked about already, the most promising first.
 
     Args:
@@ -78,9 +78,9 @@ def find_places(
         definers: of a name and a language, paths of the files that define it.
         example: what the last edits did, for what they began.
     """
-    found: list[tuple[float, int, tuple[bool, int, int], Place]] = []
+    found: list[tuple[float, int, tuple[bool, int, int], Mention]] = []
     for order, document in enumerate(_searched(here, others)):
-        best: dict[int, tuple[Place, str]] = {}
+        best: dict[int, tuple[Mention, str]] = {}
         named = _in_text(names, document, order > 0, definers)
         begun = _begun(example, document, order > 0) if example is not None else ()
         for place, text in chain(named, begun):
@@ -137,7 +137,7 @@ def _in_text(
     document: OpenText,
     elsewhere: bool,
     definers: Callable[[str, str], Collection[str]],
-) -> Iterator[tuple[Place, str]]:
+) -> Iterator[tuple[Mention, str]]:
     """Places in one document, each with its line as it stands."""
     text = document.text()
     for one in names:
@@ -155,10 +155,10 @@ def _in_text(
             line = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)]
             score = one.weight * share * _worth(line, one)
             if score >= _LEAST:
-                yield Place(document, row, at + len(one.name), one, score), line
+                yield Mention(document, row, at + len(one.name), one, score), line
 
 
-def _begun(example: Example, document: OpenText, elsewhere: bool) -> Iterator[tuple[Place, str]]:
+def _begun(example: Example, document: OpenText, elsewhere: bool) -> Iterator[tuple[Mention, str]]:
     """Places of a document where something is missing that the edits began."""
     language = document.language or language_of(document.path) or ""
     text = document.text()
@@ -170,7 +170,7 @@ def _begun(example: Example, document: OpenText, elsewhere: bool) -> Iterator[tu
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         touched = Touched(one.name, _BEGUN, one.why)
-        yield Place(document, one.line, end, touched, score), text[start:end]
+        yield Mention(document, one.line, end, touched, score), text[start:end]
 
 
 def _hits(text: str, name: str) -> list[int]:

@@ -319,13 +319,17 @@ class NextEdits:
         if names is not None:
             about = [*names, *([ask.about] if ask.about is not None else [])]
             moment = replace(moment, related=lambda edit: follows(edit, about))
-        found = first_shown(
-            (self._suggestion(ask, each, prediction) for each in prediction.candidates),
-            lambda each: judge(each.edit, each.confidence, moment),
+        made = (
+            (self._suggestion(ask, each, prediction), each.facts) for each in prediction.candidates
+        )
+        chosen = first_shown(
+            made,
+            lambda each: judge(each[0].edit, each[0].confidence, moment, each[1]),
             prediction.reason or "the model would change nothing here",
         )
-        if isinstance(found, Abstained):
-            return found
+        if isinstance(chosen, Abstained):
+            return chosen
+        found = chosen[0]
         doubt = too_unsure(found.confidence, self._shared.settings.threshold)
         suggestion = self._named(ask, replace(found, unsure=doubt.reason if doubt else ""))
         return Show(suggestion, suggestion.replacement, reason)

@@ -18,7 +18,7 @@ from ..editor.history import SHOWN_EDITS
 from ..editor.history_hunks import if_accepted
 from . import questions as requests
 from .decisions import Ask, SharedState
-from .mentions import OpenText, Place, find_places
+from .mentions import Mention, OpenText, find_places
 from .questions import Query
 from .suggestions import Suggestion
 from .touched_names import Touched, names_of, written
@@ -127,7 +127,7 @@ def where(ask: Ask) -> str:
     return line if ask.query.uri == ask.asked_from.uri else f"{ask.query.path}, {line}"
 
 
-def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) -> list[Place]:
+def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) -> list[Mention]:
     """All places, the most promising first. Each question after the first asks for them again, and
     so does a moving cursor: 8 ms with 20 files of 2,600 lines."""
     query, names = situation.query, situation.names

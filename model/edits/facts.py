@@ -50,7 +50,7 @@ def with_facts(request: EditRequest, candidates: Sequence[Candidate]) -> tuple[C
     tree, undone = _tree(request, around), _undone(request)
     made = (_facts(request, each, candidates, known, around, tree) for each in candidates)
     return tuple(
-        replace(each, facts=replace(facts, undone=not undone.isdisjoint(_names(each.text))))
+        replace(each, facts=replace(facts, undone=_brings_back(each.text, undone)))
         for each, facts in zip(candidates, made, strict=True)
     )
 
@@ -159,13 +159,20 @@ def _names(written: str) -> Iterator[str]:
 
 
 def _undone(request: EditRequest) -> set[str]:
-    """Names that an edit put in and a later one took out, and that are nowhere in the text."""
+    """Names, in lower case, that an edit put in and a later one took out, and that are nowhere in
+    the text."""
     put_in, taken_out = set[str](), set[str]()
     for edit in request.edits:
         old, new = (set(_names(_lines_of(edit.diff, sign))) for sign in "-+")
         taken_out = (taken_out | (put_in & (old - new))) - new
         put_in |= new - old
-    return {name for name in taken_out if not _stands_in(name, request.text)}
+    text, gone = request.text.lower(), {name.lower() for name in taken_out}
+    return {name for name in gone if not _stands_in(name, text)}
+
+
+def _brings_back(written: str, undone: set[str]) -> bool:
+    """Does it write one of the names that were taken back, in whatever case?"""
+    return bool(undone) and not undone.isdisjoint(name.lower() for name in _names(written))
 
 
 def _lines_of(diff: str, sign: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..records import EditRequest, Quality, Task
+from ..records import EditRequest, Facts, Quality, Task
 from .abstained import Abstained
 from .fitting import fit
 from .ghost_rules import refuse_completion, tidied
@@ -65,14 +65,18 @@ def moment_of(request: EditRequest, threshold: float) -> Moment:
     )
 
 
-def judge(edit: Replacement, sure: float, moment: Moment) -> Show | Abstained:
+def judge(
+    edit: Replacement, sure: float, moment: Moment, facts: Facts | None = None
+) -> Show | Abstained:
     """Is ``edit`` shown at a moment?
 
     Args:
         sure: its sureness, see :meth:`.gate.Gate.sure`.
+        facts: what is known of it besides; None where nobody told.
     """
-    judged = _judge_ghost_text if moment.task == "infill" else _judge_edit
-    return judged(edit, sure, moment)
+    if moment.task == "infill":
+        return _judge_ghost_text(edit, sure, moment)
+    return _brings_back(facts) or _judge_edit(edit, sure, moment)
 
 
 def first_shown(
@@ -146,6 +150,12 @@ def _rejected(edit: Replacement, moment: Moment, said: str) -> Abstained | None:
 def _writes_what_was_deleted(edit: Replacement, moment: Moment) -> Abstained | None:
     if undoes(edit, moment.just_done):
         return Abstained("reversal", "it would write what was just deleted")
+    return None
+
+
+def _brings_back(facts: Facts | None) -> Abstained | None:
+    if facts is not None and facts.undone:
+        return Abstained("reversal", "it would bring back a name that was just taken back")
     return None
 
 

@@ -38,23 +38,23 @@ def open_backend(
 ) -> OnnxBackend:
     """The backend that the attention of a model folder calls for; see :class:`OnnxBackend`."""
     attention = read_json(folder / "config.json").get("attention", "canvas")
-    kind = OnnxBackend if attention == "canvas" else WholeBackend
+    kind = OnnxBackend if attention == "canvas" else BlockBackend
     return kind(folder, provider, threads, kv_bytes)
 
 
-class WholeBackend(OnnxBackend):
+class BlockBackend(OnnxBackend):
     """See the module."""
 
-    def new_sequence(self, capacity: int) -> WholeSequence:
+    def new_sequence(self, capacity: int) -> BlockSequence:
         if self.config.attention == "bidirectional" and capacity > MOST_TOKENS:
             raise InvalidRequest(
                 f"{capacity:,} tokens are asked for; {self.config.name} reads all of them in every "
                 f"step and takes {MOST_TOKENS:,} at most. Send less context."
             )
-        return WholeSequence(self.graphs, self._pool.take(size_class(capacity)))
+        return BlockSequence(self.graphs, self._pool.take(size_class(capacity)))
 
 
-class WholeSequence(OnnxSequence):
+class BlockSequence(OnnxSequence):
     """Tokens, of which the finished blocks are in the buffer. See ``backend.Sequence``."""
 
     def prefill(self, tokens: IntArray) -> None:

@@ -28,7 +28,7 @@ Arrays = Mapping[str, NDArray[np.float32]]
 
 
 @dataclass(slots=True)
-class Progress:
+class RunProgress:
     """What a run has behind it, on all devices together; saved with every checkpoint."""
 
     step: int = 0
@@ -44,7 +44,7 @@ class State:
     trained: dict[str, torch.nn.Parameter]
     average: dict[str, Tensor]  # of ``trained``, over its steps; this is what ships
     optimiser: torch.optim.Optimizer
-    done: Progress
+    done: RunProgress
 
     @classmethod
     def fresh(cls, network: Network, learning_rate: float, weight_decay: float) -> State:
@@ -53,7 +53,7 @@ class State:
             trained.values(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=weight_decay
         )
         average = {n: p.detach().clone().float() for n, p in trained.items()}
-        return cls(trained, average, optimiser, Progress())
+        return cls(trained, average, optimiser, RunProgress())
 
     def save(self, path: Path) -> None:
         """Written in one move."""
@@ -77,7 +77,7 @@ class State:
         for name, value in state["average"].items():
             self.average[name].copy_(value)
         self.optimiser.load_state_dict(state["optimiser"])
-        self.done = Progress(**state["progress"])
+        self.done = RunProgress(**state["progress"])
         return True
 
     @contextmanager
@@ -134,7 +134,7 @@ def under(prefix: str, arrays: Arrays) -> dict[str, Tensor]:
 
 
 def metadata(
-    config: TrainConfig, model: ModelConfig, done: Progress, facts: Mapping[str, str]
+    config: TrainConfig, model: ModelConfig, done: RunProgress, facts: Mapping[str, str]
 ) -> dict[str, str]:
     """What whoever loads the adapter checks, and how it came about."""
     return {

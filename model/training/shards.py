@@ -3,9 +3,9 @@
 A shard is a zstd-compressed ``.npz`` (no pickles) of flat tokens and row lengths; a
 ``manifest.json`` beside the shards names prompt format, tokenizer size, counts and SHA-256 sums.
 ``pack`` reads ``*-commits.jsonl.zst`` and ``*-files.jsonl.zst``: a first look at each file tells
-how many rows a line yields, then rows stream through worker processes into one spool file for each
-shard, at random, and each shard is shuffled by itself; no more than one is ever in memory. Rows of
-one seed are the same on every machine and for any number of processes.
+how many rows a line yields, then rows stream through worker processes into one temporary file for
+each shard, at random, and each shard is shuffled by itself; no more than one is ever in memory.
+Rows of one seed are the same on every machine and for any number of processes.
 """
 
 from __future__ import annotations
@@ -143,40 +143,49 @@ def pack(
     Raises:
         SettingsError: a source is missing or holds something else.
     """
+    _check(sources)
+    out.mkdir(parents=True, exist_ok=True)
+    surveys = [_survey(path) for path in sources]
+    with ExitStack() as stack:
+        # 1. How much the lines of each source give, by some of them.
+        run = _start(stack, tokenizer_file, config, recipe, jobs)
+        tries = ((_seed(seed, s.path.name, -1), [(1, line) for line in s.sample]) for s in surveys)
+        yields = [_Yield.of(s, part) for s, part in zip(surveys, run(tries), strict=True)]
+        rates = _rates(yields, rows, recipe.edit_share)
+        tokens = rows * sum(y.tokens for y in yields) / max(1, sum(y.rows for y in yields))
+
+        # 2. Rows of all of them, each into a shard by chance.
+        writer = stack.enter_context(ShardWriter(out, config, math.ceil(tokens / TOKENS_PER_SHARD)))
+        draw = np.random.default_rng(seed)
+        for survey, rate in zip(surveys, rates, strict=True):
+            for part in run(_chunks(survey.path, rate, seed)):
+                writer.add(part, draw)
+                if progress:
+                    progress(writer.rows, rows)
+
+        # 3. The shards, and what they hold.
+        facts = {
+            "prompt_format": config.prompt_format,
+            "vocab": config.vocab,
+            "seed": seed,
+            "rows": writer.rows,
+            "tokens": writer.tokens,
+            "kinds": dict(sorted(writer.kinds.items())),
+            "sources": [path.name for path in sources],
+            "shards": writer.write(draw),
+        }
+    manifest = out / "manifest.json"
+    manifest.write_text(json.dumps(facts, indent=1))
+    return manifest
+
+
+def _check(sources: Sequence[Path]) -> None:
     missing = [str(path) for path in sources if not path.is_file()]
     if missing or not sources:
         raise SettingsError(
             f"No training data at {', '.join(missing) or 'the given folder'}. Give *.jsonl.zst "
             "files of commits or files, as described in model/training/README.md."
         )
-    out.mkdir(parents=True, exist_ok=True)
-    surveys = [_survey(path) for path in sources]
-    with ExitStack() as stack:
-        run = _start(stack, tokenizer_file, config, recipe, jobs)
-        tries = ((_seed(seed, s.path.name, -1), [(1, line) for line in s.sample]) for s in surveys)
-        yields = [_Yield.of(s, part) for s, part in zip(surveys, run(tries), strict=True)]
-        rates = _rates(yields, rows, recipe.edit_share)
-        tokens = rows * sum(y.tokens for y in yields) / max(1, sum(y.rows for y in yields))
-        spool = stack.enter_context(ShardWriter(out, config, math.ceil(tokens / TOKENS_PER_SHARD)))
-        draw = np.random.default_rng(seed)
-        for survey, rate in zip(surveys, rates, strict=True):
-            for part in run(_chunks(survey.path, rate, seed)):
-                spool.add(part, draw)
-                if progress:
-                    progress(spool.rows, rows)
-        facts = {
-            "prompt_format": config.prompt_format,
-            "vocab": config.vocab,
-            "seed": seed,
-            "rows": spool.rows,
-            "tokens": spool.tokens,
-            "kinds": dict(sorted(spool.kinds.items())),
-            "sources": [path.name for path in sources],
-            "shards": spool.write(draw),
-        }
-    manifest = out / "manifest.json"
-    manifest.write_text(json.dumps(facts, indent=1))
-    return manifest
 
 
 def _seed(seed: int, name: str, number: int) -> int:
@@ -266,7 +275,7 @@ def _chunks(source: Path, rate: float, seed: int) -> Iterator[Chunk]:
         yield _seed(seed, source.name, number), batch
 
 
-# --- the spool --------------------------------------------------------------------------------
+# --- the writer -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

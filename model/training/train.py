@@ -34,7 +34,7 @@ from .appraisal import appraise
 from .batches import Batch, Batches, stream
 from .checkpoints import (
     Arrays,
-    Progress,
+    RunProgress,
     State,
     forget_after,
     is_matrix,
@@ -137,7 +137,7 @@ def run(
 
 
 def _batches(
-    rows: Rows, config: TrainConfig, model: ModelConfig, done: Progress, world: _Processes
+    rows: Rows, config: TrainConfig, model: ModelConfig, done: RunProgress, world: _Processes
 ) -> Iterator[Batch]:
     """This process's share of them, from the first that nobody has seen."""
     first = done.step * config.accumulate * world.size + world.rank
@@ -162,11 +162,11 @@ class _RunFolder:
     def unsaved_s(self) -> float:
         return time.monotonic() - self._saved_at
 
-    def begin(self, done: Progress, what: str) -> None:
+    def begin(self, done: RunProgress, what: str) -> None:
         forget_after(self.out / "log.jsonl", done.step)
         self.say(f"{what}, from step {done.step}")
 
-    def tell_step(self, loss: float, rate: float, done: Progress) -> None:
+    def tell_step(self, loss: float, rate: float, done: RunProgress) -> None:
         log(self.out, {"kind": "step", "loss": round(loss, 4), "rate": rate, **asdict(done)})
         if done.step % 10 == 0:
             self.say(
@@ -409,7 +409,7 @@ def _of_rank(start: Arrays, network: Network, rank: int) -> Arrays:
     return widened
 
 
-def _rate(config: TrainConfig, done: Progress) -> float:
+def _rate(config: TrainConfig, done: RunProgress) -> float:
     """Linear warm-up, then a cosine to ``final_rate`` over whichever budget ends first."""
     used = max(done.step / config.steps, done.seconds / (config.minutes * 60))
     cosine = 0.5 * (1 + math.cos(math.pi * min(used, 1.0)))

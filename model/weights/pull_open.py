@@ -39,6 +39,8 @@ _SMALL = (
 #: A whole copy takes so much of what is fetched besides.
 _CONVERTED = 1.3
 _PINS = "pins.json"
+#: Among the pins of a repository, the commit that was pulled last; no file is called so.
+_REVISION = "@revision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ def pull_open(
             fitting(announced(folder, want.name), variants, room, gpu)
         _fetch(want, file, folder, listing.revision, pins, whole, done, progress)
         done += file.size
+    pins[_REVISION] = listing.revision
     _write_pins(want, pins)
     source = folder / want.file if want.file else folder
     stated = want.license or listing.license
@@ -234,6 +237,11 @@ def _check_pins(want: Wanted, files: Sequence[Listed]) -> dict[str, str]:
                 f"name the file as hf:{want.repo}/{file.name}."
             )
     return pins
+
+
+def pulled_revision(repo: str) -> str:
+    """The commit of a repository that was pulled last; "" where none was."""
+    return str(dict(read_json(cache_dir() / "open" / _PINS).get(repo, {})).get(_REVISION, ""))
 
 
 def _write_pins(want: Wanted, pins: dict[str, str]) -> None:

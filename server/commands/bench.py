@@ -23,7 +23,7 @@ from .json_file import check_writable, write_json
 if TYPE_CHECKING:
     from redraft.evals.figures.spread import Spread
     from redraft.evals.latency.bench_editing import Editing
-    from redraft.evals.latency.latency import Amount, BenchReport, Cell, Typing
+    from redraft.evals.latency.latency import Amount, BenchReport, InfillRow, TypedInfills
 
 _LOADED = 0.75  # processes per core above which the clock misleads
 STOPPED = 130  # what a shell calls a command that Ctrl-C ended
@@ -151,11 +151,11 @@ def _line(cells: Sequence[tuple[str, int]]) -> str:
     return _GAP.join(text.ljust(width) for text, width in cells).rstrip()
 
 
-def _stage(name: str, show: Callable[[Spread], str]) -> Callable[[Cell | Editing], str]:
+def _stage(name: str, show: Callable[[Spread], str]) -> Callable[[InfillRow | Editing], str]:
     return lambda row: show(row.stages[f"{name}_ms"])
 
 
-def _cells() -> Rows[Cell]:
+def _cells() -> Rows[InfillRow]:
     from redraft.evals.figures.drafts import told
 
     return Rows(
@@ -174,11 +174,11 @@ def _cells() -> Rows[Cell]:
     )
 
 
-def _recomputed(row: Cell) -> str:
+def _recomputed(row: InfillRow) -> str:
     return f"{row.recomputed:.0f} of {row.prompt_tokens:.0f}"
 
 
-def _typing() -> Rows[Typing]:
+def _typing() -> Rows[TypedInfills]:
     return Rows(
         "typing into a real file, p50 / p95 per keystroke: less is better",
         (
@@ -191,7 +191,7 @@ def _typing() -> Rows[Typing]:
     )
 
 
-def _same(row: Typing) -> str:
+def _same(row: TypedInfills) -> str:
     return f"{row.same_answer:.0%} of {row.compared} answers"
 
 
@@ -233,13 +233,13 @@ class Shown:
         self._wide, self._say = wide, say
         self._cells, self._typing, self._editing = _cells(), _typing(), _editing()
 
-    def seen(self, part: BenchReport | Cell | Typing | Editing) -> None:
+    def seen(self, part: BenchReport | InfillRow | TypedInfills | Editing) -> None:
         from redraft.evals.latency.bench_editing import Editing
-        from redraft.evals.latency.latency import Cell, Typing
+        from redraft.evals.latency.latency import InfillRow, TypedInfills
 
-        if isinstance(part, Cell):
+        if isinstance(part, InfillRow):
             self._print(self._cells.lines(part, self._wide))
-        elif isinstance(part, Typing):
+        elif isinstance(part, TypedInfills):
             self._print(self._typing.lines(part, self._wide))
         elif isinstance(part, Editing):
             self._print(self._editing.lines(part, self._wide))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
     from redraft.evals.benchmarks.commit_moments import CommitMoment
     from redraft.evals.benchmarks.judged_model import JudgedModel
-    from redraft.evals.benchmarks.next_edit import Asking
+    from redraft.evals.benchmarks.next_edit import EditAsking
     from redraft.evals.benchmarks.perplexity import Scaling
     from redraft.evals.benchmarks.server_context import ContextKind
     from redraft.evals.figures.runs import RunFile
@@ -40,7 +40,7 @@ for each in (eval_infill, eval_chat, eval_gate, eval_replay, eval_report):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut(Group):
+class PartsLeftOut(Group):
     """The options that leave out kinds of context."""
 
     without: Annotated[
@@ -67,7 +67,7 @@ class LeftOut(Group):
         return named
 
 
-ALL_PARTS = LeftOut()
+ALL_PARTS = PartsLeftOut()
 
 
 @app.command()
@@ -95,7 +95,7 @@ def edits(
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Sureness from which an edit is shown.")
     ] = threshold_for("medium"),
-    parts: LeftOut = ALL_PARTS,
+    parts: PartsLeftOut = ALL_PARTS,
     likelihood: Annotated[
         bool,
         typer.Option(
@@ -117,7 +117,7 @@ def edits(
     source, cases = _cases(commits, suite, kind or ())
     plan = planned.made()
     chosen_model = None if baseline else opt.judged_model(judged, kept.out)
-    asking = next_edit.Asking(
+    asking = next_edit.EditAsking(
         plan, context, max_tokens, kept.seed, least, left_out, writes=not likelihood
     )
     settings = {
@@ -180,7 +180,7 @@ def _check_model(model: Model | Policy, plan: Plan, likelihood: bool) -> None:
 def _ablate(
     model: Model | Policy,
     steps: list[CommitMoment],
-    asking: Asking,
+    asking: EditAsking,
     settings: dict[str, Any],
     kept: opt.Kept,
 ) -> None:

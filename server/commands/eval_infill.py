@@ -61,7 +61,7 @@ def infill(
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
     """Fill gaps: HumanEval-Infilling by its tests, or held-out commits and files by exact match."""
-    from redraft.evals.benchmarks.infill import Asking, solve, tables
+    from redraft.evals.benchmarks.infill import InfillAsking, solve, tables
     from redraft.evals.figures.samples import in_turn
     from redraft.evals.sandbox.sandbox import weakness
 
@@ -82,7 +82,7 @@ def infill(
             "max_tokens": max_tokens, "max_lines": max_lines, "seed": kept.seed,
         }  # fmt: skip
         with opt.open_run_for(kept.out, settings, kept.resume) as run:
-            asking = Asking(plan, max_tokens, max_lines, kept.seed)
+            asking = InfillAsking(plan, max_tokens, max_lines, kept.seed)
             with opt.progress_of("filling gaps") as progress:
                 episodes = solve(writer, asked, asking, run, jobs, progress)
             show_tables(run, list(tables(episodes, kept.seed)), kept.json_file)

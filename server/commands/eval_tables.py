@@ -13,7 +13,7 @@ from typing import Any
 
 from redraft.evals.benchmarks.ablation import ALL, COMPARED, SHOWN, Arm
 from redraft.evals.benchmarks.next_edit import METRICS
-from redraft.evals.benchmarks.perplexity import Cell
+from redraft.evals.benchmarks.perplexity import PerplexityCell
 from redraft.evals.figures.compare import Difference
 from redraft.evals.figures.intervals import LEAST
 from redraft.evals.figures.runs import RunFile
@@ -36,7 +36,7 @@ def show_tables(run: RunFile, tables: list[Table], json_file: Path | None) -> No
     write_json(json_file, _summary(run) | {"tables": [table.as_json() for table in tables]})
 
 
-def show_perplexity(run: RunFile, cells: list[Cell], json_file: Path | None) -> None:
+def show_perplexity(run: RunFile, cells: list[PerplexityCell], json_file: Path | None) -> None:
     _say_settings(run)
     drawn = Sheet("perplexity of the last tokens", ("context", "scaling", "perplexity", "tokens"))
     for cell in cells:

@@ -56,7 +56,7 @@ def fleet(
 
     typing = simulation.typing_of([read_stream(path) for path in recordings], pause_ms / 1e3)
     held = max(1, int(1_000 * cache_gb / session_mb))
-    engine = simulation.Engine(simulation.latencies(p50_ms, p95_ms), miss_ms, held)
+    engine = simulation.FleetEngine(simulation.latencies(p50_ms, p95_ms), miss_ms, held)
     wanted = within_ms or 1.5 * p95_ms
     best = simulation.most_developers(typing, engine, active, wanted, hours, seed)
     out.print(

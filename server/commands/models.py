@@ -58,6 +58,7 @@ def _list_known(as_json: bool) -> None:
     """Open weights by name, and whether they run on this machine."""
     from redraft.model.runtime.device import memory_of, pick_device
     from redraft.model.weights.known import KNOWN
+    from redraft.model.weights.pull_open import pulled_revision
     from rich.table import Table
 
     from .console import err, out
@@ -73,6 +74,7 @@ def _list_known(as_json: bool) -> None:
             "memory_bytes": round(each.memory),
             "license": each.license,
             "from": each.place,
+            "revision": pulled_revision(each.repo),
         }
         for each in KNOWN
     ]
@@ -81,12 +83,13 @@ def _list_known(as_json: bool) -> None:
         return
     table = Table(box=None, padding=(0, 3, 0, 0))
     table.add_column("model", no_wrap=True)
-    for heading in ("runs here", "trained for", "weights", "memory", "license", "from"):
+    for heading in ("runs here", "trained for", "weights", "memory", "license", "from", "pulled"):
         table.add_column(heading, overflow="fold")
     for row in rows:
         row["weights"] = f"{row['weights'] / 1e9:.1f}B"
         row["memory_bytes"] = f"{row['memory_bytes'] / 1e9:.1f} GB"
         row["license"] = row["license"] or "see the hub"
+        row["revision"] = row["revision"][:8]
         table.add_row(*map(cell, row.values()))
     out.print(table, soft_wrap=False)
     err.print(

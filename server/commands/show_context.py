@@ -46,7 +46,7 @@ _PARTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PromptPart:
     """A part of the prompt."""
 
     what: str
@@ -170,7 +170,9 @@ def request_for(view: View, gathered: Gathered, task: Task) -> EditRequest:
     )
 
 
-def parts_of(request: EditRequest, gathered: Gathered, kit: _Kit, budget: int) -> Iterator[Part]:
+def parts_of(
+    request: EditRequest, gathered: Gathered, kit: _Kit, budget: int
+) -> Iterator[PromptPart]:
     """Each part of the rendered prompt, in its order, with the tokens it really takes."""
     tokenizer = kit.tokenizer
     if kit.config.prompt_format in FORMATS:
@@ -182,38 +184,38 @@ def parts_of(request: EditRequest, gathered: Gathered, kit: _Kit, budget: int) -
     left = len(gathered.pieces) - (len(files) - 1)  # cut from the front for want of room
     pieces = iter(gathered.pieces[left:])
     for piece in gathered.pieces[:left]:
-        yield Part("left out", piece.path, 0, f"{piece.why}: the prompt had no room for it")
+        yield PromptPart("left out", piece.path, 0, f"{piece.why}: the prompt had no room for it")
     *far, (_, before), (_, behind) = sections  # the near window is the last two
     for at, (mark, count) in enumerate(far):
         if mark == FILE and at != files[-1]:
             piece = next(pieces)
             where = f"{piece.path}:{piece.first + 1}-{piece.last}"
-            yield Part(piece.kind, where, count, f"{piece.why} (score {piece.score:.2f})")
+            yield PromptPart(piece.kind, where, count, f"{piece.why} (score {piece.score:.2f})")
         elif mark == FILE:
-            yield Part("path", request.path, count, "the file itself")
+            yield PromptPart("path", request.path, count, "the file itself")
         else:
-            yield Part(_PARTS[mark], request.path, count, "as far as there is room")
+            yield PromptPart(_PARTS[mark], request.path, count, "as far as there is room")
     first, last = rendered.region
     where, count = f"{request.path}:{first + 1}-{last}", before + behind
     if request.task == "next_edit":
-        yield Part("region", where, count, gathered.region.why)
+        yield PromptPart("region", where, count, gathered.region.why)
     else:
-        yield Part("near window", where, count, "lines around the cursor")
+        yield PromptPart("near window", where, count, "lines around the cursor")
     if rendered.cut:
-        yield Part("left out", "", 0, rendered.cut)
+        yield PromptPart("left out", "", 0, rendered.cut)
 
 
-def _of_others(request: EditRequest, kit: _Kit, budget: int) -> Iterator[Part]:
+def _of_others(request: EditRequest, kit: _Kit, budget: int) -> Iterator[PromptPart]:
     """A prompt in somebody else's format, which is not taken apart here."""
     name = kit.config.prompt_format
     rendered = format_of(name).render(request, kit.tokenizer, kit.config, budget)
     if isinstance(rendered, Declined):
-        yield Part("not asked", request.path, 0, rendered.reason)
+        yield PromptPart("not asked", request.path, 0, rendered.reason)
         return
     count = len(rendered.tokens) + len(rendered.behind)
-    yield Part("prompt", request.path, count, f"in the format {name}; --prompt shows it")
+    yield PromptPart("prompt", request.path, count, f"in the format {name}; --prompt shows it")
     if rendered.cut:
-        yield Part("left out", "", 0, rendered.cut)
+        yield PromptPart("left out", "", 0, rendered.cut)
 
 
 def spelled(request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int) -> str:
@@ -250,16 +252,16 @@ def _sections(tokens: Iterable[int], tokenizer: Tokenizer) -> list[tuple[str, in
     return found
 
 
-def _estimated(gathered: Gathered, path: str) -> Iterator[Part]:
+def _estimated(gathered: Gathered, path: str) -> Iterator[PromptPart]:
     """Without a tokenizer: what was gathered, by estimates."""
     for piece in gathered.pieces:
         where = f"{piece.path}:{piece.first + 1}-{piece.last}"
-        yield Part(piece.kind, where, piece.tokens, f"{piece.why} (score {piece.score:.2f})")
+        yield PromptPart(piece.kind, where, piece.tokens, f"{piece.why} (score {piece.score:.2f})")
     first, last = gathered.region.lines
-    yield Part("region", f"{path}:{first + 1}-{last}", gathered.cost, gathered.region.why)
+    yield PromptPart("region", f"{path}:{first + 1}-{last}", gathered.cost, gathered.region.why)
 
 
-def _table(parts: Iterable[Part], exact: bool) -> Table:
+def _table(parts: Iterable[PromptPart], exact: bool) -> Table:
     table = Table(box=None, padding=(0, 3, 0, 0))
     for heading in ("part", "where", "tokens" if exact else "tokens, about", "why"):
         table.add_column(heading, overflow="fold", justify="left")

@@ -198,7 +198,7 @@ class Rewriting:
 
 def _verdict(candidate: Candidate, moment: Moment) -> Show | Abstained:
     edit = Replacement(moment.text, candidate.start, candidate.end, candidate.text)
-    return judge(edit, shipped().sure(candidate, "next_edit"), moment)
+    return judge(edit, shipped().sure(candidate, "next_edit"), moment, candidate.facts)
 
 
 def _shown(change: tuple[int, int, str]) -> Candidate:

@@ -49,7 +49,7 @@ CALL_OPENS = "<tool_call>\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ContentPart:
     type: Text
     text: Text = ""
 
@@ -160,7 +160,7 @@ def _message(turn: Turn, index: int) -> Message:
 def _content(content: object, where: str) -> str:
     if not isinstance(content, list):
         return read(Text, content, where)
-    parts: Sequence[Part] = read(tuple[Part, ...], content, where)
+    parts: Sequence[ContentPart] = read(tuple[ContentPart, ...], content, where)
     for index, part in enumerate(parts):
         if part.type not in ("text", "input_text"):
             raise InvalidRequest(

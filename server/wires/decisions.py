@@ -34,19 +34,19 @@ _SYSTEM = (
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DecisionQuestion:
     type: Literal["noul", "choice", "score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
     state: object
-    questions: dict[str, Question]
+    questions: dict[str, DecisionQuestion]
     model: Text = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PricedQuestion:
     """One question, as labels to be priced and what each of them means."""
 
     kind: str
@@ -73,7 +73,7 @@ async def decide(http: web.Request) -> web.Response:
     )
 
 
-def read_decisions(data: Json) -> tuple[str, dict[str, Asked]]:
+def read_decisions(data: Json) -> tuple[str, dict[str, PricedQuestion]]:
     """The model's name, and each question.
 
     Raises:
@@ -93,7 +93,7 @@ def read_decisions(data: Json) -> tuple[str, dict[str, Asked]]:
         raw = data["questions"][name]
         labels, meanings = _labels(question.type, raw.get("criteria"), f"{where}.criteria")
         told = _text(raw.get("instructions") or "", f"{where}.instructions")
-        found[name] = Asked(
+        found[name] = PricedQuestion(
             question.type, labels, meanings, _request(state, name, told, labels, meanings)
         )
     return body.model, found
@@ -142,7 +142,7 @@ def _text(value: object, where: str) -> str:
     return read(Text, text, where)
 
 
-def _answer(asked: Asked, prediction: Prediction) -> Json:
+def _answer(asked: PricedQuestion, prediction: Prediction) -> Json:
     logs = [candidate.confidence.total for candidate in prediction.candidates]
     weights = [math.exp(log - max(logs)) for log in logs]
     shares = [weight / sum(weights) for weight in weights]
