@@ -124,4 +124,5 @@ def test_a_name_that_was_put_in_and_taken_out_again_is_told(
 ) -> None:
     assert facts("size * 2", edits=edits).undone is undone
     assert facts("Size * 2", edits=edits).undone is undone  # in whatever case
+    assert facts("'no size'", edits=edits).undone is undone
     assert not facts("size * 2", "size = 1\n" + TEXT, AT + 9, edits=edits).undone

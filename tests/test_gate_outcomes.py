@@ -16,6 +16,7 @@ from redraft.evals.gate.fitting import (
     judges_among,
     left_out,
     newest,
+    only,
     samples_of,
     shown_to_gate,
 )
@@ -32,6 +33,7 @@ from redraft.evals.gate.moments import in_suite, known_moments
 from redraft.evals.gate.outcomes import episode, question
 from redraft.evals.gate.ranking import rankings, worths
 from redraft.model.edits.gate import Gate, threshold
+from redraft.model.edits.gate_features import GATED
 from redraft.model.edits.gate_file import read_gate, write_gate
 from redraft.model.edits.replacement import Replacement
 from redraft.model.errors import SettingsError
@@ -316,6 +318,13 @@ def test_what_nobody_told_counts_as_average() -> None:
 # --- the commands --------------------------------------------------------------------------------
 
 
+def test_of_a_run_one_task_alone_may_count(commits: Path) -> None:
+    run = outcomes(commits, {True: 0.9, False: 0.3})
+    tasks = [{each["task"] for each in only(task, run).episodes.values()} for task in GATED]
+    assert tasks == [{task} for task in GATED]
+    assert only("infill", run).settings == run.settings
+
+
 def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
     from redraft.server.commands.main import app
 
@@ -327,6 +336,10 @@ def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["gate", "ship", str(path), "--out", str(made)])
     assert done.exit_code == 0, done.output
     assert isinstance(read_gate(made)[0], Gate)
+    ghost = CliRunner().invoke(
+        app, ["gate", "ship", "--ghost-text", str(path), str(path), "--out", str(made)]
+    )
+    assert ghost.exit_code == 0, ghost.output
     options = [str(path), "--gate", str(made), "--html", str(page)]
     told = CliRunner().invoke(app, ["eval", "gate", *options])
     assert told.exit_code == 0, told.output

@@ -40,6 +40,12 @@ def newest(runs: Iterable[RunFile]) -> RunFile:
     return RunFile({}, episodes={name: one for run in runs for name, one in run.episodes.items()})
 
 
+def only(task: Task, run: RunFile) -> RunFile:
+    """The moments of ``run`` at which that was asked."""
+    episodes = {name: one for name, one in run.episodes.items() if one["task"] == task}
+    return RunFile(run.settings, episodes=episodes)
+
+
 def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
     """By task, grouped by repository or session."""
     found: dict[Task, list[Sample]] = {task: [] for task in GATED}

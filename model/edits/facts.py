@@ -36,7 +36,8 @@ throws trait true try type typeof undefined union unsafe unsigned use usize var 
 while with yield append args cls format kwargs len make panic print printf println
 Array Boolean Box Error Integer List Map None Object Option Promise Result Set Some String Vec
 """
-_WORDS = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlist, *_OF_LANGUAGES.split()))
+_KEYWORDS = frozenset((*keyword.kwlist, *_OF_LANGUAGES.split()))
+_WORDS = frozenset((*dir(builtins), *keyword.softkwlist, *_KEYWORDS))
 
 
 def with_facts(request: EditRequest, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -163,16 +164,21 @@ def _undone(request: EditRequest) -> set[str]:
     the text."""
     put_in, taken_out = set[str](), set[str]()
     for edit in request.edits:
-        old, new = (set(_names(_lines_of(edit.diff, sign))) for sign in "-+")
+        old, new = (_words(_PROSE.sub(" ", _lines_of(edit.diff, sign))) for sign in "-+")
         taken_out = (taken_out | (put_in & (old - new))) - new
         put_in |= new - old
-    text, gone = request.text.lower(), {name.lower() for name in taken_out}
-    return {name for name in gone if not _stands_in(name, text)}
+    text = request.text.lower()
+    return {name for name in taken_out if not _stands_in(name, text)}
 
 
 def _brings_back(written: str, undone: set[str]) -> bool:
     """Does it write one of the names that were taken back, in whatever case?"""
-    return bool(undone) and not undone.isdisjoint(name.lower() for name in _names(written))
+    return bool(undone) and not undone.isdisjoint(_words(written))
+
+
+def _words(written: str) -> set[str]:
+    """All that may be a name, in lower case; what languages have, and words in strings, too."""
+    return {found[0].lower() for found in _NAME.finditer(written) if found[0] not in _KEYWORDS}
 
 
 def _lines_of(diff: str, sign: str) -> str:

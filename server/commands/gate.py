@@ -194,6 +194,13 @@ def ship(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN.jsonl…", help="Of 'redraft gate outcomes'.")
     ],
+    ghost_text: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="RUN.jsonl",
+            help="Of these the ghost text alone counts: next edits are found in another way since.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="GATE.json", help="Default: the one that is shipped.")
     ] = None,
@@ -209,6 +216,7 @@ def ship(
         fit_gate,
         judges_among,
         newest,
+        only,
         samples_of,
         shown_to_gate,
     )
@@ -216,7 +224,8 @@ def ship(
 
     from .console import out as console
 
-    read = [read_run(path) for path in runs]
+    read = [only("infill", read_run(path)) for path in ghost_text or ()]
+    read += [read_run(path) for path in runs]
     if judges_among(read):
         raise SettingsError(
             f"{', '.join(judges_among(read))} judges gates and is never fitted on. Name runs over "
