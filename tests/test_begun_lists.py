@@ -348,3 +348,17 @@ def test_a_rename_begun_at_a_use_goes_to_the_definition_and_on_from_there() -> N
         seen.append(step.first)
     assert "total" not in text
     assert seen[0] == 0 and sorted(seen[1:]) == seen[1:]
+
+
+def test_what_is_written_in_lines_too_long_to_read_is_left_as_it_is() -> None:
+    long = "f(" * 300 + "a, b" + ")" * 300
+    for old, new in (("f(a, b)", "f(a, b, c)"), ("def f(a, b):", "def f(b, a):")):
+        assert not proposed(f"{long}\n{old}", f"{long}\n{new}")
+        assert proposed(f"x = f(1, 2)\n{old}", f"x = f(1, 2)\n{new}")
+
+
+def test_remarks_are_no_items() -> None:
+    before = "class A:\n    red: int\n    blue: int\n\n\npaint(red, blue)\n"
+    grown = before.replace("blue: int", "blue: int\n    # green: int")
+    assert not proposed(before, grown, "python")
+    assert proposed(before, grown.replace("# ", ""), "python")

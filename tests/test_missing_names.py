@@ -55,6 +55,43 @@ def test_what_may_be_meant_as_it_stands_is_left_alone(written: str) -> None:
     assert not proposed(STORE, STORE + written, "python", "misspelt")
 
 
+@pytest.mark.parametrize(
+    ("known", "written"),
+    [
+        ("self.rfile", "self.wfile"),  # hardly anybody errs in the first letter
+        ("tcgetattr", "tcsetattr"),  # what gets and what sets
+        ("lanes", '"""Of a text of several\n\n    lunes.\n    """'),
+        ("return", '"a {\\n\\treturn 1}"'),
+    ],
+)
+def test_what_only_looks_like_a_slip_is_left_alone(known: str, written: str) -> None:
+    before = f"def run(self, {known}):\n    use({known})\n"
+    assert not proposed(before, f"{before}    {written}\n", "python", "misspelt")
+
+
+def test_words_of_prose_and_of_data_are_no_slips() -> None:
+    for language in ("markdown", "json", "yaml"):
+        assert not proposed("warehouse\n", "warehouse\nthe warehosue\n", language, "misspelt")
+
+
+@pytest.mark.parametrize(
+    "prose", ["one at a\n    time.", "Load(er) of a\n    Set, or of\n    Path"]
+)
+def test_prose_imports_nothing(prose: str) -> None:
+    before = "import os\n\n\ndef run():\n    return os\n"
+    after = before.replace("():", f'():\n    """{prose}\n    """')
+    assert not proposed(before, after, "python", "imported")
+    code = after.replace("return os", "return os, time.time()")
+    assert proposed(before, code, "python", "imported")
+
+
+def test_a_glob_opens_no_remark() -> None:
+    before = "const a = glob('src/*/b.ts');\n"
+    after = f"{before}f(readFileSync(a));\n"
+    assert proposed(before, after, "typescript", "imported")
+    assert not proposed(before, after.replace("f(", "/*\nf("), "typescript", "imported")
+
+
 def test_code_within_a_quoted_text_is_code() -> None:
     after = STORE + '        print(f"{self.warehosue} warehosue")\n'
     assert not proposed(STORE, after, "python", "misspelt")  # it stands twice

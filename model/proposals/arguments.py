@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .example import NAME, Example, Found, Pair, words
+from .example import NAME, Example, Found, Pair, readable, words
 from .items import TYPE_FIRST, indent, parted
 
 _CALLEE = re.compile(r"([^\W\d]\w*)[!?]?\s*$")
@@ -46,7 +46,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
         grown = _grown(pair)
         if grown is None:
             continue
-        for at in range(first, last):
+        for at in readable(lines, first, last):
             for made, evidence, told in _also(grown, lines, at, example.language):
                 yield Found(at, at + 1, (made,), pair.age, evidence, grown.name, told)
 

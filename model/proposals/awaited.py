@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .arguments import closing_bracket
-from .example import Example, Found
+from .example import Example, Found, readable
 from .items import indent
 
 LANGUAGES = frozenset(
@@ -39,7 +39,7 @@ _PROSE = re.compile(
     r"\b(?!(?:return|yield|in|not|and|or|if|elif|else|while|raise|throw|case|assert|with|of|void"
     r"|typeof|match|let|mut|unless|go|defer)\b)[^\W\d]\w*\s+$"
 )
-_REMARK = re.compile(r"\s*(?:#|//|\*|/\*)")
+REMARK = re.compile(r"\s*(?:#(?!\[)|//|\*(?=\s|\*|/|$)|/\*)")
 _REACH = 80  # lines above a call that its function may begin
 
 
@@ -50,13 +50,13 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
     for pair in example.pairs:
         name = _made_async(pair.old, pair.new)
         if name is not None:
-            for at in range(first, last):
+            for at in readable(lines, first, last):
                 made = _awaited(name, lines[at], rust) if name in lines[at] else None
                 if made is not None:
                     within = _function_of(lines, at, example.language)
                     yield Found(at, at + 1, (made,), pair.age, 2 + _is_async(lines, within), name)
         elif _awaits(pair.new) and not _awaits(pair.old):
-            for at in range(first, last):
+            for at in readable(lines, first, last):
                 if lines[at] == pair.new:
                     yield from _made(lines, at, first, example.language, pair.age)
 
@@ -84,7 +84,7 @@ def _awaits(line: str) -> bool:
 
 def _awaited(name: str, line: str, rust: bool) -> str | None:
     """``line`` with its first call of the name awaited, where that is not."""
-    if _ANY_FUNCTION.search(line) or _MADE.search(line) or _REMARK.match(line):
+    if _ANY_FUNCTION.search(line) or _MADE.search(line) or REMARK.match(line):
         return None
     for call in re.finditer(rf"(?<![\w$]){re.escape(name)}\(", line):
         end = closing_bracket(line, call.end() - 1)

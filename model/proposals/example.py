@@ -136,6 +136,11 @@ def _pairs(old: list[str], new: list[str], age: int) -> Iterator[Pair]:
             yield Pair(one, two, age)
 
 
+def readable(lines: Sequence[str], first: int, last: int) -> Iterator[int]:
+    """Of the lines [first, last) those that are not too long to be read."""
+    return (at for at in range(first, last) if len(lines[at]) <= MOST_CHARS)
+
+
 def words(text: str) -> list[str]:
     return NAME.findall(text)
 

@@ -14,9 +14,9 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 
-from .example import NAME, Example, Found, places_of
+from .example import NAME, Example, Found, places_of, readable
 from .import_lines import Import, import_of, imports_in
-from .misspelt import code_of, is_born
+from .misspelt import code_of, is_born, quoted_rows
 
 _ALIKE = {
     "typescript": "javascript",
@@ -44,7 +44,9 @@ def first_used(example: Example, lines: Sequence[str]) -> list[str]:
     """Names that stand in lines that were just written, and in no other, and are not made there."""
     language = _ALIKE.get(example.language, example.language)
     table = _table(language)
-    written = [code_of(line) for line in lines if line.strip() in example.come]
+    come = [at for at in readable(lines, 0, len(lines)) if lines[at].strip() in example.come]
+    quoted = quoted_rows(lines, example.language) if come else ()
+    written = [code_of(lines[at]) for at in come if at not in quoted]
     used: dict[str, None] = {}
     for line in written:
         for found in NAME.finditer(line):
@@ -70,7 +72,7 @@ def _is_used(name: str, line: str, found: re.Match[str], known: str) -> bool:
         return False
     whole = known.startswith("import ") or known.endswith((" default", " *")) or known == name
     if whole or known.endswith(f"/{name}"):
-        return behind.startswith(".")
+        return re.match(r"\.\w", behind) is not None
     if name.islower() and "_" not in name:  # a word of prose may read like it
         return behind[:1] in ("(", "[") or behind.startswith("::") or before.endswith("@")
     return re.match(r"[(\[.,)\]:<>{;|?!&]|\s*$|\s+[\w{=|&]", behind) is not None

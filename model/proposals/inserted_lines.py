@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..edits.edit_patterns import MOST_INSERTED, dedent
-from .example import Added, Example, Found, words
+from .example import Added, Example, Found, readable, words
 
 _TELLING = 4  # letters of names in the line that they stand beside
 
@@ -20,7 +20,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
         for anchor, behind in ((one.above, True), (one.below, False)):
             if not _tells(anchor):
                 continue
-            for at in range(first, last):
+            for at in readable(lines, first, last):
                 if stripped[at] != anchor.strip():
                     continue
                 place = at + behind

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..edits.edit_patterns import LineRule, Swap, apply_to_line, learn_line
-from .example import NAME, Example, Found
+from .example import NAME, Example, Found, readable
 
 _PIECES = 3  # of text that must agree on the one side
 
@@ -16,7 +16,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
     for pair in example.pairs:
         rule = learn_line(pair.old, pair.new, pair.age)
         for swap in rule.swaps:
-            for at in range(first, last):
+            for at in readable(lines, first, last):
                 line = lines[at]
                 if not line.strip():
                     continue

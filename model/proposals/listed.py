@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from ..edits.edit_patterns import MOST_CHARS
+from .awaited import REMARK
 from .casing import spelt
-from .example import NAME, Added, Example, Found, Pair, words
+from .example import NAME, Added, Example, Found, Pair, readable, words
 from .items import Item, entries_around, items_around, named_apart
 
 #: New items at once, at most.
@@ -45,7 +47,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
         table = {form: name for name in grown.siblings for form in spelt(name, name)[1]}
         pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, table))})(?!\w)")
         seen: set[int] = set()
-        for row in range(first, last):
+        for row in readable(lines, first, last):
             line = lines[row]
             told = pattern.search(line)
             if told is None or row in grown.own or line == grown.line or row in seen:
@@ -86,6 +88,8 @@ def _of_lines(added: Added, lines: Sequence[str], language: str) -> _Grown | Non
     here = _place(added, lines)
     text, at = (added.around, added.at) if here is None else (lines, here)
     if not added.lines or not added.lines[0].strip() or at >= len(text):
+        return None
+    if REMARK.match(added.lines[0]) or any(len(line) > MOST_CHARS for line in added.lines):
         return None
     items = items_around(text, at, blank_ends=True)
     new = [item for item in items if at <= item.first < at + len(added.lines)]

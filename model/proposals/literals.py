@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from .example import Example, Found
+from .example import Example, Found, readable
 
 _LITERAL = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|`[^`\n]*`|(?<![\w.])\d[\w.]*")
 _QUOTES = ("'''", '"""', "```")
@@ -16,7 +16,7 @@ _TELLING = 3  # characters
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
     for pair in example.pairs:
         changed = _changed(pair.old, pair.new)
-        for at in range(first, last) if changed else ():
+        for at in readable(lines, first, last) if changed else ():
             line = made = lines[at]
             for old, new in changed:
                 made = re.sub(rf"(?<![\w.]){re.escape(old)}(?![\w.])", lambda _, n=new: n, made)  # type: ignore[misc]

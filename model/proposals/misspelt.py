@@ -16,13 +16,19 @@ from string import ascii_letters
 
 from .arguments import declares
 from .casing import parts_of
-from .example import NAME, Example, Found, places_of
+from .example import NAME, Example, Found, places_of, readable
 
 _SHORTEST = 4  # letters of a name that can be told
-_MOST_TRIED = 24  # names
+_MOST_TRIED = 48  # names
 _REMARK = re.compile(r"(?:#|//).*|/\*.*?\*/")
 _QUOTED = re.compile(r"(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\\n])*`)")
-_INSERTED = re.compile(r"\$?\{([^{}]*)\}")
+_INSERTED = re.compile(r"\$?\{([^{}\\]*)\}")
+#: What opens a text, or a remark, that may go on over several lines.
+_OPENS = re.compile(r"(?<!['\"\\])(?:\"\"\"|''')|(?:^|(?<=[\s;{(,]))/\*")
+#: Languages in which words are not names.
+_NO_CODE = frozenset(
+    ("markdown", "plaintext", "restructuredtext", "latex", "json", "jsonc", "yaml", "toml", "xml")
+)
 #: What stands before or behind a name where it is brought into being.
 _BORN = re.compile(
     r"\b(?:class|def|fn|func|fun|function|struct|enum|trait|interface|type|const|let|var|val|mut|for"
@@ -33,21 +39,26 @@ _SET = re.compile(r"\s*(?::=|=(?![=>])|:(?!:)|,[\w\s,]*(?::=|=(?!=))|\s+in\b|\s*
 
 
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
-    if not example.come:
+    if not example.come or example.language in _NO_CODE:
         return
     text, known, tried = "\n".join(lines), set[str](), 0
-    for at in range(first, last):
+    quoted = quoted_rows(lines, example.language)
+    for at in readable(lines, first, last):
         line = lines[at]
-        if line.strip() not in example.come or declares(line):
+        if line.strip() not in example.come or at in quoted or declares(line):
             continue
         code = code_of(line)
         for found in NAME.finditer(code):
             name = found[0]
-            if not _may_be_wrong(name, code, found) or not _stands_once(name, text, example):
+            if not _may_be_wrong(name, code, found):
+                continue
+            tried += 1
+            if tried > _MOST_TRIED:
+                return
+            if not _stands_once(name, text, example):
                 continue
             known = known or {*NAME.findall(text)}
-            tried += 1
-            meant = _meant(name, known) if tried <= _MOST_TRIED else None
+            meant = _meant(name, known)
             if meant is not None:
                 made = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", meant, line)
                 yield Found(at, at + 1, (made,), 0, 3)
@@ -102,12 +113,16 @@ def _near(name: str) -> Iterator[str]:
 
 
 def _unknown_gives_way(name: str, other: str) -> bool:
-    """Whether names differ in one part alone, which is no known word."""
+    """Whether names differ in one part alone, which is no known word, and as a slip would: hardly
+    ever in its first letter (``wfile``, ``rfile``), or as what gets and what sets."""
     one, two = parts_of(name), parts_of(other)
-    apart = [a for a, b in zip(one, two, strict=False) if a != b]
+    apart = [(a, b) for a, b in zip(one, two, strict=False) if a != b]
     if len(one) != len(two) or len(apart) != 1:
         return False
-    return len(apart[0]) >= _SHORTEST and apart[0] not in _words()
+    mine, theirs = apart[0]
+    if mine[0] != theirs[0] or mine.replace("set", "get") == theirs.replace("set", "get"):
+        return False
+    return len(mine) >= _SHORTEST and mine not in _words()
 
 
 def is_slip(one: str, other: str) -> bool:
@@ -136,6 +151,34 @@ def code_of(line: str) -> str:
 
     code = _QUOTED.sub(blank, line)
     return _REMARK.sub(lambda found: " " * len(found[0]), code)
+
+
+def quoted_rows(lines: Sequence[str], language: str) -> set[int]:
+    """The lines of texts and remarks that go on over several."""
+    rows, ends = set[int](), ""
+    for at, line in enumerate(lines):
+        if ends:
+            rows.add(at)
+        if '"""' not in line and "'''" not in line and "/*" not in line and "*/" not in line:
+            continue
+        place = 0
+        while True:
+            if ends:
+                place = line.find(ends, place)
+                if place < 0:
+                    break
+                place, ends = place + len(ends), ""
+            opened = _OPENS.search(line, place)
+            if opened is None:
+                break
+            place = opened.end()
+            if opened[0] != "/*":
+                ends = opened[0]
+            elif language != "python":
+                ends = "*/"
+        if ends:
+            rows.add(at)
+    return rows
 
 
 @lru_cache(1)

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from .example import Example, Found
+from .example import Example, Found, readable
 
 #: What a line begins with as far as the call or macro in it, or a decorator.
 _HEAD = re.compile(r"\s*(@?[\w.:]+!?)\s*\(")
@@ -20,7 +20,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
     heads = Counter(head for line in example.removed if (head := _head(line)) is not None)
     written = {_head(line) for line in example.come}
     for head, count in heads.items():
-        rows = [at for at in range(first, last) if _head(lines[at]) == head]
+        rows = [at for at in readable(lines, first, last) if _head(lines[at]) == head]
         if head in written or len(rows) > _MOST_OTHERS:
             continue
         for at in rows:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 from .casing import changed_parts, spellings
-from .example import Example, Found, words
+from .example import Example, Found, readable, words
 
 
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
@@ -24,7 +24,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
             if changed is None:
                 continue
             pattern, become = _variants(*changed)
-            for at in range(first, last):
+            for at in readable(lines, first, last):
                 line = lines[at]
                 made = pattern.sub(lambda found, table=become: table[found[0]], line)  # type: ignore[misc]
                 if made != line and new not in words(line):

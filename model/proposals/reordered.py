@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .arguments import closing_bracket, declares, without_receiver
-from .example import Example, Found
+from .example import Example, Found, readable
 from .items import parted
 
 _CALL = re.compile(r"([^\W\d]\w*)[!?]?\(")
@@ -18,7 +18,7 @@ _MOST = 12  # arguments
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
     for pair in example.pairs:
         for each in _orders(pair.old, pair.new):
-            for at in range(first, last):
+            for at in readable(lines, first, last):
                 made = _in_order(each, lines[at]) if lines[at] != pair.new else None
                 if made is not None:
                     yield Found(at, at + 1, (made,), pair.age, 1 if each.kinds else 3, each.name)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .arguments import closing_bracket
-from .example import Example, Found, Pair
+from .example import Example, Found, Pair, readable
 
 _HEAD = re.compile(r"(?:[\w.]+[!?]?\(|await |new |\*|&|!)\Z")
 _CALL = re.compile(r"(?<![\w.])(?:[\w.]+\.)?([^\W\d]\w*)[!?]?\(")
@@ -19,7 +19,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
         if wrapped is None:
             continue
         head, tail, inner = wrapped
-        for at in range(first, last):
+        for at in readable(lines, first, last):
             line = lines[at]
             if head + inner in line or line == pair.new:
                 continue
