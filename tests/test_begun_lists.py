@@ -362,3 +362,43 @@ def test_remarks_are_no_items() -> None:
     grown = before.replace("blue: int", "blue: int\n    # green: int")
     assert not proposed(before, grown, "python")
     assert proposed(before, grown.replace("# ", ""), "python")
+
+
+@pytest.mark.parametrize(
+    ("language", "head", "line"),
+    [
+        ("python", "def load(n):", "x = load(2)"),  # in no function
+        ("python", "def load(n):", "@load(2)"),
+        ("python", "def load(n):", "def f():\n    g(lambda: load(2))"),
+        ("python", "def load(n):", "def f():\n    task = create_task(load(2))"),
+        ("python", "def load(n):", 'def f():\n    print("load(2)")'),
+        ("python", "def load(n):", 'def f():\n    """Then\n\n    load(2)\n    """'),
+        ("rust", "fn load(n: i32) {", "fn f() {\n    x.map(|y| load(y))"),
+        ("typescript", "function load(n) {", "x.map(y => load(y))"),
+        ("typescript", "function load(n) {", "class A {\n  load(n) {"),
+        ("typescript", "function load(n) {", "interface A { load(n: number): string }"),
+        ("typescript", "function load(n) {", "Promise.all([load(2)])"),
+    ],
+)
+def test_nothing_is_awaited_where_it_cannot_be(language: str, head: str, line: str) -> None:
+    before = f"{head}\n\n{line}\n"
+    made = proposed(before, f"async {before}", language).values()
+    assert not [one for one in made if one.family == "awaited"]
+
+
+@pytest.mark.parametrize(
+    ("language", "line"),
+    [
+        ("python", "    if load(2): stop()"),
+        ("python", "    found = [load(a) for a in b]"),
+        ("typescript", "  if (load(2)) { stop(); }"),
+        ("typescript", "  return a ? load(2) : 3;"),
+        ("typescript", "  if (a) { load(2); }"),
+        ("rust", "    match load(2) {"),
+    ],
+)
+def test_calls_are_awaited_wherever_they_can_be(language: str, line: str) -> None:
+    begin = {"python": "def {}(n):", "rust": "fn {}(n: i32) {{"}.get(language, "function {}(n) {{")
+    before = f"{begin.format('load')}\n\n{begin.format('f')}\n{line}\n"
+    made = proposed(before, f"async {before}", language)
+    assert [one for one in made.values() if one.family == "awaited"]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from .arguments import closing_bracket
 from .example import Example, Found, readable
 from .items import indent
+from .misspelt import code_of, quoted_rows
 
 LANGUAGES = frozenset(
     ("python", "javascript", "javascriptreact", "typescript", "typescriptreact", "rust")
@@ -39,6 +40,15 @@ _PROSE = re.compile(
     r"\b(?!(?:return|yield|in|not|and|or|if|elif|else|while|raise|throw|case|assert|with|of|void"
     r"|typeof|match|let|mut|unless|go|defer)\b)[^\W\d]\w*\s+$"
 )
+#: Before a call that cannot be awaited, or whose promise is given on: in a decorator, in a function
+#: that is written within the line, and in what starts or gathers tasks.
+_NO_PLACE = re.compile(
+    r"^\s*@|\blambda\b|(?<!async )(?:\([^()]*\)|\b[^\W\d]\w*)\s*=>[^{]*$|\|[^|]*\|[^|]*$"
+    r"|\b(?:create_task|ensure_future|gather|run|spawn|wait_for|all|allSettled|race|any|block_on)"
+    r"!?\s*\([^()]*(?:\([^()]*\)[^()]*)*$|\bnew\s+$"
+)
+#: Behind the brackets of what a class or an interface declares: its type, its body.
+_TYPE, _BODY = re.compile(r"\s*:"), re.compile(r"\s*(?::[^={]*)?\{")
 REMARK = re.compile(r"\s*(?:#(?!\[)|//|\*(?=\s|\*|/|$)|/\*)")
 _REACH = 80  # lines above a call that its function may begin
 
@@ -46,14 +56,17 @@ _REACH = 80  # lines above a call that its function may begin
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
     if example.language not in LANGUAGES:
         return
-    rust = example.language == "rust"
+    script = example.language not in ("python", "rust")
+    quoted = quoted_rows(lines, example.language)
     for pair in example.pairs:
         name = _made_async(pair.old, pair.new)
         if name is not None:
             for at in readable(lines, first, last):
-                made = _awaited(name, lines[at], rust) if name in lines[at] else None
-                if made is not None:
-                    within = _function_of(lines, at, example.language)
+                if name not in lines[at] or at in quoted:
+                    continue
+                made = _awaited(name, lines[at], example.language == "rust")
+                within = _function_of(lines, at, example.language)
+                if made is not None and (script or within is not None):
                     yield Found(at, at + 1, (made,), pair.age, 2 + _is_async(lines, within), name)
         elif _awaits(pair.new) and not _awaits(pair.old):
             for at in readable(lines, first, last):
@@ -86,8 +99,13 @@ def _awaited(name: str, line: str, rust: bool) -> str | None:
     """``line`` with its first call of the name awaited, where that is not."""
     if _ANY_FUNCTION.search(line) or _MADE.search(line) or REMARK.match(line):
         return None
-    for call in re.finditer(rf"(?<![\w$]){re.escape(name)}\(", line):
+    code = code_of(line)
+    for call in re.finditer(rf"(?<![\w$]){re.escape(name)}\(", code):
         end = closing_bracket(line, call.end() - 1)
+        if _NO_PLACE.search(code[: call.start()]):
+            continue
+        if not rust and end is not None and _is_declared(code, call.start(), end + 1):
+            continue
         if rust:
             if end is not None and not line.startswith(".await", end + 1):
                 return f"{line[: end + 1]}.await{line[end + 1 :]}"
@@ -101,6 +119,14 @@ def _awaited(name: str, line: str, rust: bool) -> str | None:
             return f"{line[:start]}(await {line[start : end + 1]}){line[end + 1 :]}"
         return f"{line[:start]}await {line[start:]}"
     return None
+
+
+def _is_declared(code: str, start: int, end: int) -> bool:
+    """Whether ``code[start:end]`` is no call, but the name and parameters of a method."""
+    if re.search(r"[^\s{;]\s*$", code[:start]) and not re.search(r"\w\s+$", code[:start]):
+        return False
+    begins = re.search(r"(?:^|[{;])\s*$", code[:start]) is not None
+    return _BODY.match(code, end) is not None or (begins and _TYPE.match(code, end) is not None)
 
 
 def _made(lines: Sequence[str], at: int, first: int, language: str, age: int) -> Iterator[Found]:
