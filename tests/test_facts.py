@@ -109,6 +109,9 @@ def edit_of(old: str, new: str) -> RecentEdit:
         ((edit_of("area = 1", "size = 1"), edit_of("size = 1", "area = 1")), True),
         ((edit_of("area = 1", "size = 1"),), False),  # put in, and there may be more of it
         ((edit_of("size = 1", "area = 1"),), False),  # it was there before: it may go elsewhere
+        ((edit_of("area = 1", "size = 1"), edit_of("size = 1", "size_of = 1")), False),  # typed on
+        ((edit_of("area = 1", "size = 1"), edit_of("size = 1", "edge = 1")), False),  # exchanged
+        ((RecentEdit("a.py", 3, "+size = 1\n"), RecentEdit("a.py", 3, "-size = 1\n")), True),
         (
             (
                 edit_of("area = 1", "size = 1"),

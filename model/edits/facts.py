@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..records import Candidate, EditRequest, Facts
@@ -160,15 +160,23 @@ def _names(written: str) -> Iterator[str]:
 
 
 def _undone(request: EditRequest) -> set[str]:
-    """Names, in lower case, that an edit put in and a later one took out, and that are nowhere in
-    the text."""
-    put_in, taken_out = set[str](), set[str]()
+    """Names, in lower case, that an edit put in and a later one took out again, as it had been, and
+    that are nowhere in the text."""
+    gone, made = set[str](), list[tuple[set[str], set[str]]]()
     for edit in request.edits:
-        old, new = (_words(_PROSE.sub(" ", _lines_of(edit.diff, sign))) for sign in "-+")
-        taken_out = (taken_out | (put_in & (old - new))) - new
-        put_in |= new - old
+        old, new = _lines_of(edit.diff, "-"), _lines_of(edit.diff, "+")
+        for before, after in made:
+            taken, back = after & old, before & new
+            if taken and (back or not (before or new)):
+                gone |= _names_in(taken) - _names_in(back)
+        gone -= _names_in(new - old)
+        made.append((old, new))
     text = request.text.lower()
-    return {name for name in taken_out if not _stands_in(name, text)}
+    return {name for name in gone if not _stands_in(name, text)}
+
+
+def _names_in(lines: Iterable[str]) -> set[str]:
+    return _words(_PROSE.sub(" ", "\n".join(lines)))
 
 
 def _brings_back(written: str, undone: set[str]) -> bool:
@@ -181,8 +189,8 @@ def _words(written: str) -> set[str]:
     return {found[0].lower() for found in _NAME.finditer(written) if found[0] not in _KEYWORDS}
 
 
-def _lines_of(diff: str, sign: str) -> str:
-    return "\n".join(line[1:] for line in diff.split("\n") if line.startswith(sign))
+def _lines_of(diff: str, sign: str) -> set[str]:
+    return {line[1:].strip() for line in diff.split("\n") if line.startswith(sign)} - {""}
 
 
 def _stands_in(name: str, text: str) -> bool:
