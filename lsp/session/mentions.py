@@ -163,10 +163,11 @@ def _begun(example: Example, document: OpenText, elsewhere: bool) -> Iterator[tu
     language = document.language or language_of(document.path) or ""
     text = document.text()
     score = _BEGUN * (_ELSEWHERE if elsewhere else 1.0)
+    row = start = 0
     for one in places_in(replace(example, language=language), text, not elsewhere):
-        start = 0
-        for _ in range(one.line):
+        for _ in range(one.line - row):
             start = text.find("\n", start) + 1
+        row = one.line
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         touched = Touched(one.name, _BEGUN, one.why)

@@ -131,9 +131,6 @@ def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) ->
     """All places, the most promising first. Each question after the first asks for them again, and
     so does a moving cursor: 8 ms with 20 files of 2,600 lines."""
     query, names = situation.query, situation.names
-    example = read(situation.edits)
-    if not names and not example.come:
-        return []
     documents = list(_documents(shared, situation)) if query.other_documents else []
     states = [(document.uri, document.revision) for document in documents]
     accepted = situation.accepted.id if situation.accepted is not None else ""
@@ -142,7 +139,9 @@ def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) ->
     if shared.searched is None or shared.searched[0] != key:
         here = OpenText(query.uri, query.path, query.language, query.revision, lambda: query.text)
         done, definers = written(situation.edits), shared.context.definers
-        found = find_places(names, done, here, near, query.line, documents, definers, example)
+        example, found = read(situation.edits), list[Mention]()
+        if names or example.come:
+            found = find_places(names, done, here, near, query.line, documents, definers, example)
         shared.searched = key, found
     return shared.searched[1]
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .arguments import closing_bracket
+from .code_lines import REMARK, code_of, quoted_rows
 from .example import Example, Found, readable
 from .items import indent
-from .misspelt import code_of, quoted_rows
 
 LANGUAGES = frozenset(
     ("python", "javascript", "javascriptreact", "typescript", "typescriptreact", "rust")
@@ -49,7 +49,6 @@ _NO_PLACE = re.compile(
 )
 #: Behind the brackets of what a class or an interface declares: its type, its body.
 _TYPE, _BODY = re.compile(r"\s*:"), re.compile(r"\s*(?::[^={]*)?\{")
-REMARK = re.compile(r"\s*(?:#(?!\[)|//|\*(?=\s|\*|/|$)|/\*)")
 _REACH = 80  # lines above a call that its function may begin
 
 
@@ -57,9 +56,9 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
     if example.language not in LANGUAGES:
         return
     script = example.language not in ("python", "rust")
-    quoted = quoted_rows(lines, example.language)
-    for pair in example.pairs:
-        name = _made_async(pair.old, pair.new)
+    names = [_made_async(pair.old, pair.new) for pair in example.pairs]
+    quoted = quoted_rows(lines, example.language) if any(names) else ()
+    for pair, name in zip(example.pairs, names, strict=True):
         if name is not None:
             for at in readable(lines, first, last):
                 if name not in lines[at] or at in quoted:

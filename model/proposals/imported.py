@@ -14,9 +14,10 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 
+from .code_lines import code_of, quoted_rows
 from .example import NAME, Example, Found, places_of, readable
 from .import_lines import Import, import_of, imports_in
-from .misspelt import code_of, is_born, quoted_rows
+from .misspelt import is_born
 
 _ALIKE = {
     "typescript": "javascript",

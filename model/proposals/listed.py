@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from ..edits.edit_patterns import MOST_CHARS
-from .awaited import REMARK
 from .casing import spelt
+from .code_lines import REMARK
 from .example import NAME, Added, Example, Found, Pair, readable, words
 from .items import Item, entries_around, items_around, named_apart
 

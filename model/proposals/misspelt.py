@@ -16,15 +16,11 @@ from string import ascii_letters
 
 from .arguments import declares
 from .casing import parts_of
+from .code_lines import code_of, quoted_rows
 from .example import NAME, Example, Found, places_of, readable
 
 _SHORTEST = 4  # letters of a name that can be told
 _MOST_TRIED = 48  # names
-_REMARK = re.compile(r"(?:#|//).*|/\*.*?\*/")
-_QUOTED = re.compile(r"(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\\n])*`)")
-_INSERTED = re.compile(r"\$?\{([^{}\\]*)\}")
-#: What opens a text, or a remark, that may go on over several lines.
-_OPENS = re.compile(r"(?<!['\"\\])(?:\"\"\"|''')|(?:^|(?<=[\s;{(,]))/\*")
 #: Languages in which words are not names.
 _NO_CODE = frozenset(
     ("markdown", "plaintext", "restructuredtext", "latex", "json", "jsonc", "yaml", "toml", "xml")
@@ -138,47 +134,6 @@ def is_slip(one: str, other: str) -> bool:
         return (swapped or mistaken) and a[0].isalpha() and a[0].lower() != b[0].lower()
     longer, shorter = (a, b) if len(a) > len(b) else (b, a)
     return len(longer) > 1 and longer[0].isalpha() and longer[1:] == shorter
-
-
-def code_of(line: str) -> str:
-    """A line of the same length with what is quoted or remarked blank, but for code within."""
-
-    def blank(found: re.Match[str]) -> str:
-        kept = [" "] * len(found[0])
-        for inner in _INSERTED.finditer(found[0]):
-            kept[slice(*inner.span(1))] = inner[1]
-        return "".join(kept)
-
-    code = _QUOTED.sub(blank, line)
-    return _REMARK.sub(lambda found: " " * len(found[0]), code)
-
-
-def quoted_rows(lines: Sequence[str], language: str) -> set[int]:
-    """The lines of texts and remarks that go on over several."""
-    rows, ends = set[int](), ""
-    for at, line in enumerate(lines):
-        if ends:
-            rows.add(at)
-        if '"""' not in line and "'''" not in line and "/*" not in line and "*/" not in line:
-            continue
-        place = 0
-        while True:
-            if ends:
-                place = line.find(ends, place)
-                if place < 0:
-                    break
-                place, ends = place + len(ends), ""
-            opened = _OPENS.search(line, place)
-            if opened is None:
-                break
-            place = opened.end()
-            if opened[0] != "/*":
-                ends = opened[0]
-            elif language != "python":
-                ends = "*/"
-        if ends:
-            rows.add(at)
-    return rows
 
 
 @lru_cache(1)

@@ -133,21 +133,27 @@ def propose(
                 break
         for run in _runs(list(found.values())):
             found[run.first, run.last, run.lines] = run
+        all_ = list(found.values())
         for key, one in found.items():
-            chance, place = _odds(family, features(one, list(found.values()), cursor, len(unique)))
+            chance, place = _odds(family, features(one, all_, cursor, len(unique)))
             chance = chance if one.told else 0.0
-            likely = chance >= LEAST_OF_FAMILY or place >= LEAST_OF_PLACE
-            if likely and (key not in unique or unique[key].chance < chance):
-                unique[key] = Proposed(*key, family, chance, place)
+            if chance >= LEAST_OF_FAMILY or place >= LEAST_OF_PLACE:
+                _keep_likelier(unique, Proposed(*key, family, chance, place))
     for one in diagnosed.find(diagnostics, example, lines, first, last):
-        key, chance = (one.first, one.last, one.lines), FIXED["diagnosed"]
-        known = unique.get(key)
-        if known is None or known.chance < chance:
-            unique[key] = Proposed(*key, "diagnosed", chance)
+        chance = FIXED["diagnosed"]
+        _keep_likelier(unique, Proposed(one.first, one.last, one.lines, "diagnosed", chance))
     for key in [key for key in unique if _is_misplaced(key, example, lines)]:
         del unique[key]
     steps = _chained([*unique.values()], lines, cursor)
     return sorted(steps, key=lambda one: (-one.chance, one.first))
+
+
+def _keep_likelier(unique: dict[tuple[int, int, tuple[str, ...]], Proposed], one: Proposed) -> None:
+    """Of the same edit by several families, the one that is surer of it."""
+    key = one.first, one.last, one.lines
+    known = unique.get(key)
+    if known is None or known.chance < one.chance:
+        unique[key] = one
 
 
 def _chained(found: Sequence[Proposed], lines: Sequence[str], cursor: int) -> list[Proposed]:

@@ -1,0 +1,58 @@
+"""What of a line is code, and what is quoted or remarked. By patterns, as lines may be broken.
+
+Pure; knows nothing of edits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+#: How a line begins that is a remark.
+REMARK = re.compile(r"\s*(?:#(?!\[)|//|\*(?=\s|\*|/|$)|/\*)")
+_REMARK = re.compile(r"(?:#|//).*|/\*.*?\*/")
+_QUOTED = re.compile(r"(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\\n])*`)")
+_INSERTED = re.compile(r"\$?\{([^{}\\]*)\}")
+#: What opens a text, or a remark, that may go on over several lines.
+_OPENS = re.compile(r"(?<!['\"\\])(?:\"\"\"|''')|(?:^|(?<=[\s;{(,]))/\*")
+
+
+def code_of(line: str) -> str:
+    """A line of the same length with what is quoted or remarked blank, but for code within."""
+
+    def blank(found: re.Match[str]) -> str:
+        kept = [" "] * len(found[0])
+        for inner in _INSERTED.finditer(found[0]):
+            kept[slice(*inner.span(1))] = inner[1]
+        return "".join(kept)
+
+    code = _QUOTED.sub(blank, line)
+    return _REMARK.sub(lambda found: " " * len(found[0]), code)
+
+
+def quoted_rows(lines: Sequence[str], language: str) -> set[int]:
+    """The lines of texts and remarks that go on over several."""
+    rows, ends = set[int](), ""
+    for at, line in enumerate(lines):
+        if ends:
+            rows.add(at)
+        if '"""' not in line and "'''" not in line and "/*" not in line and "*/" not in line:
+            continue
+        place = 0
+        while True:
+            if ends:
+                place = line.find(ends, place)
+                if place < 0:
+                    break
+                place, ends = place + len(ends), ""
+            opened = _OPENS.search(line, place)
+            if opened is None:
+                break
+            place = opened.end()
+            if opened[0] != "/*":
+                ends = opened[0]
+            elif language != "python":
+                ends = "*/"
+        if ends:
+            rows.add(at)
+    return rows
