@@ -13,11 +13,11 @@ import pytest
 from redraft.model.decoding.denoise import AUTOREGRESSIVE
 from redraft.model.engine import load
 from redraft.model.engine.answer import Model, answer
-from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.network.onnx_files import materialise
 from redraft.model.prompt.formats import format_of
 from redraft.model.prompt.render import Prompt
-from redraft.model.records import EditRequest
+from redraft.model.records import EditRequest, Grammar
 from redraft.model.runtime import block_backend
 from redraft.model.runtime.backend import SeesBehind
 from redraft.model.runtime.special_ends import SpecialEnds
@@ -255,6 +255,8 @@ def test_dreamon_answers_in_place(cache: Path, tmp_path: Path) -> None:
         found = answer(model, infill(), time.monotonic)
         again = answer(model, infill(), time.monotonic)
         other = answer(model, EditRequest("next_edit", "a.py", TEXT, CURSOR), time.monotonic)
+        with pytest.raises(InvalidRequest, match="in any order, so that no grammar"):
+            answer(model, infill(grammar=Grammar("regex", "[0-9]+")), time.monotonic)
     finally:
         model.backend.close()
     assert found.candidates == again.candidates

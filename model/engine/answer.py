@@ -208,10 +208,11 @@ def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constrain
     """
     if request.grammar is None:
         return prompt.constraint
-    if prompt.room:
+    if prompt.room or prompt.in_place:
+        how = "in any order" if prompt.in_place else "with the text around the cursor"
         raise InvalidRequest(
-            f"{model.name} writes the text around the cursor anew, so that no grammar can be held "
-            "against what it puts in. Leave the grammar out, or choose a model that fills in."
+            f"{model.name} writes what goes in {how}, so that no grammar can be held against it. "
+            "Leave the grammar out, or choose a model that fills in from left to right."
         )
     end_token = prompt.permitted[0] if prompt.permitted else model.backend.config.end_token
     whole = WholeAnswer(request.grammar, model.tokenizer, end_token, prompt.forced)

@@ -198,9 +198,17 @@ async def show(http: web.Request) -> web.Response:
         {
             "details": _details(status),
             "model_info": info,
-            "capabilities": ["completion", "insert"],
+            "capabilities": _capabilities(status),
         }
     )
+
+
+def _capabilities(status: ModelStatus) -> list[str]:
+    """As Ollama calls them; conversations may be another model's, answered under this name too."""
+    found = ["completion"]
+    found += ["insert"] if "infill" in status.abilities else []
+    found += ["tools"] if status.chat_model and "tools" in status.chat_abilities else []
+    return found
 
 
 def _details(status: ModelStatus) -> Json:
