@@ -418,6 +418,19 @@ def test_a_spoilt_folder_leaves_no_model_and_says_what_to_do(
     assert "mine" not in {model.name for model in provide.list_models()}
 
 
+def test_weights_that_turn_out_spoilt_leave_what_had_their_name(
+    cache: Path, tmp_path: Path
+) -> None:
+    write_hf(tmp_path / "mine", LAYOUTS["Qwen2"], shards=4)
+    before = import_model(tmp_path / "mine")
+    not_finite(tmp_path / "mine")
+    with pytest.raises(WeightsError, match="not finite"):
+        import_model(tmp_path / "mine")
+    assert provide.info("mine").version == before.version
+    model = loaded("mine")
+    model.backend.close()
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

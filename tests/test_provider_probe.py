@@ -1,5 +1,5 @@
-"""Other execution providers: used only where they compute what the CPU does. All graphs are real and
-run by onnxruntime; what computes something else is the CPU over weights that were damaged."""
+"""Other execution providers: used only where they compute what the CPU does. All graphs are real,
+and run; what computes something else is the CPU over weights that were damaged."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from redraft.model.network.quantize import HALF, VARIANTS
 from redraft.model.runtime import device, providers
 from redraft.model.runtime.device import check_onnxruntime, installed_for, pick_device, problem_of
 from redraft.model.runtime.provider_probe import CLOSE, NETWORKS, Opener, provider_problem
+from redraft.model.runtime.provider_speed import slower
 from redraft.model.runtime.providers import CPU_NAME, OTHERS, Provider
 
 runtime = pytest.importorskip(
@@ -116,6 +117,23 @@ def test_a_graph_that_does_not_load_is_refused_with_the_reason() -> None:
         return CPU(path)
 
     assert tried(opened, "q8").startswith(f"{CPU_NAME} does not run our graphs in q8: ")
+
+
+@pytest.mark.parametrize(("ms", "chosen"), [(2.0, True), (3.5, True), (3.7, False), (9.0, False)])
+def test_a_provider_has_to_be_faster_to_be_chosen_by_itself(ms: float, chosen: bool) -> None:
+    """Both read in turns; a pass takes the CPU 4 ms, and now and then much more."""
+    at, read = [0.0], [0]
+
+    def clock() -> float:
+        if read[0] % 2:  # the end of a pass
+            turn = read[0] // 2
+            at[0] += (ms if turn % 2 else 4.0) / 1e3 + (0.1 if turn % 5 == 0 else 0.0)
+        read[0] += 1
+        return at[0]
+
+    said = slower((CPU, "q8"), (CPU, "fp32"), "OTHER", clock)
+    assert (said == "") == chosen
+    assert chosen or said == f"OTHER is slower here, {ms} ms a pass where the CPU takes 4.0"
 
 
 # ------------------------------------------------------------------------------ which is used

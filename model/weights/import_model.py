@@ -96,8 +96,7 @@ def import_model(
     if progress is not None:
         progress(Progress("combine", 0, 0))
     model = _describe(source, config, digest[:16], variants, before, target)
-    if before is not None and before.version != model.version:
-        (target / DESCRIPTION).unlink()  # never beside weights it does not describe
+    others = before is not None and before.version != model.version
     for variant in variants:
 
         def write(place: Path, variant: str = variant) -> None:
@@ -105,6 +104,8 @@ def import_model(
             if source.template:
                 (place / CHAT_TEMPLATE).write_text(source.template, "utf-8")
             write_graphs(config, context, canvas, variant, place, progress)
+            if others:  # about to be replaced: never a description beside weights of others
+                (target / DESCRIPTION).unlink(missing_ok=True)
 
         size = expected_bytes(config, variant)
         make_ready(target / variant, size, f"{digest} {variant}", write)

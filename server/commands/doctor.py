@@ -75,22 +75,30 @@ def _versions() -> Iterator[Finding]:
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Whether exactly one recent onnxruntime is there, and where it would run what."""
-    from redraft.model.runtime.device import check_onnxruntime, import_onnxruntime, pick_device
+    from redraft.model.runtime.device import (
+        check_onnxruntime,
+        import_onnxruntime,
+        installed_for,
+        pick_device,
+    )
+    from redraft.model.runtime.providers import PROVIDERS, missing
 
     try:
         version = check_onnxruntime()
-        names = import_onnxruntime().get_available_providers()
+        runtime = import_onnxruntime()
+        here = [provider for provider in PROVIDERS if not missing(runtime, provider)]
         wanted = settings.provider.lower() if settings.provider else "auto"
         device = pick_device(wanted, settings.variant or "auto")
     except RedraftError as error:
         yield Finding("problem", "onnxruntime", str(error))
         return
-    providers = ", ".join(name.removesuffix("ExecutionProvider") for name in names)
-    yield Finding("ok", "onnxruntime", f"{version}, providers: {providers}")
+    yield Finding("ok", "onnxruntime", f"{version}, providers: {', '.join(here)}")
     yield Finding("ok", "runs on", f"{device.provider}, variant {device.variant}")
     if device.notice and shutil.which("nvidia-smi"):
         advice = "To use the GPU: 'pip uninstall onnxruntime', then 'pip install redraft[gpu]'."
         yield Finding("note", "runs on", device.notice, advice)
+    elif device.notice and installed_for() is not None:
+        yield Finding("note", "runs on", device.notice)
 
 
 def _machine() -> Iterator[Finding]:
