@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import psutil
 
@@ -31,11 +31,10 @@ def choose_provider(runtime: Any, wanted: str | None, variant: str) -> Provider:
     name = (wanted or ("CUDA" if variant in HALF else "CPU")).upper()
     if name not in PROVIDERS:
         raise SettingsError(f"Unknown provider {wanted!r}: choose one of {', '.join(PROVIDERS)}.")
-    provider = cast("Provider", name)
-    if provider != "CPU":
-        check_runs(variant, provider)
-        check_provider(runtime, provider, variant)
-    return provider
+    if name != "CPU":
+        check_runs(variant, name)
+        check_provider(runtime, name, variant)
+    return name
 
 
 def default_threads() -> int:

@@ -32,7 +32,7 @@ def slower(
         clock: seconds.
     """
     with tempfile.TemporaryDirectory() as folder:
-        passes = []
+        passes: list[Callable[[], object]] = []
         for opens, variant in (on_cpu, on_other):
             path = write_network(Path(folder) / str(len(passes)), _WIDE, variant)[0]
             passes.append(reader(opens(path), _WIDE, variant, path.stem))

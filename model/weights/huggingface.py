@@ -24,6 +24,8 @@ from .manifest import read_json
 from .safetensors_file import FloatArray, StoredTensor, tensors_in
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
+#: Where config.json says that weights are quantised: most publishers, MLX, and llm-compressor once.
+_QUANTISED = ("quantization_config", "quantization", "compression_config")
 #: Formats that execute code when they are read.
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
@@ -100,8 +102,8 @@ def _announced(
 ) -> tuple[dict[str, Any], Tokenizer, Family, dict[str, Any]]:
     """What the small files of a folder say: config.json, tokenizer, family and its shape."""
     hf = _configuration(folder)
-    if quantised := hf.get("quantization_config"):
-        how = quantised.get("quant_method") if isinstance(quantised, dict) else quantised
+    if quantised := next((hf[key] for key in _QUANTISED if hf.get(key)), None):
+        how = quantised.get("quant_method", quantised) if isinstance(quantised, dict) else quantised
         raise WeightsError(
             f"The weights in {folder} are quantised ({how}). Download the original in bfloat16 or "
             "float16, or a GGUF file of it."
@@ -244,6 +246,7 @@ def _check_shapes(
                 f"{tensor.name!r} in {tensor.path} has shape {list(tensor.shape)}, config.json "
                 f"says {list(shape)}. The files belong to different models: download them again."
             )
+        tensor.check_type()
     extra = sorted(set(stored) - set(expected))
     if extra:
         raise WeightsError(
@@ -255,12 +258,19 @@ def _vocabulary(
     folder: Path, hf: Mapping[str, Any], family: Family, tokenizer: Tokenizer, rows: int
 ) -> dict[str, Any]:
     """Which tokens are text, and which one is the mask and which the end."""
-    size = tokenizer.size
+    size, ends = tokenizer.size, hf.get("eos_token_id")
     if size > rows:
         raise WeightsError(
             f"The tokenizer in {folder} knows {size:,} tokens, the embedding has {rows:,} rows. "
             "They belong to different models: download them again."
         )
+    tokenizer.check_ids()
+    for end in ends if isinstance(ends, list) else [ends]:
+        if isinstance(end, int) and end >= size:
+            raise WeightsError(
+                f"config.json in {folder} ends texts with the token {end:,}, the tokenizer there "
+                f"knows {size:,}. They belong to different models: download them again."
+            )
     if not family.plain:
         tokenizer.check_marks()
     mask = tokenizer.mark(MASK if tokenizer.has_mark(MASK) else END)
