@@ -435,6 +435,7 @@ def test_weights_that_turn_out_spoilt_leave_what_had_their_name(
     ("changes", "said"),
     [
         ({"arch": "mamba"}, "'mamba'; known are llama"),
+        ({"numbers": {"split.count": 3}}, "one of 3 parts.*llama-gguf-split --merge"),
         ({"pre": "tekken"}, "'tekken'.*import the original's folder"),
         ({"leave_out": "blk.1.ffn_up.weight"}, "no tensor"),
         ({"extra": {"blk.0.ffn_gate_inp.weight": np.ones((8, 64), np.float32)}}, "does not run"),

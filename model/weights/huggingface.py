@@ -109,10 +109,23 @@ def _announced(
             "float16, or a GGUF file of it."
         )
     tokenizer = Tokenizer.from_file(tokenizer_file(folder))
+    _check_tokens(folder, hf, tokenizer)
     family = family_of(hf, {text: i for i, text in tokenizer.special.items()})
     if block is None and family.in_blocks and "bd3lm" in folder.resolve().name.lower():
         block = 32  # Tiny-A2D's weights by blocks differ from the others in their name alone
     return hf, tokenizer, family, architecture(hf, family, block)
+
+
+def _check_tokens(folder: Path, hf: Mapping[str, Any], tokenizer: Tokenizer) -> None:
+    """Whether the tokenizer can be that of config.json, as far as its tokens' numbers tell."""
+    tokenizer.check_ids()
+    ends = hf.get("eos_token_id")
+    for end in ends if isinstance(ends, list) else [ends]:
+        if isinstance(end, int) and end >= tokenizer.size:
+            raise WeightsError(
+                f"config.json in {folder} ends texts with the token {end:,}, the tokenizer there "
+                f"knows {tokenizer.size:,}. They belong to different models: download them again."
+            )
 
 
 def checkpoint_sha256(folder: Path) -> str:
@@ -258,19 +271,12 @@ def _vocabulary(
     folder: Path, hf: Mapping[str, Any], family: Family, tokenizer: Tokenizer, rows: int
 ) -> dict[str, Any]:
     """Which tokens are text, and which one is the mask and which the end."""
-    size, ends = tokenizer.size, hf.get("eos_token_id")
+    size = tokenizer.size
     if size > rows:
         raise WeightsError(
             f"The tokenizer in {folder} knows {size:,} tokens, the embedding has {rows:,} rows. "
             "They belong to different models: download them again."
         )
-    tokenizer.check_ids()
-    for end in ends if isinstance(ends, list) else [ends]:
-        if isinstance(end, int) and end >= size:
-            raise WeightsError(
-                f"config.json in {folder} ends texts with the token {end:,}, the tokenizer there "
-                f"knows {size:,}. They belong to different models: download them again."
-            )
     if not family.plain:
         tokenizer.check_marks()
     mask = tokenizer.mark(MASK if tokenizer.has_mark(MASK) else END)

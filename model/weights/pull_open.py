@@ -30,6 +30,7 @@ from .registry import ModelInfo, cache_dir, check_name
 #: What names a repository: hf:OWNER/NAME, or one file of it.
 PREFIX = "hf:"
 _NAMED = re.compile(r"hf:([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)(?:/([A-Za-z0-9._/+-]+\.gguf))?")
+_PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 #: Files that an import reads; no code of a repository is ever fetched.
 _SMALL = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
@@ -77,6 +78,11 @@ def wanted(asked: str, name: str | None = None) -> Wanted:
             f"{', '.join(entry.name for entry in KNOWN)}."
         )
     repo, file = found[1], found[2] or ""
+    if _PART.search(file):
+        raise SettingsError(
+            f"{file} is a part of a GGUF file. Choose one of that repository that is whole, or "
+            "import the parts once they are joined: llama-gguf-split --merge."
+        )
     called = Path(file).stem if file else repo.partition("/")[2]
     return Wanted(name or model_name(called.lower()), repo, file)
 
