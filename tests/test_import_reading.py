@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 from redraft.model.config import ModelConfig
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.network.rope import rope_tables
@@ -17,6 +16,7 @@ from redraft.model.prompt.marks import find_marks
 from redraft.model.prompt.tokens import END, MARKS, SUFFIX, Tokenizer
 from redraft.model.weights.families import architecture, family_of
 from redraft.model.weights.huggingface import read_hf_checkpoint
+from safetensors.numpy import load_file, save_file
 from support.tiny_hf import (
     LAYOUTS,
     QWEN2_PRE_TOKENIZER,
@@ -236,7 +236,7 @@ def test_integers_are_refused_before_any_is_read(tmp_path: Path) -> None:
     stored = load_file(path)
     stored["model.norm.weight"] = stored["model.norm.weight"].astype(np.int8)
     save_file(stored, path)
-    with pytest.raises(WeightsError, match="as I8.*not quantised"):
+    with pytest.raises(WeightsError, match=r"as I8.*not quantised"):
         read_hf_checkpoint(tmp_path / "hf")
 
 
