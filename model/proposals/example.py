@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..edits.edit_patterns import MOST_CHARS, changes_in, paired
-from ..records import RecentEdit
+from ..records import Importable, RecentEdit
 from ..text.common import common_ends
 
 NAME = re.compile(r"[^\W\d]\w*")
@@ -89,9 +89,15 @@ class Example:
     removed: tuple[str, ...] = ()  # lines taken away with nothing in their place
     language: str = ""  # of the document, as an LSP id; "": unknown
     elsewhere: tuple[str, ...] = ()  # texts of other places that the question brings
+    importable: tuple[Importable, ...] = ()  # names that the workspace defines
 
 
-def read(edits: Sequence[RecentEdit], language: str = "", elsewhere: Sequence[str] = ()) -> Example:
+def read(
+    edits: Sequence[RecentEdit],
+    language: str = "",
+    elsewhere: Sequence[str] = (),
+    importable: Sequence[Importable] = (),
+) -> Example:
     """What ``edits``, oldest first, did."""
     pairs: list[Pair] = []
     added: list[Added] = []
@@ -122,6 +128,7 @@ def read(edits: Sequence[RecentEdit], language: str = "", elsewhere: Sequence[st
         tuple(removed[:MOST_PAIRS]),
         language,
         tuple(elsewhere),
+        tuple(importable),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..edits.repeats import MOST_LINES, find_repeats
-from ..records import Diagnostic, RecentEdit
+from ..records import Diagnostic, Importable, RecentEdit
 from . import (
     arguments,
     awaited,
@@ -106,6 +106,7 @@ def propose(
     diagnostics: Sequence[Diagnostic] = (),
     language: str = "",
     elsewhere: Sequence[str] = (),
+    importable: Sequence[Importable] = (),
 ) -> list[Proposed]:
     """What could follow within the lines [first, last), the likeliest first, each edit once.
 
@@ -115,6 +116,7 @@ def propose(
         diagnostics: what the editor reports of it.
         language: of the document, as an LSP id.
         elsewhere: texts of other places that come with the question.
+        importable: names that the workspace defines, as the document would import them.
     """
     last = min(last, first + MOST_LINES)
     unique = {
@@ -123,7 +125,7 @@ def propose(
         )
         for one in find_repeats(edits, lines, first, last, cursor)
     }
-    example = read(edits, language, elsewhere)
+    example = read(edits, language, elsewhere, importable)
     for family, find in FAMILIES.items():
         found: dict[tuple[int, int, tuple[str, ...]], Found] = {}
         for one in find(example, lines, first, last):
