@@ -250,7 +250,7 @@ MONEY = Importable("Money", "shop.dates")
         "class Money: ...\nx = 1\nMoney()\n",
         "from bank import Money\nx = 1\nMoney()\n",
         "from bank import (\n    Money,\n)\nx = 1\nMoney()\n",
-        "import bank.Money\nx = 1\nMoney()\n",
+        "import bank as Money\nx = 1\nMoney()\n",
         "x = 1\nfrom bank import Money\n",
     ],
 )
@@ -303,7 +303,7 @@ def test_a_line_typed_in_a_workspace_is_imported_in_the_editor(tmp_path: Path) -
         client.open(cart, uri=uri, version=0)
         client.insert(7, 0, "day = parse_date(when)\n", 1, uri=uri)
         for version in range(2, 300):  # until the index got there
-            client.insert(7, 5, " ", version, uri=uri)
+            client.insert(8, 0, "#", version, uri=uri)
             edits = client.edits(7, 6, version, uri=uri)
             if edits:
                 break
