@@ -13,6 +13,8 @@ from ..edits.edit_patterns import MOST_CHARS, changes_in, paired
 from ..records import Importable, RecentEdit
 from ..text.common import common_ends
 
+#: Languages of texts, in which words are no names.
+PROSE = frozenset(("markdown", "plaintext", "restructuredtext", "latex"))
 NAME = re.compile(r"[^\W\d]\w*")
 _END = re.compile(r"[\s;,)\]}]*$")
 

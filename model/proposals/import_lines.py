@@ -89,8 +89,8 @@ def _read(line: str, language: str) -> Import | None:
         is_type = line.startswith("import type ")
         if parts["names"] is not None:
             return Import(module, _split(parts["names"]), "from", is_type=is_type)
-        names = (parts["default"] or parts.get("all") or "",)
-        return Import(module, names, _form(parts), is_type=is_type)
+        whole = parts["default"] or parts.get("all") or ""
+        return Import(module, (whole,), _form(parts), is_type=is_type)
     if language == "go":
         found = _GO.match(line)
         return None if found is None else Import(found[1], (found[1].rpartition("/")[2],), "whole")

@@ -45,20 +45,34 @@ _PACKAGE = re.compile(r"(?<![\w.])([a-z]\w*)\.([A-Z]\w*)")
 
 
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
+    """Names that are well known, or that other open files import."""
+    return (one for one, own in _find(example, lines, first, last) if not own)
+
+
+def find_own(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
+    """Names that one place of the workspace alone defines."""
+    all_ = _find(example, lines, first, last) if example.importable else ()
+    return (one for one, own in all_ if own)
+
+
+def _find(
+    example: Example, lines: Sequence[str], first: int, last: int
+) -> Iterator[tuple[Found, bool]]:
+    """Of both, each with whether it is the workspace's own."""
     language = _ALIKE.get(example.language, example.language)
     if language not in LANGUAGES or not example.come:
         return
     have = imports_in(lines, language)
     there = {name for one in have for name in one.names}
     for name in first_used(example, lines):
-        wanted = None if name in there else known_import(name, language, example)
-        if wanted is None or any(wanted.module == one.module == "" for one in have):
+        wanted, own = known_import(name, language, example)
+        if wanted is None or name in there or brings_all(wanted.module, lines):
             continue
-        if brings_all(wanted.module, lines):
+        if any(wanted.module == one.module == "" for one in have):
             continue
         found = import_of(wanted, have, lines, example.language)
         if found is not None and first <= found.first and found.last <= last:
-            yield replace(found, name=name)
+            yield replace(found, name=name), own
 
 
 def first_used(example: Example, lines: Sequence[str]) -> list[str]:
@@ -142,20 +156,21 @@ def _is_made(line: str, found: re.Match[str]) -> bool:
     return takes is not None and _PARAMETER.search(before) is not None and ")" not in before
 
 
-def known_import(name: str, language: str, example: Example) -> Import | None:
-    """What brings ``name`` in; None where that is not known, or there is a choice."""
+def known_import(name: str, language: str, example: Example) -> tuple[Import | None, bool]:
+    """What brings ``name`` in, None where that is not known or there is a choice; and whether the
+    workspace alone says so."""
     for text in example.elsewhere:
         for one in imports_in(text.split("\n"), language):
             if name in one.names and not one.module.startswith("."):
-                return Import(one.module, (name,), one.form)
+                return Import(one.module, (name,), one.form), False
     told = _table(language).get(name)
     own = next((one for one in example.importable if one.name == name), None)
     if told is not None:
-        return Import.told(told, name, language) if own is None else None
+        return (Import.told(told, name, language) if own is None else None), False
     if own is None:
-        return None
+        return None, False
     form = "whole" if own.whole else "from"
-    return Import(own.module, (name,), form, is_type=own.is_type)
+    return Import(own.module, (name,), form, is_type=own.is_type), True
 
 
 def brings_all(module: str, lines: Sequence[str]) -> bool:
