@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..records import Candidate, EditRequest, Facts
+from ..text.comments import WITHIN
 from ..text.syntax import Syntax, count_errors, language_of, parse
 from .ghost_rules import line_after
 from .replacement import Replacement
@@ -24,7 +25,7 @@ from .rules import at_margin, parsed
 _FAR, _NEAR = 4_000, 500
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 #: What is quoted or remarked, roughly: there, words are not names.
-_PROSE = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|//.*|#.*|/\*.*?\*/")
+_PROSE = re.compile(rf"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|{WITHIN}")
 #: Names of languages that need no definition.
 _OF_LANGUAGES = """
 abstract any async await bool boolean break byte case catch char class console const constructor
