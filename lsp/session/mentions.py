@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 
 from redraft.model.edits.replacement import Replacement
 from redraft.model.proposals.chain_order import defines, place_key
 from redraft.model.proposals.example import Example
 from redraft.model.proposals.places import BEGUN, places_in
 from redraft.model.text.comments import is_comment
+from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
 from ..context.imports import family_of
@@ -144,9 +145,9 @@ def _in_text(
     """Places in one document, each with its line as it stands."""
     text, language = document.text(), _language(document)
     for one in names:
-        hits = _hits(text, one.name)
-        if not hits:
-            continue
+        hits = [*islice(places_of(one.name, text), _MOST_HITS + 1)]
+        if not 0 < len(hits) <= _MOST_HITS:
+            continue  # it stands nowhere, or almost everywhere
         share = 1.0
         if elsewhere:
             namesake = one.defined and document.path in definers(one.name, document.language)
@@ -174,28 +175,6 @@ def _begun(example: Example, document: OpenText, elsewhere: bool) -> Iterator[tu
         end = len(text) if end < 0 else end
         touched = Touched(one.name, _BEGUN, one.why)
         yield Mention(document, one.line, end, touched, score), text[start:end]
-
-
-def _hits(text: str, name: str) -> list[int]:
-    """Where ``name`` stands as a word of its own; none where that is almost everywhere.
-
-    Searched for without a pattern: that is ten times as fast, and all open files are searched.
-    """
-    found: list[int] = []
-    at = text.find(name)
-    while at >= 0:
-        end = at + len(name)
-        before, after = text[at - 1 : at] if at else "", text[end : end + 1]
-        if not (_is_word(before) or _is_word(after)):
-            found.append(at)
-            if len(found) > _MOST_HITS:
-                return []
-        at = text.find(name, end)
-    return found
-
-
-def _is_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
 
 
 def _worth(line: str, one: Touched, language: str) -> float:

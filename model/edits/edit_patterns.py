@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from ..records import RecentEdit
 from ..text.comments import is_comment
 from ..text.common import common_ends
+from ..text.names import whole_name
 from ..text.syntax import language_of
 from .hunks import lines_of, spans_of
 
@@ -202,8 +203,7 @@ def rename(rule: LineRule, line: str) -> str:
     """``line`` with the names that ``rule`` changed."""
     for swap in rule.swaps:
         if swap.rename and swap.old in line:
-            new = swap.new.replace("\\", r"\\")
-            line = re.sub(rf"(?<!\w){re.escape(swap.old)}(?!\w)", new, line)
+            line = whole_name(swap.old).sub(swap.new.replace("\\", r"\\"), line)
     return line
 
 

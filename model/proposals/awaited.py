@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..text.comments import is_comment
+from ..text.names import whole_name
 from .arguments import closing_bracket
 from .code_lines import code_of, quoted_rows
 from .example import Example, Found, readable
@@ -88,7 +89,7 @@ def _made_async(old: str, new: str) -> str | None:
     if found is None or re.search(r"\basync\b", old):
         return None
     name = found["one"] or found["two"] or found["three"]
-    return name if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", old) else None
+    return name if whole_name(name).search(old) else None
 
 
 def _awaits(line: str) -> bool:
