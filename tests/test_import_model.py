@@ -176,7 +176,7 @@ def test_four_bits_compute_what_the_rounded_weights_would(
     whose kernel rounds activations to 8 bits in blocks as well; q4f16 is meant for CUDA."""
     write_hf(tmp_path / "hf", LAYOUTS[name])
     config, tensors, _ = read_hf_checkpoint(tmp_path / "hf")
-    vocabulary = format_of(variant, "vocabulary")
+    vocabulary = format_of(variant, "head")
     rounded = {
         key: as_stored(values, "nibbles" if key.startswith("blocks") else vocabulary)
         for key, values in tensors.items()

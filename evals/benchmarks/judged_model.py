@@ -19,11 +19,12 @@ from redraft.model.runtime.device import pick_device
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights.adapter import load_adapter
 from redraft.model.weights.combine import combine
+from redraft.model.weights.default_model import AUTO, resolve
 from redraft.model.weights.fetch import Progress
 from redraft.model.weights.files import sha256_of
 from redraft.model.weights.manifest import MANIFEST, problem_of, read_json
 from redraft.model.weights.provide import base_path, ensure, recipe_of
-from redraft.model.weights.registry import TINY_MODEL, ModelInfo, cache_dir, info
+from redraft.model.weights.registry import ModelInfo, cache_dir, info
 
 OnProgress = Callable[[Progress], None]
 
@@ -49,13 +50,14 @@ def find_model(
     provider: str | None,
     keep: Path | None,
     report: OnProgress,
-    model: str = TINY_MODEL,
+    model: str = AUTO,
 ) -> JudgedModel:
     """The folder of what is to be judged, made where it is not there yet.
 
     Args:
         adapter: "shipped", "none" for the bare base, or a ``.safetensors`` file.
-        model: of the registry; whose base and adapter, or which imported weights.
+        model: of the registry; whose base and adapter, or which imported weights. "auto": what
+            a user of this machine gets.
         weights: a ready folder instead of all that.
         keep: where folders made of adapters are kept; None: in the cache.
 
@@ -65,6 +67,7 @@ def find_model(
     """
     if weights is not None:
         return _ready_folder(weights, provider)
+    model = resolve(model).name
     device = pick_device((provider or "auto").lower(), variant or "auto")
     described = info(model)
     if adapter == SHIPPED:

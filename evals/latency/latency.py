@@ -139,7 +139,7 @@ Seen = Callable[[BenchReport | InfillRow | TypedInfills | Editing], None]
 
 
 def run(
-    model: str = "redraft-135m",
+    model: str,
     variant: str | None = None,
     provider: str | None = None,
     threads: int | None = None,

@@ -16,7 +16,7 @@ from redraft.model.engine.remote import RemotePredictor
 from redraft.model.engine.validate import check_request
 from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.records import EditRequest, ModelStatus, Prediction
-from redraft.model.weights.registry import TINY_MODEL
+from redraft.model.weights.default_model import AUTO
 
 from ..benchmarks.baselines import POLICIES, Policy
 from ..benchmarks.judged_model import SHIPPED, JudgedModel, OnProgress, find_model, load
@@ -27,7 +27,7 @@ from .timed_predictor import ThreadedPredictor
 class PredictorChoice:
     """Of a model, the same that other benchmarks say."""
 
-    model: str = TINY_MODEL  # of the registry, or a policy
+    model: str = AUTO  # of the registry, or a policy
     adapter: str = SHIPPED
     weights: Path | None = None
     variant: str | None = None

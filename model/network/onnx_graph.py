@@ -23,7 +23,7 @@ from ..errors import WeightsError
 from .onnx_interface import Form, Graph, graph_of, reads_masks, reads_placed
 from .onnx_linear import LinearMaps
 from .onnx_nodes import CONTRIB, Nodes
-from .quantize import HALF, Stored, block_size, check_variant, float_type, format_of
+from .quantize import HALF, Role, Stored, block_size, check_variant, float_type, format_of
 
 #: Source of the mask's embedding on the canvas: one row of the canvas embedding.
 MASK_ROW = "mask.weight"
@@ -42,16 +42,16 @@ def forms_of(config: ModelConfig, variant: str) -> tuple[Form, ...]:
 
 
 def tables_of(config: ModelConfig, variant: str) -> tuple[Stored, ...]:
-    """What is looked up outside the graphs: the embedding, stored as the head is."""
+    """What is looked up outside the graphs: the embedding, and the mask's row of it."""
     mask = Stored(MASK, (MASK_ROW,), "vector", (config.hidden,), float_type(variant))
-    return (_vocabulary(config, variant, EMBEDDING), mask)
+    return (_vocabulary(config, variant, EMBEDDING, "embedding"), mask)
 
 
-def _vocabulary(config: ModelConfig, variant: str, name: str) -> Stored:
+def _vocabulary(config: ModelConfig, variant: str, name: str, role: Role) -> Stored:
     return Stored(
         name,
         (f"{name}.weight",),
-        format_of(variant, "vocabulary"),
+        format_of(variant, role),
         (config.vocab, config.hidden),
         float_type(variant),
         block_size(variant),
@@ -245,10 +245,12 @@ class _Builder:
         """Adds ``logits`` float32. Which tokens are never predicted is the caller's to say: an
         infill ends by another mark than what is said in a conversation."""
         c, suppressed = self.config, "suppressed"
-        stored = _vocabulary(c, self.variant, EMBEDDING if c.tied else "head")
+        stored = _vocabulary(c, self.variant, EMBEDDING if c.tied else "head", "head")
         self.nodes.store(stored)
         head = list(stored.tensors())
-        if len(head) == 2:
+        if stored.format == "rows":
+            self.linear.fine_rows_product(hidden, head, suppressed, "logits")
+        elif stored.format == "blocks":
             self.linear.blocks_product(hidden, head, c.hidden, c.vocab, suppressed, "logits")
         elif self.variant in HALF:
             half = self.nodes.op("Gemm", hidden, head[0], transB=1)

@@ -108,8 +108,10 @@ class Graphs:
     @property
     def idle_rows(self) -> int:
         """Rows that prefill scores where none is asked for: a CUDA kernel may refuse to be launched
-        over nothing; on the CPU none costs nothing."""
-        return 1 if self.provider == "CUDA" else 0
+        over nothing, and onnxruntime before 1.32 reduces no rows to a wrong shape; else none costs
+        nothing."""
+        release = tuple(int(part) for part in self.runtime.__version__.split(".")[:2])
+        return 1 if self.provider == "CUDA" or release < (1, 32) else 0
 
     @property
     def unseen(self) -> float:

@@ -35,7 +35,7 @@ from .safetensors_file import FloatArray
 #: In a ready folder whose base knows conversations: how they are written, in Jinja.
 CHAT_TEMPLATE = "chat_template.jinja"
 
-_BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "q8": 1.2, "int8": 1.2, "q4": 0.8, "q4f16": 1.0}
+_BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "q8": 1.2, "int8": 1.5, "q4": 0.8, "q4f16": 1.0}
 
 
 def combine(

@@ -96,7 +96,8 @@ def measure_beside(
     check_writable(json_file)
     with bar() as show:
         show("loading the model", None)
-        loaded = onnx_loader(settings.model, settings.variant, settings.provider, settings.threads)(
+        model = resolve(settings.model).name
+        loaded = onnx_loader(model, settings.variant, settings.provider, settings.threads)(
             lambda *_: None
         )
         rows = []

@@ -88,7 +88,7 @@ def edits(
     ] = None,
     baseline: opt.Baseline = None,
     limit: opt.Limit = None,
-    judged: opt.Judged = opt.TINY,
+    judged: opt.Judged = opt.USERS,
     planned: opt.Planned = opt.USUAL,
     context: opt.Context = opt.SERVED,
     max_tokens: opt.MaxTokens = 128,
@@ -207,7 +207,7 @@ def perplexity(
     lengths: Annotated[str, typer.Option(help="Tokens, between commas.")] = "4096,8192,16384,32768",
     scaling: Annotated[str, typer.Option(help="Of positions.")] = "none,linear,ntk,yarn",
     repositories: Annotated[int, typer.Option(min=1, help="Used of those given, at most.")] = 3,
-    judged: opt.Judged = opt.TINY,
+    judged: opt.Judged = opt.USERS,
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
     """Perplexity of the last 1,024 tokens of long contexts, under each scaling of positions."""

@@ -43,7 +43,7 @@ def infill(
     ] = None,
     baseline: opt.Baseline = None,
     limit: opt.Limit = None,
-    judged: opt.Judged = opt.TINY,
+    judged: opt.Judged = opt.USERS,
     planned: opt.Planned = opt.USUAL,
     context: Annotated[
         int | None,

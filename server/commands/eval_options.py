@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 Limit = Annotated[
     int | None, typer.Option(min=1, help="Episodes at most; a smaller sample is part of a larger.")
 ]
-ModelName = Annotated[str, typer.Option("--model", help="Of 'redraft model list'.")]
+ModelName = Annotated[
+    str, typer.Option("--model", help="Of 'redraft model list'; auto: what users get.")
+]
 Adapter = Annotated[
     str, typer.Option(help="'shipped', 'none' for the bare base, or an adapter's .safetensors.")
 ]
@@ -109,7 +111,7 @@ class Planned(Group):
         return {"plan": self.plan, "threshold": self.threshold, "set": self.change or []}
 
 
-TINY, NOTHING_KEPT, USUAL = Judged("redraft-135m"), Kept(), Planned()
+USERS, NOTHING_KEPT, USUAL = Judged("auto"), Kept(), Planned()
 
 
 Baseline = Annotated[

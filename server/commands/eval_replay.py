@@ -63,7 +63,7 @@ def register(app: typer.Typer) -> None:
 def replay(
     paths: Paths,
     limit: opt.Limit = None,
-    judged: opt.Judged = opt.TINY,
+    judged: opt.Judged = opt.USERS,
     server: Server = "",
     key: Key = None,
     context: opt.Context = opt.SERVED,
