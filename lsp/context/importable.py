@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from posixpath import basename, dirname, relpath, splitext
 
 from redraft.model.records import Importable
+from redraft.model.text.names import whole_name
 
 from .imports import imported
 from .symbol_index import Snapshot
@@ -113,7 +114,7 @@ class Importer:
         lines = [] if text is None else text.split("\n")
         for place in places:
             body = lines[place.first : place.last]
-            word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+            word = whole_name(name)
             line = next((each for each in body if word.search(each)), "")
             if text is not None and line and not line[0].isspace():
                 return _Defined(place.path, text, line)

@@ -152,14 +152,3 @@ def readable(lines: Sequence[str], first: int, last: int) -> Iterator[int]:
 
 def words(text: str) -> list[str]:
     return NAME.findall(text)
-
-
-def places_of(name: str, text: str) -> Iterator[int]:
-    """Where a name stands as a word of its own. Without a pattern: ten times as fast."""
-    at = text.find(name)
-    while at >= 0:
-        end = at + len(name)
-        before, behind = text[at - 1 : at] if at else "", text[end : end + 1]
-        if not any(char.isalnum() or char == "_" for char in before + behind):
-            yield at
-        at = text.find(name, end)

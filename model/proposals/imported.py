@@ -15,8 +15,9 @@ from functools import lru_cache
 from importlib.resources import files
 
 from ..edits.edit_patterns import MOST_CHARS
+from ..text.names import places_of
 from .code_lines import code_of, quoted_rows
-from .example import NAME, Example, Found, places_of, readable
+from .example import NAME, Example, Found, readable
 from .import_lines import MOST_ROWS, Import, import_of, imports_in
 from .misspelt import is_born
 

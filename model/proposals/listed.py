@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from ..edits.edit_patterns import MOST_CHARS
+from ..text.comments import is_comment
 from .casing import spelt
-from .code_lines import REMARK
 from .example import NAME, PROSE, Added, Example, Found, Pair, readable, words
 from .items import Item, entries_around, items_around, named_apart
 
@@ -93,7 +93,7 @@ def _of_lines(added: Added, lines: Sequence[str], language: str) -> _Grown | Non
     text, at = (added.around, added.at) if here is None else (lines, here)
     if not added.lines or not added.lines[0].strip() or at >= len(text):
         return None
-    if REMARK.match(added.lines[0]) or any(len(line) > MOST_CHARS for line in added.lines):
+    if is_comment(added.lines[0], language) or any(len(line) > MOST_CHARS for line in added.lines):
         return None
     items = items_around(text, at, blank_ends=True)
     new = [item for item in items if at <= item.first < at + len(added.lines)]

@@ -14,10 +14,11 @@ from importlib.resources import files
 from itertools import islice
 from string import ascii_letters
 
+from ..text.names import places_of, whole_name
 from .arguments import declares
 from .casing import parts_of
 from .code_lines import code_of, quoted_rows
-from .example import NAME, PROSE, Example, Found, places_of, readable
+from .example import NAME, PROSE, Example, Found, readable
 
 _SHORTEST = 4  # letters of a name that can be told
 _MOST_TRIED = 48  # names
@@ -54,7 +55,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
             known = known or {*NAME.findall(text)}
             meant = _meant(name, known)
             if meant is not None:
-                made = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", meant, line)
+                made = whole_name(name).sub(meant, line)
                 yield Found(at, at + 1, (made,), 0, 3)
 
 
