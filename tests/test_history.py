@@ -11,6 +11,7 @@ from redraft.lsp.editor.positions import Position, Range
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from redraft.model.training.commits import FileChange
 from support.histories import CODE, URI, Desk
+from unidiff import PatchSet
 
 # --- one edit ------------------------------------------------------------------------------------
 
@@ -32,10 +33,10 @@ def test_an_edit_in_progress_is_kept_apart_until_the_burst_ends() -> None:
     desk = Desk()
     desk.type(10, 0, "total_")
     assert desk.history.edits() == ()
-    assert "+total_value_10" in desk.history.edits(unfinished=True)[0].diff
+    assert "+total_value_10" in str(desk.history.in_progress(URI)[0])
     desk.history.flush(URI)
     assert len(desk.history.edits()) == 1
-    assert desk.history.edits(unfinished=True) == desk.history.edits()
+    assert desk.history.in_progress(URI) == []
 
 
 def test_typing_does_not_rewrite_the_history() -> None:
@@ -54,7 +55,7 @@ def test_edits_within_eight_lines_and_a_second_are_one(line: int, edits: int) ->
     desk.put(9, 0, 0, "x")
     desk.put(line, 0, 0, "y")
     desk.history.flush(URI)
-    assert len(desk.diffs()) == 2
+    assert len({patch.path + str(patch) for patch in desk.history.patches(URI)}) == 2
     assert len(desk.history._edits) == edits
 
 
@@ -101,7 +102,20 @@ def test_a_long_edit_is_shown_as_it_ended() -> None:
     desk.pause()
     [diff] = desk.diffs()
     assert diff.startswith(" line_1\n line_2\n line_3\n+line_4\n")
-    assert desk.taken_back() == CODE.split("\n")
+    assert desk.rebuilt() == desk.lines()
+
+
+def test_hunks_are_unified_diffs_that_unidiff_reads() -> None:
+    desk = Desk()
+    desk.put(0, 0, 0, "first\n")
+    desk.pause()
+    desk.delete_lines(40, 42)
+    desk.pause()
+    desk.history.flush(URI)
+    text = "".join(map(str, desk.history.patches(URI)))
+    one, other = PatchSet(text)
+    assert (one.path, one.added, one.removed) == ("a.py", 1, 0)
+    assert (other.path, other.added, other.removed) == ("a.py", 0, 2)
 
 
 def test_only_the_last_edits_are_shown() -> None:
@@ -123,7 +137,7 @@ def test_what_is_typed_and_deleted_leaves_no_trace() -> None:
         desk.put(10, column - 1, column, "")
     desk.pause()
     assert desk.diffs() == []
-    assert desk.taken_back() == desk.lines()
+    assert desk.history.patches(URI) == []
 
 
 def test_undo_and_redo_collapse() -> None:
@@ -152,7 +166,7 @@ def test_undoing_edit_after_edit_is_undoing_all_along() -> None:
     assert desk.put(10, 0, 3, "") == "undo"
     desk.pause()
     assert desk.diffs() == []
-    assert desk.taken_back() == desk.lines() == CODE.split("\n")
+    assert desk.rebuilt() == desk.lines() == CODE.split("\n")
 
 
 def test_going_back_to_a_state_on_the_way_is_undoing() -> None:
@@ -193,7 +207,7 @@ def test_an_accepted_suggestion_is_an_edit_of_its_own_and_marked() -> None:
     desk.type(11, 0, "y")
     desk.pause()
     assert [edit.accepted for edit in desk.history.edits()] == [False, True, False]
-    assert desk.taken_back() == CODE.split("\n")
+    assert desk.rebuilt() == desk.lines()
 
 
 def test_an_acceptance_reported_late_is_marked() -> None:
@@ -217,8 +231,9 @@ def test_a_paste_stays_out_and_starts_a_new_snapshot() -> None:
     desk.type(10, 0, "abc")
     desk.pause(5)
     assert desk.put(30, 0, 0, "pasted = True\n" * 8) == "bulk"
-    assert desk.taken_back() == desk.lines()
+    assert list(desk.history.snapshot(URI)) == desk.lines()
     assert len(desk.diffs()) == 1  # what was typed before is still known
+    assert desk.history.patches(URI) == []
 
 
 def test_a_checkout_stays_out() -> None:
@@ -226,7 +241,7 @@ def test_a_checkout_stays_out() -> None:
     assert desk.change(ContentChange("another = 1\n" * 40)) == "bulk"
     desk.pause()
     assert desk.diffs() == []
-    assert desk.taken_back() == desk.lines()
+    assert desk.rebuilt() == desk.lines()
 
 
 def test_a_formatter_that_touches_many_places_stays_out() -> None:
@@ -244,7 +259,7 @@ def test_an_agent_that_writes_line_by_line_stays_out() -> None:
         desk.now += 0.05
     desk.pause(5)
     assert "generated_line_1 " not in "".join(desk.diffs())
-    desk.taken_back()
+    assert desk.rebuilt() == desk.lines()
 
 
 def test_a_small_change_of_the_whole_text_is_an_edit() -> None:
@@ -257,7 +272,7 @@ def test_a_small_change_of_the_whole_text_is_an_edit() -> None:
 def test_a_line_of_data_stays_out() -> None:
     desk = Desk(a="x = '" + "y" * 20_000 + "'\n")
     assert desk.put(0, 10, 10, "z") == "bulk"
-    assert desk.taken_back() == desk.lines()
+    assert desk.rebuilt() == desk.lines()
 
 
 def test_line_ends_alone_are_no_edit() -> None:

@@ -35,7 +35,8 @@ def test_documents_share_one_history_in_order_of_time() -> None:
     desk.pause()
     desk.history.edits()
     assert [edit.path for edit in desk.history.edits()] == ["a.py", "b.py", "a.py"]
-    assert desk.taken_back(URI) == desk.taken_back(OTHER) == CODE.split("\n")
+    assert desk.rebuilt(URI) == desk.lines(URI)
+    assert desk.rebuilt(OTHER) == desk.lines(OTHER)
 
 
 def test_edits_of_a_closed_document_are_still_known() -> None:
@@ -43,10 +44,11 @@ def test_edits_of_a_closed_document_are_still_known() -> None:
     desk.type(10, 0, "abc")
     desk.history.closed(URI)
     assert len(desk.diffs()) == 1
+    assert desk.history.snapshot(URI) == ()
     assert desk.change(ContentChange("x")) == "nothing"
     desk.open(URI, "x = 1\n")
     desk.put(0, 0, 0, "y")
-    assert desk.taken_back() == ["x = 1", ""]
+    assert desk.rebuilt() == ["yx = 1", ""]
 
 
 def test_a_renamed_file_takes_its_edits_along() -> None:
@@ -82,7 +84,7 @@ def test_the_history_is_bounded_in_count_characters_and_age() -> None:
         desk.pause()
     assert len(desk.history._edits) <= MAX_EDITS
     desk.history.flush(URI)
-    desk.taken_back()
+    assert desk.rebuilt() == desk.lines()
     for number in range(3 * MAX_EDITS):
         line = 10 + 20 * (number % 2)
         desk.change(
@@ -91,10 +93,10 @@ def test_the_history_is_bounded_in_count_characters_and_age() -> None:
         desk.pause()
     desk.history.flush(URI)
     assert sum(edit.span.characters for edit in desk.history._edits) <= MAX_CHARACTERS
-    desk.taken_back()
+    assert desk.rebuilt() == desk.lines()
     desk.pause(MAX_AGE_S + 1)
     assert desk.history.edits() == ()
-    desk.taken_back()
+    assert desk.rebuilt() == desk.lines()
 
 
 def test_a_keystroke_touches_no_line_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,13 +115,14 @@ def test_a_keystroke_touches_no_line_but_its_own(monkeypatch: pytest.MonkeyPatch
     assert seen == [14]  # and then only in the line typed, with its context
 
 
-def test_a_large_document_costs_one_list_of_its_lines() -> None:
+def test_a_large_document_costs_two_lists_of_its_lines() -> None:
     desk = Desk(a="x = 1\n" * 10_000)
     for line in range(0, 10_000, 100):
         desk.put(line, 5, 5, "0")
         desk.pause()
     document = desk.history._documents[URI]
-    assert sys.getsizeof(document.lines) < 150_000
+    held = sys.getsizeof(document.lines) + sys.getsizeof(document.base)
+    assert held < 300_000
     assert document.lines[77] is desk.documents[URI].lines[77]
 
 
@@ -142,7 +145,7 @@ happenings = st.one_of(
 @given(
     st.sampled_from(["", "a\nb\n", CODE[:300], "p\r\nq\r\n\r\n"]), st.lists(happenings, max_size=25)
 )
-def test_the_edit_in_progress_and_those_before_it_can_be_taken_back(
+def test_the_snapshot_with_the_history_and_the_edit_in_progress_is_the_text(
     text: str, steps: list[tuple[object, ...]]
 ) -> None:
     desk = Desk(a=text, b=text)
@@ -160,7 +163,7 @@ def test_the_edit_in_progress_and_those_before_it_can_be_taken_back(
         else:
             desk.change(ContentChange(str(rest[0])), uri=uri)
         for each in (URI, OTHER):
-            desk.taken_back(each)
+            assert desk.rebuilt(each) == desk.lines(each)
 
 
 def test_a_thousand_random_keystrokes_keep_the_history_true() -> None:
@@ -180,4 +183,4 @@ def test_a_thousand_random_keystrokes_keep_the_history_true() -> None:
         desk.now += rng.choice((0.1, 0.1, 0.1, 1.5))
         if rng.random() < 0.1:
             desk.history.edits()
-        desk.taken_back()
+        assert desk.rebuilt() == desk.lines()

@@ -28,9 +28,9 @@ def test_the_edit_just_made_goes_with_the_question() -> None:
 def test_considering_does_not_end_the_edit_in_progress_and_asking_does() -> None:
     desk = edited()
     desk.consider_edit()
-    assert desk.session.history.is_within_line(URI)
+    assert desk.session.history.in_progress(URI)
     desk.ask_edit()
-    assert not desk.session.history.is_within_line(URI)
+    assert not desk.session.history.in_progress(URI)
 
 
 def test_the_region_is_as_large_as_in_training() -> None:

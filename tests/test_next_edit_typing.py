@@ -61,7 +61,7 @@ def test_while_a_line_is_typed_the_history_stays_as_it_is() -> None:
         ask = desk.keys(key)
         assert ask.unfinished
         assert ask.request.edits == before
-    assert desk.session.history.is_within_line(URI)
+    assert desk.session.history.in_progress(URI)
 
 
 def test_once_the_keys_rest_the_question_is_asked_again_with_the_edit() -> None:
@@ -81,7 +81,7 @@ def test_an_edit_found_without_the_line_being_typed_is_shown_at_once() -> None:
     desk.keys(", pi")
     show = desk.answered("3 * r", "pi * r")
     assert isinstance(show, Show)
-    assert desk.session.history.is_within_line(URI)
+    assert desk.session.history.in_progress(URI)
 
 
 def test_what_was_found_without_the_edit_says_nothing_about_it() -> None:

@@ -189,6 +189,7 @@ def test_an_edit_made_before_the_server_was_there_is_known(tmp_path: Path) -> No
     assert edit.line == 0
     uri = (tmp_path / "a.py").as_uri()
     assert client.session.history.last_edit(uri) == (1000.0, 3)
+    assert list(client.session.history.snapshot(uri)) == CODE.split("\n")
 
 
 def test_what_a_person_could_not_have_typed_meanwhile_is_none(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ apart, so that typing does not rewrite what a model has read already. What takes
 disappears. Pastes, checkouts, formatters and agents are no edits of the user: they stay out, and
 the document's history starts again from a new snapshot.
 
-What holds at any time, and a test checks it: the edits of a document since its newest snapshot and
-the edit in progress can be taken back one after the other, the newest first.
+What holds at any time, and a test checks it: the newest snapshot of a document, with the hunks
+since and the edit in progress applied in order, is its present text.
 
 Pure: the clock is an argument. Edits look as they do in training (``model/edits/hunks.py``). Knows
 nothing of LSP, of suggestions, or of what is done with the history.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Literal
 
@@ -25,9 +25,10 @@ from redraft.model.edits.hunks import hunks_of, joined
 from redraft.model.edits.rules import JUST_DONE
 from redraft.model.edits.spans import NO_CHANGE, Span, key_of, on_top
 from redraft.model.records import RecentEdit
+from unidiff.patch import Hunk, PatchedFile
 
 from .documents import Extent, Splice
-from .history_hunks import Edit, as_shown
+from .history_hunks import Edit, as_shown, hunks_of_span, patch_of
 
 #: What is at most this far apart, in lines and in seconds, is one edit.
 NEAR_LINES = 8
@@ -74,7 +75,8 @@ class _Burst:
 class _Document:
     path: str
     lines: list[str]  # as they are now; the strings are the document's own
-    snapshot: int  # which one is the newest
+    base: list[str]  # the newest snapshot
+    snapshot: int
     burst: _Burst | None = None
     changes: deque[tuple[float, Extent]] = field(default_factory=deque)  # of the last moments
     happened: Happening = "nothing"  # last
@@ -111,7 +113,7 @@ class History:
         left = self._left.pop(uri, None)
         if left is not None:
             self._return_to(lines, left.lines, left.snapshot)
-        self._documents[uri] = _Document(path, list(lines), next(self._snapshots))
+        self._documents[uri] = _Document(path, list(lines), list(lines), next(self._snapshots))
 
     def missed(self, uri: str, saved: Sequence[str]) -> None:
         """A document was opened with edits that nobody saw being made: its file has the lines
@@ -126,7 +128,7 @@ class History:
         if sum(max(hunk.last - hunk.first, len(hunk.new)) for hunk in made) >= BULK_LINES:
             return
         now = self._clock()
-        document.place = (now, max(span.first, span.end - 1))
+        document.base, document.place = list(saved), (now, max(span.first, span.end - 1))
         self._finish(uri, document, _Burst(span, now, now))
 
     def closed(self, uri: str) -> None:
@@ -143,7 +145,8 @@ class History:
         the document and opens it by its new name."""
         self.closed(uri)
         self._edits = [
-            edit.renamed(new_uri, new_path) if edit.uri == uri else edit for edit in self._edits
+            replace(edit, uri=new_uri, path=new_path) if edit.uri == uri else edit
+            for edit in self._edits
         ]
 
     def changed(self, uri: str, splices: Sequence[Splice], *, accepted: bool = False) -> Happening:
@@ -191,7 +194,7 @@ class History:
             return
         last = self._last_of(uri)
         if last is not None and last is self._edits[-1]:
-            self._edits[-1] = last.as_accepted()
+            self._edits[-1] = replace(last, accepted=True)
 
     # --- what there is -----------------------------------------------------------------------
 
@@ -211,14 +214,32 @@ class History:
         going_on = unfinished and document is not None and document.burst is not None
         if going_on and document and not self._refuse(document.path, self._typing):
             assert document.burst is not None
-            burst = document.burst
-            shown += as_shown(document.path, burst.span, document.lines, burst.accepted)
+            shown += as_shown(document.path, self._in_progress(document), document.burst.accepted)
         for edit in reversed(self._edits):
             if len(shown) >= SHOWN_EDITS:
                 break
             if not self._refuse(edit.path, edit.uri):
                 shown[:0] = edit.shown
         return joined(shown[-SHOWN_EDITS:])
+
+    def patches(self, uri: str) -> list[PatchedFile]:
+        """The finished edits since the document's newest snapshot, each of their hunks a patch that
+        applies to what the one before left. ``str`` of one is a unified diff."""
+        document = self._documents.get(uri)
+        current = document.snapshot if document else 0
+        return [
+            patch_of(edit.path, hunk)
+            for edit in self._edits
+            if edit.snapshot == current
+            for hunk in edit.hunks
+        ]
+
+    def in_progress(self, uri: str) -> list[PatchedFile]:
+        """The edit in progress in the same form; it applies after the finished ones."""
+        document = self._documents.get(uri)
+        if document is None or document.burst is None:
+            return []
+        return [patch_of(document.path, hunk) for hunk in self._in_progress(document)]
 
     def is_within_line(self, uri: str) -> bool:
         """Is there an edit in progress, and does it change a single line so far?"""
@@ -227,6 +248,11 @@ class History:
             return False
         span = document.burst.span.trimmed()
         return len(span.old) <= 1 and len(span.new) <= 1
+
+    def snapshot(self, uri: str) -> tuple[str, ...]:
+        """The lines that the document's edits start from."""
+        document = self._documents.get(uri)
+        return tuple(document.base) if document else ()
 
     def last_edit_s(self) -> float | None:
         """When the user last edited any open document; None: not at all."""
@@ -268,6 +294,11 @@ class History:
         return [span for span in trimmed if span.old or span.new][:JUST_DONE]
 
     # --- the edit in progress ----------------------------------------------------------------
+
+    @staticmethod
+    def _in_progress(document: _Document) -> tuple[Hunk, ...]:
+        assert document.burst is not None
+        return hunks_of_span(document.path, document.burst.span.trimmed(), document.lines)
 
     def _extend(
         self, uri: str, document: _Document, splice: Splice, now: float, accepted: bool
@@ -326,7 +357,7 @@ class History:
                 uri=uri,
                 path=document.path,
                 span=span,
-                shown=as_shown(document.path, span, document.lines, burst.accepted),
+                hunks=hunks_of_span(document.path, span, document.lines),
                 at_s=burst.last_s,
                 snapshot=document.snapshot,
                 accepted=burst.accepted,
@@ -361,7 +392,7 @@ class History:
             self.flush(uri)  # else it was the beginning of the same bulk change
         document.burst = None
         document.lines = _made(document.lines, splices)
-        document.snapshot = next(self._snapshots)
+        document.base, document.snapshot = list(document.lines), next(self._snapshots)
 
     def _throws_away(self, document: _Document, splices: Sequence[Splice]) -> bool:
         """Do changes lead back to how the document was before two edits or more, as reverting to
@@ -393,7 +424,7 @@ class History:
         return False
 
     def _forget(self, now: float) -> None:
-        """Drop the oldest edits beyond the bounds."""
+        """Drop the oldest edits beyond the bounds; their snapshots move on past them."""
         total = sum(edit.span.characters for edit in self._edits)
         while self._edits and (
             len(self._edits) > MAX_EDITS
@@ -402,6 +433,10 @@ class History:
         ):
             edit = self._edits.pop(0)
             total -= edit.span.characters
+            document = self._documents.get(edit.uri)
+            if document is not None and document.snapshot == edit.snapshot:
+                first, old = edit.span.first, edit.span.old
+                document.base[first : first + len(old)] = edit.span.new
 
 
 def _made(lines: Sequence[str], splices: Iterable[Splice]) -> list[str]:

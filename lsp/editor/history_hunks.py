@@ -6,12 +6,13 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from redraft.model.edits.hunks import CONTEXT_LINES, apply_history, hunks_of, last_burst
+from redraft.model.edits.hunks import CONTEXT_LINES, apply_history, hunks_of, last_burst, lines_of
 from redraft.model.edits.spans import Span
 from redraft.model.records import RecentEdit
+from unidiff.patch import Hunk, Line, PatchedFile
 
 from .positions import without_surrogates
 
@@ -23,25 +24,31 @@ class Edit:
     uri: str
     path: str
     span: Span  # in the document as it was just before
-    shown: tuple[RecentEdit, ...]  # as a model is shown it: made once, asked for at every key
+    hunks: tuple[Hunk, ...]  # the same with context; each applies to what the one before left
     at_s: float  # when it ended
     snapshot: int  # the snapshot it is based on
     accepted: bool = False
     states: frozenset[int] = frozenset()  # what the document looked like on the way, as key_of()
+    #: As a model is shown it: made once, asked for at every key.
+    shown: tuple[RecentEdit, ...] = field(init=False)
 
-    def as_accepted(self) -> Edit:
-        shown = tuple(replace(edit, accepted=True) for edit in self.shown)
-        return replace(self, shown=shown, accepted=True)
-
-    def renamed(self, uri: str, path: str) -> Edit:
-        shown = tuple(replace(edit, path=path) for edit in self.shown)
-        return replace(self, uri=uri, path=path, shown=shown)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shown", as_shown(self.path, self.hunks, self.accepted))
 
 
-def as_shown(path: str, span: Span, lines: Sequence[str], accepted: bool) -> tuple[RecentEdit, ...]:
-    """The changes within a span as a model is shown them, each with its context: each applies to
-    what the one before left. ``lines`` are those of the document after the span."""
-    span = span.trimmed()
+def if_accepted(path: str, span: Span, lines: Sequence[str]) -> tuple[RecentEdit, ...]:
+    """How a suggestion would look in the history, were it accepted. ``lines`` are those after."""
+    return as_shown(path, hunks_of_span(path, span.trimmed(), lines), accepted=True)
+
+
+def as_shown(path: str, hunks: Iterable[Hunk], accepted: bool) -> tuple[RecentEdit, ...]:
+    """Hunks as a model is shown them."""
+    plain = (RecentEdit(path, hunk.target_start - 1, "".join(map(str, hunk))) for hunk in hunks)
+    return tuple(replace(last_burst(edit), accepted=accepted) for edit in plain)
+
+
+def hunks_of_span(path: str, span: Span, lines: Sequence[str]) -> tuple[Hunk, ...]:
+    """The changes within a span, each with its context. ``lines`` are those after the span."""
     top = max(0, span.first - CONTEXT_LINES)
     above = tuple(lines[top : span.first])
     below = tuple(lines[span.end : span.end + CONTEXT_LINES])
@@ -51,5 +58,22 @@ def as_shown(path: str, span: Span, lines: Sequence[str], accepted: bool) -> tup
     if not found:
         return ()
     _, edits, _ = apply_history(path, old, found, len(found))
-    bursts = map(last_burst, edits)
-    return tuple(replace(one, line=one.line + top, accepted=accepted) for one in bursts)
+    return tuple(_hunk(edit, top) for edit in edits)
+
+
+def _hunk(edit: RecentEdit, top: int) -> Hunk:
+    body = lines_of(edit.diff)
+    removed = sum(kind != "+" for kind, _ in body)
+    added = sum(kind != "-" for kind, _ in body)
+    first = top + edit.line
+    # A range of no lines is named by the line above it.
+    hunk = Hunk(first + bool(removed), removed, first + bool(added), added)
+    for kind, text in body:
+        hunk.append(Line(f"{text}\n", kind))
+    return hunk
+
+
+def patch_of(path: str, hunk: Hunk) -> PatchedFile:
+    patch = PatchedFile(source=f"a/{path}", target=f"b/{path}")
+    patch.append(hunk)
+    return patch

@@ -15,7 +15,7 @@ from redraft.model.proposals.example import read
 from redraft.model.records import Diagnostic, RecentEdit
 
 from ..editor.history import SHOWN_EDITS
-from ..editor.history_hunks import as_shown
+from ..editor.history_hunks import if_accepted
 from . import questions as requests
 from .decisions import Ask, SharedState
 from .mentions import Mention, OpenText, find_places
@@ -61,7 +61,7 @@ def after(
     old, first = shown.text[start:end], shown.text.count("\n", 0, start)
     span = Span(first, tuple(old.split("\n")), tuple(new.split("\n")))
     edits = shared.history.edits(unfinished=True) if before is None else before.edits
-    edits += as_shown(landed.path, span, shown.result.split("\n"), accepted=True)
+    edits += if_accepted(landed.path, span, shown.result.split("\n"))
     return Situation(landed, edits[-SHOWN_EDITS:], shown)
 
 

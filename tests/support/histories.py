@@ -10,6 +10,7 @@ from redraft.lsp.editor.history import (
     History,
 )
 from redraft.lsp.editor.positions import Position, Range
+from unidiff import PatchedFile
 
 URI = "file:///w/a.py"
 
@@ -59,17 +60,22 @@ class Desk:
     def lines(self, uri: str = URI) -> list[str]:
         return list(self.documents[uri].lines)
 
-    def taken_back(self, uri: str = URI) -> list[str]:
-        """The text with all since the newest snapshot taken back, of which each edit must find its
-        own lines."""
-        lines, document = self.lines(uri), self.history._documents[uri]
-        done = [edit.span for edit in self.history._edits if edit.snapshot == document.snapshot]
-        done += [] if document.burst is None else [document.burst.span]
-        assert document.lines == lines
-        for span in reversed(done):
-            assert tuple(lines[span.first : span.end]) == span.new
-            lines[span.first : span.end] = span.old
+    def rebuilt(self, uri: str = URI) -> list[str]:
+        """The newest snapshot with everything since applied to it."""
+        lines = list(self.history.snapshot(uri))
+        for patch in [*self.history.patches(uri), *self.history.in_progress(uri)]:
+            apply(patch, lines)
         return lines
+
+
+def apply(patch: PatchedFile, lines: list[str]) -> None:
+    [hunk] = patch
+    assert hunk.is_valid()
+    old = [str(line)[1:-1] for line in hunk.source_lines()]
+    new = [str(line)[1:-1] for line in hunk.target_lines()]
+    first = hunk.source_start - bool(old)
+    assert lines[first : first + len(old)] == old
+    lines[first : first + len(old)] = new
 
 
 places = st.tuples(st.integers(0, 14), st.integers(0, 4))
