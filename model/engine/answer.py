@@ -18,18 +18,10 @@ from ..config import ModelConfig
 from ..decoding.candidates import Effort, Field, Proposal, effort_for
 from ..decoding.canvas_edits import write_canvas_edits
 from ..decoding.copies import Odds
-from ..decoding.denoise import (
-    AnswerLimits,
-    Brief,
-    Cancelled,
-    Denoised,
-    Plan,
-    denoise,
-    denoise_packed,
-    plan_for,
-)
+from ..decoding.denoise import Denoised, denoise, denoise_packed, plan_for
 from ..decoding.growing import grow
 from ..decoding.judged_edits import write_edits
+from ..decoding.plan import AnswerLimits, Brief, Plan
 from ..decoding.prices import PassPrices
 from ..decoding.tree import WIDEST
 from ..errors import InvalidRequest
@@ -42,7 +34,7 @@ from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
 from ..proposals.propose import propose
 from ..records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
-from ..runtime.backend import CHUNK, Backend, SeesBehind, Sequence
+from ..runtime.backend import CHUNK, Backend, Cancelled, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from ..text.syntax import language_of
 from .converse import chat_prompt, price_labels
