@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from redraft.model.errors import ModelNotReady, Overloaded
 from redraft.model.records import ModelStatus
-from redraft.model.weights.provide import info, ready_variants
+from redraft.model.weights.provide import ready_variants
+from redraft.model.weights.registry import info
 from support.edit_prompts import zeta2_as_zed
 from support.predictor import CHATTY, ScriptedPredictor, editing
 from support.served import post, served

@@ -19,6 +19,7 @@ from redraft.lsp.recording import format as entries
 from redraft.lsp.recording.format import Entry
 from redraft.model.edits.hunks import Hunk, shift_of
 from redraft.model.text.common import common_ends
+from redraft.model.text.names import is_word
 from redraft.model.training.commits import FileChange, changes_of
 
 LEAST_HISTORY, MOST_HISTORY = 2, 6  # hunks before the one to foresee
@@ -257,13 +258,9 @@ def _weight(before: str, after: str) -> float:
         return _AFTER_OPENER
     if before in _CLOSERS:
         return _AFTER_CLOSER
-    if _is_word(before):
-        return _WITHIN_WORD if _is_word(after) else _AFTER_WORD
+    if is_word(before):
+        return _WITHIN_WORD if is_word(after) else _AFTER_WORD
     return 0.0
-
-
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
 
 
 def _words(text: str, cut: int) -> Iterator[str]:

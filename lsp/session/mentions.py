@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 
 from redraft.model.edits.replacement import Replacement
 from redraft.model.proposals.chain_order import defines, place_key
 from redraft.model.proposals.example import Example
 from redraft.model.proposals.places import BEGUN, places_in
+from redraft.model.text.comments import is_comment
+from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
 from ..context.imports import family_of
@@ -32,8 +34,6 @@ _MOST_CHARACTERS = 5_000_000  # searched in all files together
 #: What a place counts where something is missing, and how far from it an edit may be.
 _BEGUN, _NEAR_BEGUN = 0.85, 12
 _NEAR = 2  # lines from a mention that an edit may be away and still follow from it
-
-_COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|--|;|<!--)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,11 @@ def _searched(here: OpenText, others: Iterable[OpenText]) -> Iterator[OpenText]:
 
 
 def _family(document: OpenText) -> str:
-    return family_of(document.language or language_of(document.path) or "")
+    return family_of(_language(document))
+
+
+def _language(document: OpenText) -> str:
+    return document.language or language_of(document.path) or ""
 
 
 def _in_text(
@@ -139,11 +143,11 @@ def _in_text(
     definers: Callable[[str, str], Collection[str]],
 ) -> Iterator[tuple[Mention, str]]:
     """Places in one document, each with its line as it stands."""
-    text = document.text()
+    text, language = document.text(), _language(document)
     for one in names:
-        hits = _hits(text, one.name)
-        if not hits:
-            continue
+        hits = [*islice(places_of(one.name, text), _MOST_HITS + 1)]
+        if not 0 < len(hits) <= _MOST_HITS:
+            continue  # it stands nowhere, or almost everywhere
         share = 1.0
         if elsewhere:
             namesake = one.defined and document.path in definers(one.name, document.language)
@@ -153,18 +157,17 @@ def _in_text(
             row, counted = row + text.count("\n", counted, at), at
             end = text.find("\n", at)
             line = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)]
-            score = one.weight * share * _worth(line, one)
+            score = one.weight * share * _worth(line, one, language)
             if score >= _LEAST:
                 yield Mention(document, row, at + len(one.name), one, score), line
 
 
 def _begun(example: Example, document: OpenText, elsewhere: bool) -> Iterator[tuple[Mention, str]]:
     """Places of a document where something is missing that the edits began."""
-    language = document.language or language_of(document.path) or ""
     text = document.text()
     score = _BEGUN * (_ELSEWHERE if elsewhere else 1.0)
     row = start = 0
-    for one in places_in(replace(example, language=language), text, not elsewhere):
+    for one in places_in(replace(example, language=_language(document)), text, not elsewhere):
         for _ in range(one.line - row):
             start = text.find("\n", start) + 1
         row = one.line
@@ -174,29 +177,7 @@ def _begun(example: Example, document: OpenText, elsewhere: bool) -> Iterator[tu
         yield Mention(document, one.line, end, touched, score), text[start:end]
 
 
-def _hits(text: str, name: str) -> list[int]:
-    """Where ``name`` stands as a word of its own; none where that is almost everywhere.
-
-    Searched for without a pattern: that is ten times as fast, and all open files are searched.
-    """
-    found: list[int] = []
-    at = text.find(name)
-    while at >= 0:
-        end = at + len(name)
-        before, after = text[at - 1 : at] if at else "", text[end : end + 1]
-        if not (_is_word(before) or _is_word(after)):
-            found.append(at)
-            if len(found) > _MOST_HITS:
-                return []
-        at = text.find(name, end)
-    return found
-
-
-def _is_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
-
-
-def _worth(line: str, one: Touched) -> float:
-    if _COMMENT.match(line):
+def _worth(line: str, one: Touched, language: str) -> float:
+    if is_comment(line, language):
         return _IN_COMMENT
     return _DEFINITION if not one.defined and defines(line, one.name) else 1.0

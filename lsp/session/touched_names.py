@@ -15,7 +15,9 @@ from redraft.model.edits.hunks import lines_of, spans_of
 from redraft.model.proposals.chain_order import NO_TYPES, defines
 from redraft.model.proposals.diagnosed import undefined_name
 from redraft.model.records import Diagnostic, RecentEdit
+from redraft.model.text.comments import is_comment
 from redraft.model.text.common import common_ends
+from redraft.model.text.syntax import language_of
 
 MOST = 6  # names of all edits together
 _OLDER = 0.8  # what a name counts in each earlier edit
@@ -29,7 +31,6 @@ _OUTER = 0.5  # of the call around a call
 
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 _CALLEE = re.compile(r"([^\W\d]\w*)\s*[!?]?$")
-_COMMENT = re.compile(r"\s*(?:#(?!\s*(?:define|include))|//|/\*|\*|--|;|<!--)")
 _CONSTANT = re.compile(
     r"(?:(?:export|pub|public|private|static|final|const|let|var|val|local)\s+)*"
     r"([^\W\d]\w{2,})\s*(?::[^=]*)?=(?!=)"
@@ -62,8 +63,9 @@ def touched(edits: Sequence[RecentEdit]) -> tuple[Touched, ...]:
     brought: set[str] = set()  # by a newer edit: whatever an older one did, they are there again
     share = 1.0
     for edit in reversed(edits):
+        language = language_of(edit.path) or ""
         for above, old, new in _runs(lines_of(edit.diff[:_LONGEST])):
-            for one in _of_run(above, old, new):
+            for one in _of_run(above, old, new, language):
                 known = found.get(one.name)
                 weight = one.weight * share
                 if one.why == "renamed" and one.name in brought:
@@ -102,9 +104,9 @@ def _runs(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
         yield "\n".join(left[: span.first]), "\n".join(span.old), "\n".join(span.new)
 
 
-def _of_run(above: str, old: str, new: str) -> Iterator[Touched]:
+def _of_run(above: str, old: str, new: str, language: str) -> Iterator[Touched]:
     first = (old or new).lstrip("\n").split("\n")[0]
-    if _COMMENT.match(first):
+    if is_comment(first, language):
         return
     gone, came = _words(old) - _words(new), _words(new) - _words(old)
     renamed = bool(came) and len(gone) <= _FEW

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from ..records import RecentEdit
+from ..text.comments import is_comment
 from ..text.common import common_ends
+from ..text.names import whole_name
+from ..text.syntax import language_of
 from .hunks import lines_of, spans_of
 
 #: Pieces of unchanged text that must stand on both sides, most first: more is a better omen.
@@ -33,7 +36,6 @@ MOST_RULES = 64
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 _NAME = re.compile(r"[^\W\d]\w*")
 _NEW_NAME = re.compile(r"[\w.:$]+(?:\(\))?")
-_COMMENT = re.compile(r"\s*(?:#|//|/?\*|--|;|%|<!--)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,10 @@ def learn(edits: Sequence[RecentEdit]) -> tuple[list[LineRule], list[BlockRule]]
     undone: set[tuple[str, str]] = set()  # (old, new) that a later edit turned round
     put: set[str] = set()  # lines written anywhere: what is taken away elsewhere may be moved there
     for age, edit in enumerate(reversed(edits)):
+        language = language_of(edit.path) or ""
         for change in changes_in(edit.diff):
             pairs = paired(change.old, change.new)[: max(0, MOST_RULES - len(lines))]
-            made = [learn_line(*pair, age) for pair in pairs]
+            made = [learn_line(*pair, age, language) for pair in pairs]
             left = [_without(rule, undone) for rule in made]
             lines += [rule for rule in left if rule.swaps]
             undone |= {(swap.new, swap.old) for rule in made for swap in rule.swaps if swap.rename}
@@ -130,12 +133,12 @@ def paired(old: list[str], new: list[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def learn_line(old: str, new: str, age: int) -> LineRule:
+def learn_line(old: str, new: str, age: int, language: str) -> LineRule:
     """What turns ``old`` into ``new``; without swaps where little stays."""
     if max(len(old), len(new)) > MOST_CHARS:
         return LineRule((), age)
     a, b = _PIECE.findall(old), _PIECE.findall(new)
-    prose = _COMMENT.match(old) is not None
+    prose = is_comment(old, language)
     swaps = []
     stays = False
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -200,8 +203,7 @@ def rename(rule: LineRule, line: str) -> str:
     """``line`` with the names that ``rule`` changed."""
     for swap in rule.swaps:
         if swap.rename and swap.old in line:
-            new = swap.new.replace("\\", r"\\")
-            line = re.sub(rf"(?<!\w){re.escape(swap.old)}(?!\w)", new, line)
+            line = whole_name(swap.old).sub(swap.new.replace("\\", r"\\"), line)
     return line
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..records import Candidate, EditRequest, Facts
+from ..text.comments import WITHIN
+from ..text.names import places_of
 from ..text.syntax import Syntax, count_errors, language_of, parse
 from .ghost_rules import line_after
 from .replacement import Replacement
@@ -24,7 +26,7 @@ from .rules import at_margin, parsed
 _FAR, _NEAR = 4_000, 500
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 #: What is quoted or remarked, roughly: there, words are not names.
-_PROSE = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|//.*|#.*|/\*.*?\*/")
+_PROSE = re.compile(rf"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|{WITHIN}")
 #: Names of languages that need no definition.
 _OF_LANGUAGES = """
 abstract any async await bool boolean break byte case catch char class console const constructor
@@ -80,7 +82,7 @@ def _facts(
         after=len(line_after(text, cursor).strip()),
         errors=_errors_added(edit, tree, around),
         names=len(names),
-        unknown=sum(not _stands_in(name, known) for name in names),
+        unknown=sum(not any(True for _ in places_of(name, known)) for name in names),
         quoted=quoted,
         again=_is_there(edit),
         ahead=candidate.confidence.total - max(others) if others else None,
@@ -172,7 +174,7 @@ def _undone(request: EditRequest) -> set[str]:
         gone -= _names_in(new - old)
         made.append((old, new))
     text = request.text.lower()
-    return {name for name in gone if not _stands_in(name, text)}
+    return {name for name in gone if not any(True for _ in places_of(name, text))}
 
 
 def _names_in(lines: Iterable[str]) -> set[str]:
@@ -191,21 +193,6 @@ def _words(written: str) -> set[str]:
 
 def _lines_of(diff: str, sign: str) -> set[str]:
     return {line[1:].strip() for line in diff.split("\n") if line.startswith(sign)} - {""}
-
-
-def _stands_in(name: str, text: str) -> bool:
-    """Does a name stand in a text as a word of its own?"""
-    at = text.find(name)
-    while at >= 0:
-        before, behind = text[at - 1 : at], text[at + len(name) : at + len(name) + 1]
-        if not (_is_of_word(before) or _is_of_word(behind)):
-            return True
-        at = text.find(name, at + 1)
-    return False
-
-
-def _is_of_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
 
 
 def _is_there(edit: Replacement) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..text.names import is_word
 from .abstained import Abstained
 from .brackets import brackets_of, closing, is_call
 from .cut_back import first_whole
@@ -146,7 +147,7 @@ def _without_overlap(before: str, written: str, rest: str) -> Iterator[_Way]:
     only where they begin a line or are all of that line: ``ind = i`` above ``i += 1`` repeats
     nothing.
     """
-    above = not before.strip() and _is_word(rest.strip()[:1])
+    above = not before.strip() and is_word(rest.strip()[:1])
     whole_lines = "\n" in written[len(written.rstrip()) :]
     for text, follows in ((written, rest.rstrip()), (written.rstrip(), rest.strip())):
         for size in range(min(len(text), len(follows)), 0, -1):
@@ -167,11 +168,7 @@ def _between_words(text: str, follows: str, size: int) -> bool:
 
 def _joins(left: str, right: str) -> bool:
     """Would two texts, side by side, make one word of two?"""
-    return _is_word(left[-1:]) and _is_word(right[:1])
-
-
-def _is_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
+    return is_word(left[-1:]) and is_word(right[:1])
 
 
 def _over(before: str, written: str, rest: str) -> Iterator[_Way]:
@@ -243,7 +240,7 @@ def _has_seam(left: str, right: str) -> bool:
     """Has something begun anew between two texts that belongs to neither?"""
     if right[:1] == "(" and left.rstrip()[-1:] in (":", "{"):
         return True
-    return (right[:1] == "(" or _is_word(right[:1])) and is_call(left)
+    return (right[:1] == "(" or is_word(right[:1])) and is_call(left)
 
 
 def _says_again(before: str, way: _Way, rest: str) -> bool:
@@ -263,7 +260,7 @@ def _count_errors(way: _Way, at: At, may_go_on: bool) -> tuple[int, int] | None:
     counted = count_errors_of(edit, at.path, at.language)
     if counted is None or not may_go_on or counted[1] <= counted[0]:
         return counted
-    closers, line = closing(edit.new, 0), line_before(edit.result, edit.start + len(edit.new))
+    closers, line = closing(edit.new), line_before(edit.result, edit.start + len(edit.new))
     indent = line[: len(line) - len(line.lstrip())]
     for form in _GOES_ON:
         whole = count_errors_of(edit, at.path, at.language, form.format(closers, indent=indent))

@@ -18,18 +18,10 @@ from ..config import ModelConfig
 from ..decoding.candidates import Effort, Field, Proposal, effort_for
 from ..decoding.canvas_edits import write_canvas_edits
 from ..decoding.copies import Odds
-from ..decoding.denoise import (
-    AnswerLimits,
-    Brief,
-    Cancelled,
-    Denoised,
-    Plan,
-    denoise,
-    denoise_packed,
-    plan_for,
-)
+from ..decoding.denoise import Denoised, denoise, denoise_packed, plan_for
 from ..decoding.growing import grow
 from ..decoding.judged_edits import write_edits
+from ..decoding.plan import AnswerLimits, Brief, Plan
 from ..decoding.prices import PassPrices
 from ..decoding.tree import WIDEST
 from ..errors import InvalidRequest
@@ -42,7 +34,7 @@ from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
 from ..proposals.propose import propose
 from ..records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
-from ..runtime.backend import CHUNK, Backend, SeesBehind, Sequence
+from ..runtime.backend import CHUNK, Backend, Cancelled, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from ..text.syntax import language_of
 from .converse import chat_prompt, price_labels
@@ -292,9 +284,8 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
     (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
     language = request.language or language_of(request.path) or ""
     elsewhere = [each.text for each in request.related]
-    proposed = propose(
-        request.edits, lines, top, bottom, at, request.diagnostics, language, elsewhere
-    )[: effort.drafts]
+    told = request.diagnostics, language, elsewhere, request.importable
+    proposed = propose(request.edits, lines, top, bottom, at, *told)[: effort.drafts]
     assert isinstance(prompt.constraint, ValidRange)
 
     def tokens_of(new: Iterable[str]) -> tuple[int, ...]:

@@ -10,13 +10,14 @@ from collections.abc import Sequence as Seq
 
 import numpy as np
 
-from ..decoding.denoise import Brief, Cancelled, Denoised, Draft
+from ..decoding.denoise import Denoised
+from ..decoding.plan import Brief, Draft
 from ..decoding.probabilities import confidence, softmax
 from ..errors import InvalidRequest
 from ..prompt.chat import ChatTemplate
 from ..prompt.render import Prompt
 from ..records import Conversation
-from ..runtime.backend import Backend, Sequence
+from ..runtime.backend import Backend, Cancelled, Sequence
 from ..runtime.kv_memory import MOST_TOKENS, SIZE_CLASSES
 
 

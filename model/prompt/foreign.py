@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..records import EditRequest, RecentEdit
 from ..text.common import common_head, common_tail
-from .answers import replace_lines
+from .answers import InvalidAnswer, replace_lines
 from .fitting import encode, short_path
 from .tokens import Tokenizer
 
@@ -43,11 +43,6 @@ class Read:
     text: str
     written: tuple[int, int] | None = None  # the part of the answer that says so, [first, last);
     # None: all of it. What a rewritten region only repeats says nothing of how sure the change is
-
-
-def text_of(pieces: Iterable[Piece]) -> str:
-    """The prompt as its publisher writes it."""
-    return "".join(piece.name if isinstance(piece, Mark) else piece for piece in pieces)
 
 
 def tokens_of(pieces: Iterable[Piece], tokenizer: Tokenizer) -> list[int]:
@@ -100,6 +95,17 @@ def by_file(excerpts: Iterable[list[Piece]], between: str = "") -> list[Piece]:
         before = files.get(name)
         files[name] = [mark, name, text] if before is None else [*before, between, text]
     return joined(files.values())
+
+
+def edits_then_files(
+    edits: Sequence[list[Piece]], request: EditRequest, mark: Mark, tokenizer: Tokenizer, room: int
+) -> tuple[list[list[Piece]], list[list[Piece]], str]:
+    """Recent edits and, once all of them fit, excerpts of other files, within ``room`` tokens; and
+    what was left out, for people."""
+    shown, room = last_within(edits, tokenizer, room)
+    related = other_files(request, mark) if len(shown) == len(edits) else []
+    files, _ = last_within(related, tokenizer, room)
+    return shown, files, left_out(len(edits) - len(shown), len(request.related) - len(files))
 
 
 def left_out(edits: int, files: int) -> str:
@@ -166,6 +172,22 @@ def title(path: str) -> str:
 # ------------------------------------------------------------------------------ changes
 
 
+def says_something(answer: str, ended: bool, region: str) -> bool:
+    """Whether there is anything to read in an answer that writes a ``region`` anew.
+
+    Raises:
+        InvalidAnswer: it broke off.
+    """
+    if answer.strip() and not ended:
+        raise InvalidAnswer(f"The answer broke off before the end of the {region}.")
+    return bool(answer.strip())
+
+
+def begin_of(lines: Sequence[str], first: int) -> int:
+    """Where a line begins in the document."""
+    return sum(len(line) + 1 for line in lines[:first])
+
+
 def read_region(
     request: EditRequest, region: tuple[int, int], new: str, starts: int = 0
 ) -> Read | None:
@@ -188,7 +210,7 @@ def read_region(
     if head == len(old) == len(made):
         return None
     body = made[head : len(made) - tail]
-    first = starts + sum(len(line) + 1 for line in made[:head])
+    first = starts + begin_of(made, head)
     text = "".join(f"{line}\n" for line in body)
     change = replace_lines(request.text, region[0] + head, region[1] - tail, text)
     return Read(*change, written=(first, first + len(text)))
@@ -203,9 +225,8 @@ def _inserted(
     request: EditRequest, lines: list[str], region: tuple[int, int], new: str, starts: int
 ) -> Read | None:
     """What was put in at the cursor, where the region is otherwise as it was."""
-    begins = sum(len(line) + 1 for line in lines[: region[0]])
     old = "\n".join(lines[region[0] : region[1]])
-    at = request.cursor - begins
+    at = request.cursor - begin_of(lines, region[0])
     kept = new.startswith(old[:at]) and new.endswith(old[at:])
     if not kept or len(new) <= len(old):
         return None

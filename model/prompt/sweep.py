@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from ..config import ModelConfig
 from ..records import EditRequest, RecentEdit
-from .answers import InvalidAnswer
 from .foreign import (
     Declined,
     Mark,
@@ -24,12 +23,11 @@ from .foreign import (
     as_it_was,
     by_file,
     count,
+    edits_then_files,
     ended,
     joined,
-    last_within,
-    left_out,
-    other_files,
     read_region,
+    says_something,
     sides,
     title,
     tokens_of,
@@ -68,10 +66,8 @@ class Sweep:
         )
 
     def read(self, prompt: Prompt, request: EditRequest, answer: str, ended: bool) -> Read | None:
-        if not answer.strip():
+        if not says_something(answer, ended, "window"):
             return None
-        if not ended:
-            raise InvalidAnswer("The answer broke off before the end of the window.")
         return read_region(request, prompt.region, answer)
 
 
@@ -96,11 +92,8 @@ def near_pieces(request: EditRequest, first: int, last: int) -> list[Piece]:
 
 def far_pieces(request: EditRequest, tokenizer: Tokenizer, room: int) -> tuple[list[Piece], str]:
     """Other files and recent edits within ``room`` tokens, and what was left out."""
-    recent = request.edits[-_EDITS:]
-    edits, room = last_within([_edit(edit) for edit in recent], tokenizer, room)
-    related = other_files(request, FILE) if len(edits) == len(recent) else []
-    files, _ = last_within(related, tokenizer, room)
-    cut = left_out(len(recent) - len(edits), len(request.related) - len(files))
+    recent = [_edit(edit) for edit in request.edits[-_EDITS:]]
+    edits, files, cut = edits_then_files(recent, request, FILE, tokenizer, room)
     return [*by_file(files), *joined(edits)], cut
 
 

@@ -22,13 +22,13 @@ from dataclasses import replace
 
 from ..config import ModelConfig
 from ..records import EditRequest, RecentEdit
-from .answers import InvalidAnswer
 from .foreign import (
     Declined,
     Mark,
     Piece,
     Read,
     as_it_was,
+    begin_of,
     count,
     forged,
     joined,
@@ -36,6 +36,7 @@ from .foreign import (
     left_out,
     other_files,
     read_region,
+    says_something,
     sides,
     title,
     tokens_of,
@@ -81,10 +82,8 @@ class SweepV2:
         )
 
     def read(self, prompt: Prompt, request: EditRequest, answer: str, ended: bool) -> Read | None:
-        if not answer.strip():
+        if not says_something(answer, ended, "lines"):
             return None
-        if not ended:
-            raise InvalidAnswer("The answer broke off before the end of the lines.")
         lines = prompt.begun + answer.replace(CURSOR, "")
         found = read_region(request, prompt.region, lines, -len(prompt.begun))
         if found is None or _only_above(request, found):
@@ -108,14 +107,9 @@ def block_of(request: EditRequest, lines: list[str], at: int) -> tuple[int, int]
 def given(lines: list[str], region: tuple[int, int], cursor: int) -> str:
     """The beginning of the answer that stands in the prompt."""
     first, last = region
-    before = "\n".join(lines[first:last])[: cursor - _begin(lines, first)]
+    before = "\n".join(lines[first:last])[: cursor - begin_of(lines, first)]
     head, line_end, rest = before.partition("\n")
     return head + line_end + "\n" * (len(rest) - len(rest.lstrip("\n")))
-
-
-def _begin(lines: list[str], first: int) -> int:
-    """Where a line begins in the document."""
-    return sum(len(line) + 1 for line in lines[:first])
 
 
 def _only_above(request: EditRequest, found: Read) -> bool:
@@ -129,7 +123,7 @@ def _only_above(request: EditRequest, found: Read) -> bool:
 def _near(request: EditRequest, lines: list[str], at: int, region: tuple[int, int]) -> list[Piece]:
     first, last = region
     now = "\n".join(lines[first:last])
-    cursor = request.cursor - _begin(lines, first)
+    cursor = request.cursor - begin_of(lines, first)
     shown = now[:cursor] + CURSOR + now[cursor:]
     numbers = f":{at - first + 1}:{at - first + last - first + 1}"
     path = title(request.path).removesuffix("\n") + numbers

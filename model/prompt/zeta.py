@@ -28,15 +28,15 @@ from .foreign import (
     Mark,
     Piece,
     Read,
+    begin_of,
     by_file,
     count,
+    edits_then_files,
     ended,
     forged,
     joined,
-    last_within,
-    left_out,
-    other_files,
     read_region,
+    says_something,
     sides,
     title,
     tokens_of,
@@ -91,10 +91,8 @@ class Zeta:
         )
 
     def read(self, prompt: Prompt, request: EditRequest, answer: str, ended: bool) -> Read | None:
-        if not answer.strip():
+        if not says_something(answer, ended, "region"):
             return None
-        if not ended:
-            raise InvalidAnswer("The answer broke off before the end of the region.")
         if self.markers:
             return _read_markers(prompt, request, answer)
         if answer.strip() == NO_EDITS:
@@ -113,7 +111,7 @@ class Zeta:
         below = "\n".join(["", *lines[last : shown[1]]]) if last < len(lines) else ""
         above = "".join(f"{line}\n" for line in lines[shown[0] : first])
         text = "\n".join(lines[first:last])
-        cursor = request.cursor - sum(len(line) + 1 for line in lines[:first])
+        cursor = request.cursor - begin_of(lines, first)
         if self.markers:
             body = ended(_marked(text, cursor))
         else:
@@ -123,14 +121,12 @@ class Zeta:
 
 def _far(request: EditRequest, tokenizer: Tokenizer, room: int) -> tuple[list[Piece], str]:
     """Other files and recent edits within ``room`` tokens, and what was left out."""
-    recent = request.edits[-_EDITS:]
-    history, room = last_within([[_event(edit)] for edit in recent], tokenizer, room)
-    related = other_files(request, FILE) if len(history) == len(recent) else []
-    files, _ = last_within(related, tokenizer, room)
+    recent: list[list[Piece]] = [[_event(edit)] for edit in request.edits[-_EDITS:]]
+    history, files, cut = edits_then_files(recent, request, FILE, tokenizer, room)
     pieces = by_file(files, "...\n")
     pieces += ["\n"] if files else []
     pieces += [FILE, "edit_history\n", *joined(history), "\n"] if history else []
-    return pieces, left_out(len(recent) - len(history), len(request.related) - len(files))
+    return pieces, cut
 
 
 def _event(edit: RecentEdit) -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ..text.comments import is_comment
+from ..text.names import whole_name
 from .arguments import closing_bracket
-from .code_lines import REMARK, code_of, quoted_rows
+from .code_lines import code_of, quoted_rows
 from .example import Example, Found, readable
 from .items import indent
 
@@ -63,7 +65,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
             for at in readable(lines, first, last):
                 if name not in lines[at] or at in quoted:
                     continue
-                made = _awaited(name, lines[at], example.language == "rust")
+                made = _awaited(name, lines[at], example.language)
                 within = _function_of(lines, at, example.language)
                 if made is not None and (script or within is not None):
                     yield Found(at, at + 1, (made,), pair.age, 2 + _is_async(lines, within), name)
@@ -87,18 +89,18 @@ def _made_async(old: str, new: str) -> str | None:
     if found is None or re.search(r"\basync\b", old):
         return None
     name = found["one"] or found["two"] or found["three"]
-    return name if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", old) else None
+    return name if whole_name(name).search(old) else None
 
 
 def _awaits(line: str) -> bool:
     return re.search(r"\bawait\b", line) is not None
 
 
-def _awaited(name: str, line: str, rust: bool) -> str | None:
+def _awaited(name: str, line: str, language: str) -> str | None:
     """``line`` with its first call of the name awaited, where that is not."""
-    if _ANY_FUNCTION.search(line) or _MADE.search(line) or REMARK.match(line):
+    if _ANY_FUNCTION.search(line) or _MADE.search(line) or is_comment(line, language):
         return None
-    code = code_of(line)
+    code, rust = code_of(line), language == "rust"
     for call in re.finditer(rf"(?<![\w$]){re.escape(name)}\(", code):
         end = closing_bracket(line, call.end() - 1)
         if _NO_PLACE.search(code[: call.start()]):

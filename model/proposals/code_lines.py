@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-#: How a line begins that is a remark.
-REMARK = re.compile(r"\s*(?:#(?!\[)|//|\*(?=\s|\*|/|$)|/\*)")
-_REMARK = re.compile(r"(?:#|//).*|/\*.*?\*/")
+from ..text.comments import WITHIN
+
+_COMMENT = re.compile(WITHIN)
 _QUOTED = re.compile(r"(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\\n])*`)")
 _INSERTED = re.compile(r"\$?\{([^{}\\]*)\}")
 #: What opens a text, or a remark, that may go on over several lines.
@@ -27,7 +27,7 @@ def code_of(line: str) -> str:
         return "".join(kept)
 
     code = _QUOTED.sub(blank, line)
-    return _REMARK.sub(lambda found: " " * len(found[0]), code)
+    return _COMMENT.sub(lambda found: " " * len(found[0]), code)
 
 
 def quoted_rows(lines: Sequence[str], language: str) -> set[int]:

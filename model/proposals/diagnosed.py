@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from ..records import Diagnostic
+from ..text.names import whole_name
 from .arguments import closing_bracket
 from .example import Example, Found, words
 
@@ -68,7 +69,7 @@ def _fixes(
     name = undefined_name(message)
     if name is not None and name in words(line):
         for other in _meant(message, name, example, lines):
-            yield (re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", other, line),)
+            yield (whole_name(name).sub(other, line),)
         return
     missing = _MISSING.search(message)
     if missing is not None:

@@ -14,7 +14,7 @@ _PIECES = 3  # of text that must agree on the one side
 
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
     for pair in example.pairs:
-        rule = learn_line(pair.old, pair.new, pair.age)
+        rule = learn_line(pair.old, pair.new, pair.age, example.language)
         for swap in rule.swaps:
             for at in readable(lines, first, last):
                 line = lines[at]

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from tree_sitter import Node
 
 from ..edits.hunks import Hunk
+from ..text.names import whole_name
 from .chain_hunks import LONGEST, MOST, Swap, chain_of
 from .code_names import Call, Code, Function, read_code
 from .commits import FileChange
@@ -57,7 +58,7 @@ def renamed(path: str, text: str, rng: random.Random) -> FileChange | None:
         if len({code.text.count("\n", 0, start) for start, _ in spans}) < 2:
             continue
         new = new_name(name, tries, rng)
-        if new == name or re.search(rf"(?<!\w){re.escape(new)}(?!\w)", text):
+        if new == name or whole_name(new).search(text):
             continue
         change = chain_of(path, code, [(start, end, new) for start, end in spans], rng)
         if change is not None:

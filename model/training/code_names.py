@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from tree_sitter import Node
 
+from ..text.names import places_of
 from ..text.syntax import Syntax, language_of, parse
 
 
@@ -133,7 +134,7 @@ class Code:
     def is_only_here(self, name: str, start: int, end: int) -> bool:
         """Is every ``name`` in ``text[start:end]`` one that the parser knows as a name? Else some
         stand in strings or comments, of which nobody can say what should become of them."""
-        said = len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", self.text[start:end]))
+        said = sum(1 for _ in places_of(name, self.text[start:end]))
         nodes = [self.syntax.span(node)[0] for node in self.names[name]]
         return said == sum(start <= at < end for at in nodes)
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from ..edits.hunks import Hunk
+from ..text.names import whole_name
 from .commits import FileChange
 
 _REACH = 18  # lines on either side of a place drawn at random that are looked at
@@ -97,8 +98,7 @@ def _name_changed(lines: list[str], near: range, rng: random.Random) -> dict[int
     new = new_name(word, sorted(found), rng)
     if new == word or new in found:
         return {}
-    whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
-    return {i: whole.sub(lambda _: new, lines[i]) for i in found[word]}
+    return {i: whole_name(word).sub(lambda _: new, lines[i]) for i in found[word]}
 
 
 def new_name(word: str, others: list[str], rng: random.Random) -> str:

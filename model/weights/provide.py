@@ -46,23 +46,6 @@ from .files import (
 from .manifest import MANIFEST, STAMPS, problem_of, read_json
 from .registry import DESCRIPTION, ModelInfo, cache_dir, info, list_models
 
-__all__ = [
-    "ModelInfo",
-    "Progress",
-    "Stored",
-    "base_path",
-    "bytes_to_pull",
-    "cache_dir",
-    "check_known",
-    "ensure",
-    "export",
-    "info",
-    "list_models",
-    "pull",
-    "ready_variants",
-    "stored",
-]  # fmt: skip
-
 #: The modules that decide what a ready folder holds: when one changes, it is made anew. Hashing
 #: them replaces a version number that somebody would forget to raise.
 _MAKERS = (

@@ -124,20 +124,18 @@ def pull_open(
     require_space(folder, int(max(whole - there, 0) + _CONVERTED * whole))
     done = 0
     for file in files:
-        if file.name.endswith(".safetensors") and "/" not in file.name:
+        if _is_of_folder(file):
             fitting(announced(folder, want.name), variants, room, gpu)
         _fetch(want, file, folder, listing.revision, pins, whole, done, progress)
         done += file.size
     pins[_REVISION] = listing.revision
     _write_pins(want, pins)
-    source = folder / want.file if want.file else folder
-    stated = want.license or listing.license
     model = import_model(
-        source,
+        folder / want.file if want.file else folder,
         want.name,
         variants,
         progress=progress,
-        license_=stated,
+        license_=want.license or listing.license,
         called=(want.repo,),
         memory=room,
         gpu=gpu,
@@ -169,7 +167,7 @@ def _files_of(want: Wanted, listed: Sequence[Listed]) -> list[Listed]:
     if want.file:
         found = [file for file in listed if file.name == want.file]
     else:
-        weights = [f for f in listed if f.name.endswith(".safetensors") and "/" not in f.name]
+        weights = [file for file in listed if _is_of_folder(file)]
         small = [file for file in listed if file.name in _SMALL]
         found = [*small, *weights] if weights else []
     if found:
@@ -182,6 +180,11 @@ def _files_of(want: Wanted, listed: Sequence[Listed]) -> list[Listed]:
     )
     missing = want.file or "safetensors"
     raise WeightsError(f"{hub.endpoint()}/{want.repo} does not have {missing}. {advice}")
+
+
+def _is_of_folder(file: Listed) -> bool:
+    """Whether it holds weights of a Hugging Face folder."""
+    return file.name.endswith(".safetensors") and "/" not in file.name
 
 
 def _fetch(

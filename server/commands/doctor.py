@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +119,8 @@ def _settings_found() -> Iterator[Finding]:
 def _model(settings: Settings) -> tuple[list[Finding], bool]:
     """Findings on weights and cache, and whether the model can be loaded at once."""
     from redraft.model.weights.default_model import resolve
-    from redraft.model.weights.provide import bytes_to_pull, cache_dir, info, ready_variants
+    from redraft.model.weights.provide import bytes_to_pull, ready_variants
+    from redraft.model.weights.registry import cache_dir, info
 
     findings, ready, variant, needed = [], False, settings.variant, 0
     try:
@@ -237,13 +238,8 @@ async def _warm_up(settings: Settings) -> list[Finding]:
     return [Finding("ok", "warm-up", what)]
 
 
-async def _timed(
-    predictor: Predictor,
-    text: str,
-    after: str,
-    clock: Callable[[], float] = time.perf_counter,
-) -> float:
+async def _timed(predictor: Predictor, text: str, after: str) -> float:
     request = EditRequest("infill", "mean.py", text, text.index(after) + len(after), max_tokens=16)
-    begun = clock()
+    begun = time.perf_counter()
     await predictor.predict(request)
-    return (clock() - begun) * 1_000
+    return (time.perf_counter() - begun) * 1_000

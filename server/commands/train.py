@@ -39,14 +39,14 @@ Base = Annotated[
 ]
 
 
-def sources(paths: list[Path], kind: str = "train") -> list[Path]:
+def sources(paths: list[Path]) -> list[Path]:
     """The given files, and of a folder the files called ``train-*``: others are for judging."""
     found: list[Path] = []
     for path in paths:
-        found += sorted(path.glob(f"{kind}-*.jsonl.zst")) if path.is_dir() else [path]
+        found += sorted(path.glob("train-*.jsonl.zst")) if path.is_dir() else [path]
     if not found:
         raise SettingsError(
-            f"No {kind}-*.jsonl.zst in {', '.join(map(str, paths))}. Name the files themselves, or "
+            f"No train-*.jsonl.zst in {', '.join(map(str, paths))}. Name the files themselves, or "
             "a folder that holds them."
         )
     return found

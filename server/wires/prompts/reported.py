@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from redraft.model.proposals.diagnosed import undefined_name
 from redraft.model.records import Diagnostic
+from redraft.model.text.names import whole_name
 
 #: What clients call the file of reports.
 NAMES = frozenset({"diagnostics", "context/diagnostics"})
@@ -70,7 +71,7 @@ def _place(report: ReportedLine, lines: Sequence[str], first: int, last: int) ->
     names = {*_QUOTED.findall(report.message), *([undefined] if undefined else [])}
     if not names:
         return None
-    patterns = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)") for name in names]
+    patterns = [whole_name(name) for name in names]
     fitting = [at for at in range(first, last) if all(each.search(lines[at]) for each in patterns)]
     if report.line is not None and report.line - 1 in fitting:
         return report.line - 1
