@@ -82,6 +82,17 @@ class Diagnostic:
 
 
 @dataclass(frozen=True, slots=True)
+class Importable:
+    """A name that one place of the workspace alone defines, as the document would import it."""
+
+    name: Text  # as it stands in the document
+    module: Text  # as an import there names it: "a.b", "./util", "crate::a", "com.acme"
+    whole: Flag = False  # the name is that of the module, or of what it exports by default
+    is_type: Flag = False  # TypeScript: it names a type and nothing else
+    __pydantic_config__ = _REFUSE
+
+
+@dataclass(frozen=True, slots=True)
 class Grammar:
     """What an answer must be, from its first character to its last."""
 
@@ -136,6 +147,7 @@ class EditRequest:
     related: tuple[RelatedFile, ...] = ()  # least relevant first
     edits: tuple[RecentEdit, ...] = ()  # oldest first
     diagnostics: tuple[Diagnostic, ...] = ()  # next edit: what is reported of the document
+    importable: tuple[Importable, ...] = ()  # next edit: names just written, where they come from
     region: tuple[Whole, Whole] | None = None  # next edit: 0-based lines [first, last) to replace
     context_tokens: ContextTokens | None = None  # None: what this machine prefills in time
     max_tokens: AtLeastOne = 64  # of the answer

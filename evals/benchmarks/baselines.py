@@ -103,9 +103,8 @@ def repeat_edits(request: EditRequest) -> Prediction:
     cursor = request.text.count("\n", 0, request.cursor)
     language = request.language or language_of(request.path) or ""
     elsewhere = [each.text for each in request.related]
-    found = propose(
-        request.edits, lines, first, last, cursor, request.diagnostics, language, elsewhere
-    )
+    told = request.diagnostics, language, elsewhere, request.importable
+    found = propose(request.edits, lines, first, last, cursor, *told)
     reason = "" if found else "nothing follows from the recent edits by rule"
     return Prediction(RULES, RULES, tuple(_repeated(lines, each) for each in found), reason)
 

@@ -13,7 +13,6 @@ from typing import Literal, get_args
 
 from redraft.lsp.context.excerpts import PieceKind
 from redraft.lsp.context.gather import KINDS as PIECES
-from redraft.lsp.context.gather import Gathered
 from redraft.lsp.editor.documents import Documents
 from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.questions import PlainContext, Query, next_edit
@@ -88,9 +87,15 @@ def gather(
     """
     settings = LspSettings(context_tokens=budget)
     edits = () if "history" in without else step.edits
-    gathered, query = _gathered(step, settings, edits, without)
+    around, query = _around(step, settings, edits, without)
+    gathered = around.gathered(query)
     region = PlainContext().region(query) if "region" in without else gathered.region.lines
-    request = replace(next_edit(query, settings, region), edits=edits, related=gathered.related)
+    request = replace(
+        next_edit(query, settings, region),
+        edits=edits,
+        related=gathered.related,
+        importable=around.importable(query, edits),
+    )
     parts = {"edit": len(edits)} | dict.fromkeys(sorted(PIECES), 0)
     for piece in gathered.pieces:
         parts[piece.kind] += 1
@@ -99,14 +104,14 @@ def gather(
     return ContextRequest(*_cropped(request, region), region, parts)
 
 
-def _gathered(
+def _around(
     step: CommitMoment,
     settings: LspSettings,
     edits: tuple[RecentEdit, ...],
     without: Collection[ContextKind],
-) -> tuple[Gathered, Query]:
-    """What is found around the cursor, by a client that has all of the step's documents open and
-    looked at the others just before; and the query that finds it."""
+) -> tuple[ClientContext, Query]:
+    """A client that has all of the step's documents open and looked at the others just before, and
+    its query at the cursor."""
     clock = _Clock()
     documents = Documents()
     for other in step.others:
@@ -131,7 +136,7 @@ def _gathered(
     around.related(query, "next_edit")  # from here on it knows of all documents
     around.catch_up()
     around.exclusions_changed()  # chosen anew, with all of them read
-    return around.gathered(query), query
+    return around, query
 
 
 def _cropped(request: EditRequest, region: tuple[int, int]) -> tuple[EditRequest, int]:

@@ -122,7 +122,7 @@ def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
         skipped = OTHERS_CODE
     found = []
     for name in names:
-        language = code_language(name)
+        language = _language_of(name)
         if language is None or not skipped.isdisjoint(name.split("/")[:-1]):
             continue
         if not lies_below(name) or refuse(name):  # an index can be made to say anything
@@ -131,6 +131,11 @@ def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
         if not any(fnmatchcase(base, glob) for glob in _GENERATED_NAMES):
             found.append(Found(name, str(folder), language))
     return found
+
+
+def _language_of(name: str) -> str | None:
+    """Of what may define names for others, and of what names a module of Go."""
+    return "go.mod" if name.rsplit("/", 1)[-1] == "go.mod" else code_language(name)
 
 
 def stamp_of(file: str | Path) -> tuple[int, int] | None:

@@ -70,7 +70,9 @@ def key_of(request: EditRequest, others: int, unfinished: bool = False) -> Key:
     much memory and a cryptographic hash four times as long.
     """
     cursor = 0 if request.task == "next_edit" else request.cursor
-    rest = replace(request, text="", cursor=cursor, edits=(), related=(), diagnostics=())
+    rest = replace(
+        request, text="", cursor=cursor, edits=(), related=(), diagnostics=(), importable=()
+    )
     return len(request.text), hash(request.text), rest, others, unfinished
 
 

@@ -12,10 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from redraft.model.records import Diagnostic, RecentEdit, RelatedFile, Task
+from redraft.model.proposals.example import read
+from redraft.model.proposals.imported import names_used
+from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile, Task
 
 from ..context.excerpts import PieceKind
 from ..context.gather import BUDGET, KINDS, Context, Gathered, OpenFile, View
+from ..context.importable import Asker
 from ..context.indexer import Indexer
 from ..context.secret_texts import secret_in
 from ..context.workspace import OTHERS_CODE, folder_of
@@ -161,6 +164,14 @@ class ClientContext:
 
     def definers(self, name: str, language: str) -> Collection[str]:
         return self._context.definers(name, language)
+
+    def importable(self, query: Query, edits: Sequence[RecentEdit]) -> tuple[Importable, ...]:
+        """What the document would import names from that ``edits`` of it wrote."""
+        language = code_language(query.path) or query.language
+        example = read([each for each in edits if each.path == query.path], language)
+        names = names_used(example)
+        asker = Asker(query.path, language, query.text)
+        return self._context.importable(names, asker) if names else ()
 
     def gathered(self, query: Query) -> Gathered:
         """Both, with the reason and the cost of each piece."""

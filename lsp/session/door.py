@@ -180,10 +180,13 @@ class Session:
             self.history.flush()
         same = ask.query.uri == ask.asked_from.uri
         related = self._shared.context.related(ask.asked_from if same else ask.query, task)
-        told = self._shared.context.diagnostics(ask.query) if task == "next_edit" else ()
-        request = replace(
-            ask.request, edits=self.history.edits(), related=related, diagnostics=told
-        )
+        request = replace(ask.request, edits=self.history.edits(), related=related)
+        if task == "next_edit":
+            request = replace(
+                request,
+                diagnostics=self._shared.context.diagnostics(ask.query),
+                importable=self._shared.context.importable(ask.query, request.edits),
+            )
         return replace(ask, request=request)
 
     def settle(

@@ -385,7 +385,10 @@ class NextEdits:
                 return None
             if isinstance(found, Ask):
                 related = shared.context.related(_query_of_related(found), "next_edit")
-                request = replace(found.request, edits=situation.edits, related=related)
+                known = shared.context.importable(found.query, situation.edits)
+                request = replace(
+                    found.request, edits=situation.edits, related=related, importable=known
+                )
                 why = "in case the edit is accepted"
                 return replace(found, request=request, delay_ms=0.0, reason=why)
             situation = other_places.after(shared, situation.query, found, situation)

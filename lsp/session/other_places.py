@@ -139,7 +139,8 @@ def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) ->
     if shared.searched is None or shared.searched[0] != key:
         here = OpenText(query.uri, query.path, query.language, query.revision, lambda: query.text)
         done, definers = written(situation.edits), shared.context.definers
-        example, found = read(situation.edits), list[Mention]()
+        known = shared.context.importable(query, situation.edits)
+        example, found = read(situation.edits, importable=known), list[Mention]()
         if names or example.come:
             found = find_places(names, done, here, near, query.line, documents, definers, example)
         shared.searched = key, found

@@ -15,7 +15,15 @@ from typing import Protocol
 from redraft.model.edits.ghost_rules import lines_wanted
 from redraft.model.edits.verdict import CANDIDATES
 from redraft.model.prompt.render import window
-from redraft.model.records import LEAST_LOG, Diagnostic, EditRequest, RelatedFile, Task
+from redraft.model.records import (
+    LEAST_LOG,
+    Diagnostic,
+    EditRequest,
+    Importable,
+    RecentEdit,
+    RelatedFile,
+    Task,
+)
 from redraft.model.text.estimates import narrow
 
 from ..context import region
@@ -69,6 +77,10 @@ class Context(Protocol):
     def definers(self, name: str, language: str) -> Collection[str]:
         """Paths of the files that define ``name``, as far as is known."""
 
+    def importable(self, query: Query, edits: Sequence[RecentEdit]) -> tuple[Importable, ...]:
+        """Names that ``edits`` wrote into the query's document, and what it would import them
+        from, where the workspace leaves no choice."""
+
 
 class PlainContext:
     """Knows the text alone."""
@@ -90,6 +102,9 @@ class PlainContext:
         return ()
 
     def definers(self, name: str, language: str) -> Collection[str]:
+        return ()
+
+    def importable(self, query: Query, edits: Sequence[RecentEdit]) -> tuple[Importable, ...]:
         return ()
 
 

@@ -283,9 +283,8 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
     (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
     language = request.language or language_of(request.path) or ""
     elsewhere = [each.text for each in request.related]
-    proposed = propose(
-        request.edits, lines, top, bottom, at, request.diagnostics, language, elsewhere
-    )[: effort.drafts]
+    told = request.diagnostics, language, elsewhere, request.importable
+    proposed = propose(request.edits, lines, top, bottom, at, *told)[: effort.drafts]
     assert isinstance(prompt.constraint, ValidRange)
 
     def tokens_of(new: Iterable[str]) -> tuple[int, ...]:

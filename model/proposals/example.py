@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..edits.edit_patterns import MOST_CHARS, changes_in, paired
-from ..records import RecentEdit
+from ..records import Importable, RecentEdit
 from ..text.common import common_ends
 
+#: Languages of texts, in which words are no names.
+PROSE = frozenset(("markdown", "plaintext", "restructuredtext", "latex"))
 NAME = re.compile(r"[^\W\d]\w*")
 _END = re.compile(r"[\s;,)\]}]*$")
 
@@ -89,9 +91,15 @@ class Example:
     removed: tuple[str, ...] = ()  # lines taken away with nothing in their place
     language: str = ""  # of the document, as an LSP id; "": unknown
     elsewhere: tuple[str, ...] = ()  # texts of other places that the question brings
+    importable: tuple[Importable, ...] = ()  # names that the workspace defines
 
 
-def read(edits: Sequence[RecentEdit], language: str = "", elsewhere: Sequence[str] = ()) -> Example:
+def read(
+    edits: Sequence[RecentEdit],
+    language: str = "",
+    elsewhere: Sequence[str] = (),
+    importable: Sequence[Importable] = (),
+) -> Example:
     """What ``edits``, oldest first, did."""
     pairs: list[Pair] = []
     added: list[Added] = []
@@ -122,6 +130,7 @@ def read(edits: Sequence[RecentEdit], language: str = "", elsewhere: Sequence[st
         tuple(removed[:MOST_PAIRS]),
         language,
         tuple(elsewhere),
+        tuple(importable),
     )
 
 

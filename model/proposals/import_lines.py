@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from .example import Found
 
@@ -22,7 +23,7 @@ _NODE = frozenset(
         "worker_threads zlib",
     )
 )
-_MOST_ROWS = 400  # of a file's beginning in which imports are looked for
+MOST_ROWS = 400  # of a file's beginning in which imports are looked for
 
 _PYTHON = re.compile(r"^(?:from (?P<module>[\w.]+) )?import (?P<names>[\w. ,]+?)\s*(?:#.*)?$")
 _ESM = re.compile(
@@ -35,7 +36,11 @@ _REQUIRE = re.compile(
 )
 _GO = re.compile(r"^(?:import |\t)(?:\w+ )?\"(?P<module>[^\"]+)\"\s*$")
 _RUST = re.compile(r"^use (?P<module>[\w:]+)::(?:(?P<name>\w+)|\{(?P<names>[\w, ]+)\});\s*$")
+_ENTRY = re.compile(r"(?P<indent>\s+)(?P<name>\w+)(?P<end>,?)")
 _JAVA = re.compile(r"^import (?P<module>[\w.]+)\.(?P<name>\w+);\s*$")
+
+
+_PARTS = re.compile(r"::|(?<=\w)[./]|/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,7 @@ class Import:
     names: tuple[str, ...]
     form: str  # "from": names of a module; "whole": the module; "all": it under a name
     row: int = -1
+    is_type: bool = False  # it brings in types alone
 
     @classmethod
     def told(cls, entry: str, name: str, language: str) -> Import:
@@ -65,7 +71,7 @@ class Import:
 def imports_in(lines: Sequence[str], language: str) -> list[Import]:
     """What the lines at the head of a file import."""
     found = []
-    for row, line in enumerate(lines[:_MOST_ROWS]):
+    for row, line in enumerate(lines[:MOST_ROWS]):
         one = _read(line, language)
         if one is not None:
             found.append(replace(one, row=row))
@@ -80,9 +86,11 @@ def _read(line: str, language: str) -> Import | None:
         if found is None:
             return None
         parts, module = found.groupdict(), found["module"].removeprefix("node:")
+        is_type = line.startswith("import type ")
         if parts["names"] is not None:
-            return Import(module, _split(parts["names"]), "from")
-        return Import(module, (parts["default"] or parts.get("all") or "",), _form(parts))
+            return Import(module, _split(parts["names"]), "from", is_type=is_type)
+        whole = parts["default"] or parts.get("all") or ""
+        return Import(module, (whole,), _form(parts), is_type=is_type)
     if language == "go":
         found = _GO.match(line)
         return None if found is None else Import(found[1], (found[1].rpartition("/")[2],), "whole")
@@ -118,8 +126,12 @@ def import_of(
     wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str
 ) -> Found | None:
     """Where and how ``wanted`` is imported besides what there is."""
-    known = next((one for one in have if language != "java" and _takes(one, wanted)), None)
-    if known is not None:
+    block = _in_block(wanted, lines)
+    if block is not None:
+        return block
+    same = [one for one in have if language != "java" and _takes(one, wanted)]
+    if len(same) == 1 or any(len(one.names) > 1 for one in same):
+        known = max(same, key=lambda one: len(one.names))
         made = _with_name(lines[known.row], known, wanted.names[0])
         return None if made is None else Found(known.row, known.row + 1, (made,), 0, 3)
     line = _line(wanted, have, lines, language)
@@ -134,9 +146,41 @@ def import_of(
     return Found(row, row, (*before, line, *apart), 0, 1)
 
 
+def _in_block(wanted: Import, lines: Sequence[str]) -> Found | None:
+    """One name more where an import of its module goes on over several lines, a name on each."""
+    module, name = re.escape(wanted.module), wanted.names[0]
+    heads = rf"from {module} import \(|(?:pub )?use {module}::\{{"
+    for row, line in enumerate(lines[:MOST_ROWS]):
+        esm = re.fullmatch(rf"\}} from ['\"]{module}['\"];?", line) is not None
+        if wanted.form != "from" or not (esm or re.fullmatch(heads, line)):
+            continue
+        step, at = (-1, row - 1) if esm else (1, row + 1)
+        rows = []
+        while 0 <= at < len(lines) and (one := _ENTRY.fullmatch(lines[at])) is not None:
+            rows.append((at, one))
+            at += step
+        rows.sort(key=lambda each: each[0])
+        names = [one["name"] for _, one in rows]
+        if not rows or name in names:
+            continue
+        by_case = names == sorted(names)
+        ordered = by_case or names == sorted(names, key=str.lower)
+        keys, mine = (names, name) if by_case else ([n.lower() for n in names], name.lower())
+        place = sum(key < mine for key in keys) if ordered else len(names)
+        entry = f"{rows[0][1]['indent']}{name},"
+        if place < len(rows):
+            return Found(rows[place][0], rows[place][0], (entry,), 0, 3)
+        last, one = rows[-1]
+        if one["end"]:
+            return Found(last + 1, last + 1, (entry,), 0, 3)
+        return Found(last, last + 1, (f"{lines[last]},", entry[:-1]), 0, 3)
+    return None
+
+
 def _takes(one: Import, wanted: Import) -> bool:
     """Whether a line may name one thing more of its module."""
-    return one.module == wanted.module and one.form == wanted.form == "from"
+    alike = one.module == wanted.module and one.form == wanted.form == "from"
+    return alike and (wanted.is_type or not one.is_type)
 
 
 def _with_name(line: str, known: Import, name: str) -> str | None:
@@ -196,41 +240,57 @@ def _script(wanted: Import, have: Sequence[Import], lines: Sequence[str], langua
     whole = any(row.startswith("import * as") for row in rows) and wanted.module in _NODE
     if wanted.form == "all" or (wanted.form == "whole" and whole):
         name = f"* as {name}"
-    return f"import {name} from {quote}{module}{quote}{end}"
+    kind = "type " if wanted.is_type and any(one.is_type for one in have) else ""
+    return f"import {kind}{name} from {quote}{module}{quote}{end}"
 
 
 def _place(
     wanted: Import, line: str, have: Sequence[Import], lines: Sequence[str], language: str
 ) -> int:
-    """Before which line it comes: in order, where those of its kind have one; else behind them."""
-    kin = _kin(wanted, have, language)
-    keys = [_key(one, lines[one.row]) for one in kin]
-    if keys == sorted(keys):
-        mine = _key(wanted, line)
-        later = [one.row for one, key in zip(kin, keys, strict=True) if key > mine]
-        if later:
-            return later[0]
+    """Before which line it comes: where the fewest of its kind stand out of order; at their end
+    where they have none."""
+    kin = _kin(wanted, have, lines, language)
     if wanted.form == "from" and not any(one.form == "from" for one in kin):
         return kin[-1].row + 1
-    return kin[-1].row + 1 if keys and _key(wanted, line) > keys[0] else kin[0].row
+    keys, mine = [_key(one, lines[one.row]) for one in kin], _key(wanted, line)
+    if len(kin) > 2 and sum(a > b for a, b in pairwise(keys)) * 3 > len(kin):
+        return kin[-1].row + 1
+    wrong = [
+        sum(key > mine for key in keys[:at]) + sum(key < mine for key in keys[at:])
+        for at in range(len(keys) + 1)
+    ]
+    best = len(keys) - wrong[::-1].index(min(wrong))
+    return kin[best].row if best < len(kin) else kin[-1].row + 1
 
 
-def _kin(wanted: Import, have: Sequence[Import], language: str) -> list[Import]:
-    """The run of imports that it comes into: that with the same kind of module, of the same form
-    where there is one and forms stand apart."""
+def _kin(
+    wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str
+) -> list[Import]:
+    """The run of imports that it comes into: that with modules of the same root, or else of the
+    same kind; of the same form where there is one and forms stand apart."""
     runs: list[list[Import]] = []
     for one in have:
-        if runs and one.row == runs[-1][-1].row + 1:
+        if runs and all(lines[row].strip() for row in range(runs[-1][-1].row + 1, one.row)):
             runs[-1].append(one)
         else:
             runs.append([one])
-    kind = _kind(wanted.module, language)
+    kind, root = _kind(wanted.module, language), _root(wanted.module)
+    akin = [run for run in runs if any(_root(one.module) == root for one in run)]
+    akin.sort(key=lambda run: -sum(_root(one.module) == root for one in run))
     own = [run for run in runs if any(_kind(one.module, language) == kind for one in run)]
-    run = own[0] if own else (runs[0] if kind == 0 else runs[-1])
+    run = (akin or own or [runs[0] if kind == 0 else runs[-1]])[0]
     alike = [one for one in run if _kind(one.module, language) == kind] or run
+    alike = [one for one in alike if not akin or _root(one.module) == root] if kind == 2 else alike
     if language != "python":
         return alike
     return [one for one in alike if (one.form == "from") == (wanted.form == "from")] or alike
+
+
+def _root(module: str) -> str:
+    """What the modules of one project or package begin with."""
+    if "/" in module and not module.startswith("."):
+        return "/".join(module.split("/")[:3])
+    return _PARTS.split(module)[0]
 
 
 def _kind(module: str, language: str) -> int:
@@ -250,15 +310,15 @@ def _kind(module: str, language: str) -> int:
 
 
 def _key(one: Import, line: str) -> str:
-    return (
-        f"{one.module}.{one.names[0]}" if line.startswith(("use ", "import java")) else one.module
-    )
+    mark = "::" if line.startswith("use ") else "."
+    whole = line.startswith(("use ", "import java"))
+    return f"{one.module}{mark}{one.names[0]}" if whole else one.module
 
 
 def _head(lines: Sequence[str]) -> int:
     """The line before which a first import comes: behind what a file begins with."""
     row, quoted = 0, False
-    for at, line in enumerate(lines[:_MOST_ROWS]):
+    for at, line in enumerate(lines[:MOST_ROWS]):
         text = line.strip()
         if quoted or text.startswith(('"""', "'''")):
             ends = text.count('"""') + text.count("'''")

@@ -1,8 +1,8 @@
 """A name that was just written and that nothing brings in: the import it most likely comes from.
 
 Known are names of standard libraries and of a few packages that most projects mean by a name, from
-the files of the training repositories, and what other open files import. Where an import comes is
-told by those that are there.
+the files of the training repositories, what other open files import, and what one place of the
+workspace alone defines. Where an import comes is told by those that are there.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 
+from ..edits.edit_patterns import MOST_CHARS
 from ..text.names import places_of
 from .code_lines import code_of, quoted_rows
 from .example import NAME, Example, Found, readable
-from .import_lines import Import, import_of, imports_in
+from .import_lines import MOST_ROWS, Import, import_of, imports_in
 from .misspelt import is_born
 
 _ALIKE = {
@@ -26,20 +27,53 @@ _ALIKE = {
     "javascriptreact": "javascript",
 }
 LANGUAGES = frozenset(("python", "javascript", "go", "rust", "java"))
+#: Names looked up in the workspace, at most.
+_MOST_USED = 32
+#: Lines of which nothing is used: they bring in, or hand on.
+_HANDED_ON = re.compile(
+    r"\s*(?:(?:pub(?:\([^)]*\))?\s+)?(?:use|mod)\b|import\b|from\b.*\bimport\b|export\s+(?:type\s+)?[{*])"
+)
+#: What is named there was made before: bases of a class, what is gone through or caught.
+_MADE_BEFORE = re.compile(
+    r"^\s*class\s+\w+\s*\((?:[^)]*,)?\s*$|\b(?:extends|implements)\s+(?:[\w.]+\s*,\s*)*$"
+    r"|\bfor\b.*\b(?:in|of)\s+$|^\s*except\s+\(?(?:[\w.]+\s*,\s*)*$"
+)
+_PARTS_TAKEN = re.compile(r"\b(?:const|let|var)\s*[{\[][^}\]=]*$")
+_OF_ARROW = re.compile(r"\(([\w\s,{}]*)\)\s*=>")
+_OF_FUNCTION = re.compile(r"\b(?:def|function)\b\s*\w*\s*\(")
+_PARAMETER = re.compile(r"[(,]\s*[*&{.]*$")
+_PACKAGE = re.compile(r"(?<![\w.])([a-z]\w*)\.([A-Z]\w*)")
 
 
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
+    """Names that are well known, or that other open files import."""
+    return (one for one, own in _find(example, lines, first, last) if not own)
+
+
+def find_own(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
+    """Names that one place of the workspace alone defines."""
+    all_ = _find(example, lines, first, last) if example.importable else ()
+    return (one for one, own in all_ if own)
+
+
+def _find(
+    example: Example, lines: Sequence[str], first: int, last: int
+) -> Iterator[tuple[Found, bool]]:
+    """Of both, each with whether it is the workspace's own."""
     language = _ALIKE.get(example.language, example.language)
     if language not in LANGUAGES or not example.come:
         return
     have = imports_in(lines, language)
+    there = {name for one in have for name in one.names}
     for name in first_used(example, lines):
-        wanted = known_import(name, language, example.elsewhere)
-        if wanted is None or any(wanted.module == one.module == "" for one in have):
+        wanted, own = known_import(name, language, example)
+        if wanted is None or name in there or brings_all(wanted.module, lines):
+            continue
+        if any(wanted.module == one.module == "" for one in have):
             continue
         found = import_of(wanted, have, lines, example.language)
         if found is not None and first <= found.first and found.last <= last:
-            yield replace(found, name=name)
+            yield replace(found, name=name), own
 
 
 def first_used(example: Example, lines: Sequence[str]) -> list[str]:
@@ -50,16 +84,18 @@ def first_used(example: Example, lines: Sequence[str]) -> list[str]:
     quoted = quoted_rows(lines, example.language) if come else ()
     written = [code_of(lines[at]) for at in come if at not in quoted]
     used: dict[str, None] = {}
+    told = {one.name: one.whole and language == "go" for one in example.importable}
     for line in written:
         for found in NAME.finditer(line):
             name = found[0]
             known = name in table or any(name in text for text in example.elsewhere)
-            if known and _is_used(name, line, found, table.get(name, "")):
+            whole = told.get(name, False) or _is_whole(name, table.get(name, ""))
+            if (known or name in told) and _is_used(name, line, found, whole):
                 used[name] = None
     if not used:
         return []
     rest = "\n".join(line for line in lines if line.strip() not in example.come)
-    made = {found[0] for line in written for found in NAME.finditer(line) if is_born(line, found)}
+    made = {found[0] for line in written for found in NAME.finditer(line) if _is_made(line, found)}
     made |= {line.strip().rstrip(",") for line in written}  # of an import of several lines
     return [name for name in used if name not in made and not _stands_alone(name, rest)]
 
@@ -68,26 +104,80 @@ def _stands_alone(name: str, text: str) -> bool:
     return any(text[at - 1 : at] != "." for at in places_of(name, text))
 
 
-def _is_used(name: str, line: str, found: re.Match[str], known: str) -> bool:
-    before, behind = line[: found.start()], line[found.end() :]
-    if before.rstrip().endswith((".", "::", "->")) or is_born(line, found):
-        return False
+def names_used(example: Example) -> list[str]:
+    """Names in lines that were just written that something may have to bring in; in Go
+    ``package.Name``. For whoever knows what other files define."""
+    language = _ALIKE.get(example.language, example.language)
+    if language not in LANGUAGES:
+        return []
+    used: dict[str, None] = {}
+    made: set[str] = set()
+    for line in sorted(line for line in example.come if len(line) <= MOST_CHARS):
+        code = code_of(line)
+        if language == "go":
+            used |= dict.fromkeys(found[0] for found in _PACKAGE.finditer(code))
+            continue
+        for found in NAME.finditer(code):
+            if _is_made(code, found):
+                made.add(found[0])
+            elif _is_used(found[0], code, found, whole=False):
+                used[found[0]] = None
+    return [name for name in used if name not in made][:_MOST_USED]
+
+
+def _is_whole(name: str, known: str) -> bool:
+    """Whether an entry of the table is of a module, which is used by what it holds."""
     whole = known.startswith("import ") or known.endswith((" default", " *")) or known == name
-    if whole or known.endswith(f"/{name}"):
+    return whole or known.endswith(f"/{name}")
+
+
+def _is_used(name: str, line: str, found: re.Match[str], whole: bool) -> bool:
+    before, behind = line[: found.start()], line[found.end() :]
+    if before.rstrip().endswith((".", "::", "->")) or _is_made(line, found):
+        return False
+    if whole:
         return re.match(r"\.\w", behind) is not None
     if name.islower() and "_" not in name:  # a word of prose may read like it
         return behind[:1] in ("(", "[") or behind.startswith("::") or before.endswith("@")
-    return re.match(r"[(\[.,)\]:<>{;|?!&]|\s*$|\s+[\w{=|&]", behind) is not None
+    return re.match(r"[(\[.,)\]:<>{;|?!&]|\s*/?>|\s*$|\s+[\w{=|&]", behind) is not None
 
 
-def known_import(name: str, language: str, elsewhere: Sequence[str]) -> Import | None:
-    """What brings ``name`` in; None where that is not known."""
-    for text in elsewhere:
+def _is_made(line: str, found: re.Match[str]) -> bool:
+    """Whether a name is brought into being where it stands, as a parameter or otherwise."""
+    if _HANDED_ON.match(line):
+        return True
+    before, behind = line[: found.start()], line[found.end() :]
+    if _MADE_BEFORE.search(before) and not re.match(r"\s*=(?!=)", behind):
+        return False
+    if is_born(line, found) or _PARTS_TAKEN.search(before):
+        return True
+    if any(one.start(1) <= found.start() < one.end(1) for one in _OF_ARROW.finditer(line)):
+        return True
+    takes = _OF_FUNCTION.search(before)
+    return takes is not None and _PARAMETER.search(before) is not None and ")" not in before
+
+
+def known_import(name: str, language: str, example: Example) -> tuple[Import | None, bool]:
+    """What brings ``name`` in, None where that is not known or there is a choice; and whether the
+    workspace alone says so."""
+    for text in example.elsewhere:
         for one in imports_in(text.split("\n"), language):
             if name in one.names and not one.module.startswith("."):
-                return Import(one.module, (name,), one.form)
+                return Import(one.module, (name,), one.form), False
     told = _table(language).get(name)
-    return None if told is None else Import.told(told, name, language)
+    own = next((one for one in example.importable if one.name == name), None)
+    if told is not None:
+        return (Import.told(told, name, language) if own is None else None), False
+    if own is None:
+        return None, False
+    form = "whole" if own.whole else "from"
+    return Import(own.module, (name,), form, is_type=own.is_type), True
+
+
+def brings_all(module: str, lines: Sequence[str]) -> bool:
+    """Whether a document imports all that a module has."""
+    every = {f"from {module} import *", f"import {module}.*;", f"use {module}::*;"}
+    return any(line.strip() in every for line in lines[:MOST_ROWS])
 
 
 @lru_cache(None)

@@ -16,7 +16,7 @@ from itertools import islice
 from ..edits.edit_patterns import MOST_CHARS
 from ..text.comments import is_comment
 from .casing import spelt
-from .example import NAME, Added, Example, Found, Pair, readable, words
+from .example import NAME, PROSE, Added, Example, Found, Pair, readable, words
 from .items import Item, entries_around, items_around, named_apart
 
 #: New items at once, at most.
@@ -43,6 +43,8 @@ class _Grown:
 
 
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
+    if example.language in PROSE:
+        return
     for grown in islice(_grown(example, lines), _MOST_LISTS):
         table = {form: name for name in grown.siblings for form in spelt(name, name)[1]}
         pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, table))})(?!\w)")
@@ -65,6 +67,8 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
 
 def may_stand_in(example: Example, text: str) -> bool:
     """Whether a sibling of what a list got stands in a text at all; quickly."""
+    if example.language in PROSE:
+        return False
     grown = islice(_grown(example, ()), _MOST_LISTS)
     nearest = (one.siblings[0] for one in grown)
     return any(form in text for name in nearest for form in spelt(name, name)[1])

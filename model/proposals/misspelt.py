@@ -18,14 +18,12 @@ from ..text.names import places_of, whole_name
 from .arguments import declares
 from .casing import parts_of
 from .code_lines import code_of, quoted_rows
-from .example import NAME, Example, Found, readable
+from .example import NAME, PROSE, Example, Found, readable
 
 _SHORTEST = 4  # letters of a name that can be told
 _MOST_TRIED = 48  # names
 #: Languages in which words are not names.
-_NO_CODE = frozenset(
-    ("markdown", "plaintext", "restructuredtext", "latex", "json", "jsonc", "yaml", "toml", "xml")
-)
+_NO_CODE = PROSE | {"json", "jsonc", "yaml", "toml", "xml"}
 #: What stands before or behind a name where it is brought into being.
 _BORN = re.compile(
     r"\b(?:class|def|fn|func|fun|function|struct|enum|trait|interface|type|const|let|var|val|mut|for"

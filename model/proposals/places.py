@@ -19,6 +19,7 @@ _WHY = {
     "listed": "its list grew",
     "reordered": "its arguments changed places",
     "imported": "it is not imported",
+    "workspace": "it is not imported",
 }
 BEGUN = frozenset(_WHY.values())
 
@@ -44,7 +45,7 @@ def places_in(example: Example, text: str, here: bool) -> list[Begun]:
     if any(name in text for name in reordered.names_of(example)):
         families.append(("reordered", reordered.find))
     if here:
-        families.append(("imported", imported.find))
+        families += [("imported", imported.find), ("workspace", imported.find_own)]
     lines = text.split("\n") if families else []
     found = {
         Begun(min(one.first, len(lines) - 1), one.name, _WHY[family])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..edits.repeats import MOST_LINES, find_repeats
-from ..records import Diagnostic, RecentEdit
+from ..records import Diagnostic, Importable, RecentEdit
 from . import (
     arguments,
     awaited,
@@ -30,6 +30,7 @@ from . import (
 )
 from .chain_order import in_order, place_key, swapped
 from .example import Example, Found, read
+from .unbroken import Unbroken
 
 Family = Callable[[Example, Sequence[str], int, int], Iterator[Found]]
 
@@ -44,6 +45,7 @@ FAMILIES: dict[str, Family] = {
     "awaited": awaited.find,
     "removed": removed.find,
     "imported": imported.find,
+    "workspace": imported.find_own,
     "misspelt": misspelt.find,
     "moved": moved_lines.find,
     "wrapped": wrapped_calls.find,
@@ -74,13 +76,25 @@ PLACES: dict[str, tuple[float, ...]] = {
 #: to the end 307 times, they were spoken of 96 times, 62 times to the letter; falsely at 14 of
 #: 16,000 moments. (Both before texts and remarks were left out.) Of parameters that change places,
 #: and of what becomes asynchronous, commits hold too few. Of chains made up in training files, 121
-#: of 130 awaited calls were found.
-FIXED = {"diagnosed": 0.4, "misspelt": 0.6, "imported": 0.5, "reordered": 0.5, "awaited": 0.5}
+#: of 130 awaited calls were found. Of 4,017 imports of a project's own names taken out of files of
+#: training repositories, "workspace" spoke 2,603 times, 1,838 times to the letter; falsely at 4 of
+#: 21,744 moments of whole files.
+FIXED = {
+    "diagnosed": 0.4,
+    "misspelt": 0.6,
+    "imported": 0.5,
+    "workspace": 0.55,
+    "reordered": 0.5,
+    "awaited": 0.5,
+}
 #: What a family finds and is less likely than this is not worth the model's time. At 770 moments
 #: of held-out commits proposals are made at 246; from 0.03 on at 269, and 4 more are reached.
 LEAST_OF_FAMILY = 0.05
 #: The same of its place alone.
 LEAST_OF_PLACE = 0.12
+#: Of all, the first so many must leave the syntax as good as it is: of 4,000 moments of training
+#: commits 174 proposals broke it, of which 1 was right. Nobody looks at those behind.
+MOST_CHECKED = 16
 #: Of one family, at most: a name that stands everywhere says little about any place.
 MOST_FOUND = 60
 
@@ -106,6 +120,7 @@ def propose(
     diagnostics: Sequence[Diagnostic] = (),
     language: str = "",
     elsewhere: Sequence[str] = (),
+    importable: Sequence[Importable] = (),
 ) -> list[Proposed]:
     """What could follow within the lines [first, last), the likeliest first, each edit once.
 
@@ -115,6 +130,7 @@ def propose(
         diagnostics: what the editor reports of it.
         language: of the document, as an LSP id.
         elsewhere: texts of other places that come with the question.
+        importable: names that the workspace defines, as the document would import them.
     """
     last = min(last, first + MOST_LINES)
     unique = {
@@ -123,7 +139,7 @@ def propose(
         )
         for one in find_repeats(edits, lines, first, last, cursor)
     }
-    example = read(edits, language, elsewhere)
+    example = read(edits, language, elsewhere, importable)
     for family, find in FAMILIES.items():
         found: dict[tuple[int, int, tuple[str, ...]], Found] = {}
         for one in find(example, lines, first, last):
@@ -145,7 +161,17 @@ def propose(
     for key in [key for key in unique if _is_misplaced(key, example, lines)]:
         del unique[key]
     steps = _chained([*unique.values()], lines, cursor)
-    return sorted(steps, key=lambda one: (-one.chance, one.first))
+    steps.sort(key=lambda one: (-one.chance, one.first))
+    return _checked(steps, lines, language) if language else steps
+
+
+def _checked(steps: list[Proposed], lines: Sequence[str], language: str) -> list[Proposed]:
+    document = Unbroken(lines, language)
+    return [
+        one
+        for at, one in enumerate(steps)
+        if at >= MOST_CHECKED or document.keeps(one.first, one.last, one.lines)
+    ]
 
 
 def _keep_likelier(unique: dict[tuple[int, int, tuple[str, ...]], Proposed], one: Proposed) -> None:

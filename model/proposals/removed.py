@@ -24,7 +24,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
         if head in written or len(rows) > _MOST_OTHERS:
             continue
         for at in rows:
-            if _is_whole(lines[at]):
+            if _is_whole(lines[at]) and not _is_alone(at, lines, example.language):
                 yield Found(at, at + 1, (), 0, min(count, 3), head)
 
 
@@ -36,3 +36,17 @@ def _head(line: str) -> str | None:
 def _is_whole(line: str) -> bool:
     """Whether a line is a statement by itself."""
     return line.count("(") == line.count(")") and not line.rstrip().endswith(("{", ":", ","))
+
+
+def _is_alone(at: int, lines: Sequence[str], language: str) -> bool:
+    """Whether a line is all that a block of Python holds, which cannot be empty."""
+    if language != "python":
+        return False
+    above = next((line for line in reversed(lines[:at]) if line.strip()), "")
+    below = next((line for line in lines[at + 1 :] if line.strip()), "")
+    opens = above.rstrip().endswith(":") and _indent(above) < _indent(lines[at])
+    return opens and _indent(below) < _indent(lines[at])
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

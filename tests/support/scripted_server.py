@@ -16,6 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from redraft.evals.benchmarks.baselines import repeat_edits
 from redraft.lsp.connection.server import run_stdio
 from redraft.lsp.settings import LspSettings
 from redraft.model import errors
@@ -37,6 +38,10 @@ def answer(entry: Any) -> Answer:
             infill(request)
             if request.task == "infill"
             else rewrite(request, *entry["edit"], confidence=entry.get("confidence", 0.9))
+        )
+    if "rules" in entry:  # the engine's own rules, without a model to judge them
+        return lambda request: (
+            infill(request) if request.task == "infill" else repeat_edits(request)
         )
     if "ghost" in entry:  # whatever is asked, in any order
         return lambda request: by_rules(request, **entry)

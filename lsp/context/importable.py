@@ -1,0 +1,342 @@
+"""Of names that a document uses and does not bring in, what it would import them from.
+
+Where exactly one file of the workspace defines a name for others, that file; its module is named as
+the document's other imports are. Nothing is told where there is a choice: two definitions, a name
+that is private, a test's from code that is none, another package of the same repository, or a way
+of importing that neither the language nor the document settles. Looks names up in the index alone.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from posixpath import basename, dirname, relpath, splitext
+
+from redraft.model.records import Importable
+from redraft.model.text.names import whole_name
+
+from .imports import imported
+from .symbol_index import Snapshot
+
+_SCRIPTS = frozenset(("typescript", "typescriptreact", "javascript", "javascriptreact"))
+_ALIKE = dict.fromkeys(_SCRIPTS, _SCRIPTS)
+
+#: Folders and files of what nobody else imports: tests, examples, documentation.
+_ASIDE = re.compile(
+    r"(?:^|/)(?:tests?|__tests__|testing|specs?|e2e|docs?|docs_src|examples?|bench(?:es|marks?)?"
+    r"|samples?|scripts|fixtures)/"
+    r"|(?:^|/)(?:test_[^/]*|conftest|setup|[^/]*(?:_test|\.test|\.spec|\.stories)|[^/]*Tests?"
+    r")\.\w+$"
+)
+#: Nobody imports from these, not even a test.
+_TESTS = re.compile(r"(?:^|/)(?:test_[^/]*|conftest|setup|[^/]*(?:_test|\.test|\.spec))\.\w+$")
+_ANY_NAME = re.compile(
+    r"^(?:from \S+ import \*|import [\w.]+\.\*;|(?:pub )?use .*\*\}?;|\s*(?:import )?\. \")", re.M
+)
+_PARCEL = re.compile(r"(?:packages|apps|libs|modules|examples|plugins)/(?:@[^/]+/)?[^/]+/")
+#: What languages know without an import.
+_BUILTIN = frozenset(
+    re.findall(
+        r"\w+",
+        "Array ArrayBuffer BigInt Boolean Buffer DataView Date Error EvalError Function Infinity "
+        "Intl JSON Map Math Number Object Promise Proxy RangeError Reflect RegExp Set String "
+        "Symbol SyntaxError TypeError URL URLSearchParams WeakMap WeakSet AbortController Event "
+        "EventTarget Headers Request Response FormData Blob File console document window global "
+        "process module exports require fetch describe it test expect before after beforeEach "
+        "afterEach beforeAll afterAll jest Record Partial Required Readonly Pick Omit Exclude "
+        "Extract ReturnType Parameters Awaited Iterable Iterator AsyncIterable Element Node "
+        "HTMLElement Option Some None Ok Err Result Vec Box Self Send Sync Sized Copy Clone Drop "
+        "Default Into From Iterator IntoIterator ToString AsRef Fn FnMut FnOnce Eq PartialEq Ord "
+        "PartialOrd Debug Hash Integer Long Double Float Short Byte Character Void Class Thread "
+        "Runnable Iterable Comparable CharSequence StringBuilder System Exception Throwable "
+        "RuntimeException Override Deprecated Enum",
+    )
+) | frozenset(dir(builtins))
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """The document that lacks names."""
+
+    path: str  # as the index knows it
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Defined:
+    """The one file that defines a name for others."""
+
+    path: str
+    text: str
+    line: str  # that defines it, without decorators
+
+
+class Importer:
+    """What can be imported, by one state of the index.
+
+    Args:
+        text_of: of a path in the index; None where it is not at hand.
+    """
+
+    def __init__(self, snapshot: Snapshot, text_of: Callable[[str], str | None]) -> None:
+        self._snapshot, self._text_of = snapshot, text_of
+
+    def find(self, names: Iterable[str], asker: Asker) -> tuple[Importable, ...]:
+        """Where ``names`` come from, of those for which that is certain.
+
+        Args:
+            names: as the document writes them; in Go ``package.Name``.
+        """
+        how = {"python": self._python, "go": self._go, "rust": self._rust, "java": self._java}
+        find = self._script if asker.language in _SCRIPTS else how.get(asker.language)
+        if find is None or _ANY_NAME.search(asker.text):
+            return ()
+        found = (find(name, asker) for name in names if name not in _BUILTIN)
+        return tuple({one.name: one for one in found if one is not None}.values())
+
+    def _defined(self, name: str, asker: Asker) -> _Defined | None:
+        """The only file besides the asker's own that defines ``name`` at its top."""
+        languages = _ALIKE.get(asker.language, frozenset((asker.language,)))
+        aside = _ASIDE.search(asker.path) is not None
+        places = [
+            each
+            for each in self._snapshot.places(name, asker.language)
+            if each.kind != "method" and each.entry.language in languages
+            if aside or not _ASIDE.search(each.path)
+            if not _TESTS.search(each.path)
+        ]
+        if len({each.path for each in places}) != 1 or places[0].path == asker.path:
+            return None
+        text = self._text_of(places[0].path)
+        lines = [] if text is None else text.split("\n")
+        for place in places:
+            body = lines[place.first : place.last]
+            word = whole_name(name)
+            line = next((each for each in body if word.search(each)), "")
+            if text is not None and line and not line[0].isspace():
+                return _Defined(place.path, text, line)
+        return None
+
+    def _has(self, path: str) -> bool:
+        return self._snapshot.get(path.removeprefix("/")) is not None
+
+    # --- Python --------------------------------------------------------------------------------
+
+    def _python(self, name: str, asker: Asker) -> Importable | None:
+        found = None if name.startswith("_") else self._defined(name, asker)
+        if found is None or _imports_back(found, asker):
+            return None
+        root, parts = self._module(found.path)
+        if not all(part.isidentifier() for part in parts) or parts[-1:] == ("__main__",):
+            return None
+        if not self._has(f"{dirname(found.path)}/__init__.py"):  # scripts beside each other
+            beside = dirname(found.path) == dirname(asker.path)
+            return Importable(name, parts[-1]) if beside and parts else None
+        top, (own_root, own) = parts[0], self._module(asker.path)
+        head = rf"^\s*(?:from|import) {re.escape(top)}\b"
+        whole = len(re.findall(head, asker.text, re.M))
+        project = re.sub(r"(?:^|/)(?:src|lib|python)$", "", root)
+        if not whole and not f"/{asker.path}".startswith(f"/{project}/".replace("//", "/")):
+            return None
+        relative = len(re.findall(r"^\s*from \.", asker.text, re.M))
+        if own_root != root or own[:1] != (top,) or not relative or relative < whole:
+            return Importable(name, ".".join(self._handed_on(name, root, parts, own)))
+        package = own if basename(asker.path) == "__init__.py" else own[:-1]
+        shared = 0
+        while shared < min(len(package), len(parts)) and package[shared] == parts[shared]:
+            shared += 1
+        dots = "." * (1 + len(package) - shared)
+        return Importable(name, dots + ".".join(parts[shared:]))
+
+    def _handed_on(
+        self, name: str, root: str, parts: tuple[str, ...], own: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """The innermost package around a module that hands the name on to those outside of it."""
+        for at in range(len(parts) - 1, 0, -1):
+            if own[:at] == parts[:at]:
+                break
+            path = "/".join((root, *parts[:at], "__init__.py")).removeprefix("/")
+            text = self._text_of(path) if self._has(path) else None
+            if text and re.search(rf"^(?:from \.|    ).*(?<![\w.]){name}\b", text, re.M):
+                return parts[:at]
+        return parts
+
+    def _module(self, path: str) -> tuple[str, tuple[str, ...]]:
+        """The folder that a file's package lies in, and the parts of its module's name."""
+        root = dirname(path)
+        while root and self._has(f"{root}/__init__.py"):
+            root = dirname(root)
+        parts = splitext(path)[0].removeprefix(root).strip("/").split("/")
+        return root, tuple(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    # --- JavaScript and TypeScript -------------------------------------------------------------
+
+    def _script(self, name: str, asker: Asker) -> Importable | None:
+        found = self._defined(name, asker)
+        if found is None or _are_apart(found.path, asker.path):
+            return None
+        typed = asker.path.endswith((".ts", ".tsx", ".mts", ".cts"))
+        if not typed and found.path.endswith((".ts", ".tsx")):
+            return None
+        modern = typed or re.search(r"^(?:import|export)\b", asker.text, re.M) is not None
+        told = _exported(name, found) if modern else _module_exports(name, found)
+        if told is None or (not modern and "require(" not in asker.text):
+            return None
+        module = _script_module(found.path, asker, modern, typed)
+        is_type = re.match(r"(?:export )?(?:declare )?(?:interface|type)\b", found.line) is not None
+        return None if module is None else Importable(name, module, told == "default", is_type)
+
+    # --- Go, Rust, Java ------------------------------------------------------------------------
+
+    def _go(self, name: str, asker: Asker) -> Importable | None:
+        package, _, used = name.partition(".")
+        folders = {
+            dirname(each.path)
+            for each in self._snapshot.places(used, "go")
+            if each.kind != "method" and not each.path.endswith("_test.go")
+            if basename(dirname(each.path)) == package
+        }
+        if len(folders) != 1 or not used[:1].isupper():
+            return None
+        (folder,) = folders
+        root = self._go_root(folder)
+        if folder == dirname(asker.path) or root is None or root != self._go_root(asker.path):
+            return None
+        within, internal, _ = f"/{folder}/".partition("/internal/")
+        if internal and not f"/{asker.path}".startswith(f"{within}/"):
+            return None
+        text = self._text_of(f"{root}/go.mod".removeprefix("/")) or ""
+        told = re.search(r"^module\s+\"?([^\s\"]+)", text, re.M)
+        below = folder.removeprefix(root).strip("/")
+        return None if told is None else Importable(package, f"{told[1]}/{below}", True)
+
+    def _go_root(self, path: str) -> str | None:
+        """The nearest folder of a ``go.mod``."""
+        while not self._has(f"{path}/go.mod"):
+            if not path:
+                return None
+            path = dirname(path)
+        return path
+
+    def _rust(self, name: str, asker: Asker) -> Importable | None:
+        found = self._defined(name, asker)
+        if found is None or re.match(r"pub(?:\(crate\))?\s", found.line) is None:
+            return None
+        theirs, own = self._crate(found.path), self._crate(asker.path)
+        if theirs is None or own is None or theirs[0] != own[0]:
+            return None
+        root, parts = theirs
+        if basename(asker.path) == "main.rs" and self._has(f"{root}/lib.rs"):
+            return None  # another crate than the library
+        for at in range(1, len(parts)):
+            if own[1][:at] != parts[:at] and not self._shows(root, parts[:at], parts[at]):
+                return None
+        return Importable(name, "::".join(("crate", *parts)))
+
+    def _crate(self, path: str) -> tuple[str, tuple[str, ...]] | None:
+        """The folder of a crate's sources, and the parts of a file's module in it."""
+        at = f"/{path}".rfind("/src/")
+        if at < 0:
+            return None
+        root, below = path[: at + 3], path[at + 4 :]
+        if below.startswith("bin/") or not any(
+            self._has(f"{root}/{file}") for file in ("lib.rs", "main.rs")
+        ):
+            return None
+        parts = tuple(splitext(below)[0].split("/"))
+        return root, parts[:-1] if parts[-1] in ("mod", "lib", "main") else parts
+
+    def _shows(self, root: str, parent: tuple[str, ...], part: str) -> bool:
+        """Whether a module is open to all of its crate."""
+        folder = "/".join((root, *parent))
+        path = next((p for p in (f"{folder}.rs", f"{folder}/mod.rs") if self._has(p)), "")
+        text = (self._text_of(path) if path else None) or ""
+        return re.search(rf"^pub(?:\(crate\))? mod {part}\b", text, re.M) is not None
+
+    def _java(self, name: str, asker: Asker) -> Importable | None:
+        found = self._defined(name, asker) if name[:1].isupper() else None
+        if found is None or splitext(basename(found.path))[0] != name:
+            return None
+        theirs, own = _java_package(found.text), _java_package(asker.text)
+        if theirs is None or theirs == own or re.match(r"public\s", found.line) is None:
+            return None
+        module = re.compile(r"(?:^|/)src/.*")
+        if module.sub("", found.path) != module.sub("", asker.path):
+            return None
+        return Importable(name, theirs)
+
+
+# --- small parts ---------------------------------------------------------------------------------
+
+
+def _imports_back(found: _Defined, asker: Asker) -> bool:
+    """Whether the file that defines the name imports the one that lacks it."""
+    own = tuple(splitext(asker.path)[0].split("/"))
+    modules = imported(found.text, asker.language, found.path)
+    return any(own[-len(parts) :] == parts for parts in modules)
+
+
+def _are_apart(one: str, other: str) -> bool:
+    """Whether files are of different packages of one repository."""
+    a, b = (f"/{path}".partition("/src/") for path in (one, other))
+    if a[1] and b[1] and a[0] != b[0]:
+        return True
+    parcels = [_PARCEL.match(path) for path in (one, other)]
+    return len({found[0] if found else "" for found in parcels}) > 1
+
+
+def _exported(name: str, found: _Defined) -> str | None:
+    """How an ES module exports a name: "named", "default" or not at all."""
+    if found.line.startswith("export default "):
+        return "default"
+    if found.line.startswith("export "):
+        return "named"
+    if re.search(rf"^export default {re.escape(name)};?\s*$", found.text, re.M):
+        return "default"
+    lists = re.findall(r"^export (?:type )?\{([^}]*)\};?\s*$", found.text, re.M)
+    entries = {entry.strip() for each in lists for entry in each.split(",")}
+    if name in entries or f"type {name}" in entries:
+        return "named"
+    return "default" if f"{name} as default" in entries else None
+
+
+def _module_exports(name: str, found: _Defined) -> str | None:
+    """The same of a CommonJS module."""
+    word = re.escape(name)
+    if re.search(rf"^module\.exports\s*=\s*{word};?\s*$", found.text, re.M):
+        return "default"
+    if re.search(rf"^(?:module\.)?exports\.{word}\s*=", found.text, re.M):
+        return "named"
+    for each in re.findall(r"^module\.exports\s*=\s*\{([^{}]*)\}", found.text, re.M):
+        if name in {entry.partition(":")[0].strip() for entry in each.split(",")}:
+            return "named"
+    return None
+
+
+def _script_module(path: str, asker: Asker, modern: bool, typed: bool) -> str | None:
+    """A file as another names it, with the ending or without as its other imports have it."""
+    named = re.findall(r"(?:\bfrom|\brequire\(|^import)\s*['\"]([^'\"\n]+)['\"]", asker.text, re.M)
+    near = [each for each in named if each.startswith(".")]
+    if not near and any(each.startswith(("@/", "~/", "#")) for each in named):
+        return None
+    endings = {splitext(basename(each))[1] for each in near if not each.endswith(".json")}
+    endings = {each if each in (".js", ".mjs", ".ts", ".tsx", ".jsx") else "" for each in endings}
+    if len(endings) > 1 or (not endings and modern and not typed):
+        return None
+    stem, suffix = splitext(path)
+    stem = stem.removesuffix(".d")
+    ending = next(iter(endings), "")
+    if suffix in (".mjs", ".cjs") or ending in (".ts", ".tsx", ".jsx"):
+        ending = suffix
+    elif not ending and basename(stem) == "index":
+        stem = dirname(stem)
+    module = relpath(stem or ".", dirname(asker.path) or ".") + ending
+    return module if module.startswith(".") else f"./{module}"
+
+
+def _java_package(text: str) -> str | None:
+    found = re.search(r"^package\s+([\w.]+)\s*;", text, re.M)
+    return None if found is None else found[1]

@@ -1,0 +1,311 @@
+"""Names that one place of the workspace defines: what they are imported from, and when not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from redraft.lsp.context.importable import Asker, Importer
+from redraft.lsp.context.indexer import fill
+from redraft.lsp.context.symbol_index import Index
+from redraft.model.edits.hunks import apply_history, hunks_of
+from redraft.model.proposals.example import read
+from redraft.model.proposals.imported import names_used
+from redraft.model.proposals.propose import propose
+from redraft.model.records import Importable
+from redraft.model.text.syntax import language_of
+from support.lsp_process import lsp_process
+
+PYTHON = {
+    "src/shop/__init__.py": "",
+    "src/shop/dates.py": "class Money:\n    def pay(self): ...\n\n\ndef parse_date(text): ...\n",
+    "src/shop/more/__init__.py": "from .deep import Deep\n",
+    "src/shop/more/deep.py": "class Deep: ...\n\n\nclass _Hidden: ...\n",
+    "src/shop/round.py": "from shop.cart import Cart\n\n\nclass Circle: ...\n",
+    "tests/helpers.py": "class Fixture: ...\n",
+    "tests/test_x.py": "class OnlyHere: ...\n",
+}
+SCRIPT = {
+    "web/a.ts": "export const fooBar = 1\nexport interface Shape {}\nclass Hidden {}\n",
+    "web/widget.ts": "class Widget {}\n\nexport default Widget\n",
+    "web/lib/index.ts": "export function deepOne() {}\n",
+    "web/old.js": "function makeOld() {}\n\nmodule.exports = { makeOld }\n",
+    "packages/one/a.ts": "export class InOne {}\n",
+}
+GO = {
+    "go.mod": "module example.com/shop\n\ngo 1.22\n",
+    "pkg/money/money.go": "package money\n\nfunc Parse() {}\n\nfunc hidden() {}\n",
+    "pkg/a/internal/deep/deep.go": "package deep\n\nfunc Dig() {}\n",
+    "other/go.mod": "module example.com/other\n",
+    "other/far/far.go": "package far\n\nfunc Go() {}\n",
+}
+RUST = {
+    "src/lib.rs": "pub mod a;\nmod money;\n",
+    "src/money.rs": "pub struct Money;\n\nstruct Purse;\n\npub(crate) fn parse_money() {}\n",
+    "src/a/mod.rs": "mod shut;\npub mod open;\n",
+    "src/a/shut.rs": "pub struct Shut;\n",
+    "src/a/open.rs": "pub struct Open;\n",
+}
+JAVA = {
+    "src/main/java/com/shop/money/Money.java": "package com.shop.money;\n\npublic class Money {}\n",
+    "src/main/java/com/shop/money/Purse.java": "package com.shop.money;\n\nclass Purse {}\n",
+}
+
+
+def importer(folder: Path, files: dict[str, str]) -> Importer:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    index = Index()
+    fill(index, [folder], lambda path: "", lambda done, total: None)
+    return Importer(index.snapshot, index.text)
+
+
+def told(
+    folder: Path, files: dict[str, str], path: str, text: str, *names: str
+) -> dict[str, Importable]:
+    asker = Asker(path, language_of(path) or "", text)
+    return {one.name: one for one in importer(folder, files).find(names, asker)}
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "text", "name", "wanted"),
+    [
+        (PYTHON, "src/shop/cart.py", "", "Money", "shop.dates"),
+        (PYTHON, "src/shop/cart.py", "from .x import y\n", "Money", ".dates"),
+        (PYTHON, "src/shop/more/cart.py", "from .x import y\n", "Money", "..dates"),
+        (PYTHON, "src/shop/cart.py", "from shop.x import y\n", "parse_date", "shop.dates"),
+        (PYTHON, "tests/test_cart.py", "", "Money", "shop.dates"),
+        (PYTHON, "tests/test_cart.py", "", "Fixture", "helpers"),
+        (PYTHON, "src/shop/cart.py", "", "Deep", "shop.more"),  # that hands it on
+        (PYTHON, "src/shop/more/cart.py", "", "Deep", "shop.more.deep"),
+        (SCRIPT, "web/sub/b.ts", "", "fooBar", "../a"),
+        (SCRIPT, "web/sub/b.ts", "import x from './y.js'\n", "fooBar", "../a.js"),
+        (SCRIPT, "web/b.ts", "", "deepOne", "./lib"),
+        (SCRIPT, "web/b.js", "const x = require('x')\n", "makeOld", "./old"),
+        (SCRIPT, "packages/one/b.ts", "", "InOne", "./a"),
+        (GO, "cmd/run/main.go", "package main\n", "money.Parse", "example.com/shop/pkg/money"),
+        (GO, "pkg/a/a.go", "package a\n", "deep.Dig", "example.com/shop/pkg/a/internal/deep"),
+        (RUST, "src/a/open.rs", "", "Money", "crate::money"),
+        (RUST, "src/a/open.rs", "", "parse_money", "crate::money"),
+        (RUST, "src/money.rs", "", "Open", "crate::a::open"),
+        (RUST, "src/a/open.rs", "", "Shut", "crate::a::shut"),
+        (
+            JAVA,
+            "src/test/java/com/shop/ATest.java",
+            "package com.shop;\n",
+            "Money",
+            "com.shop.money",
+        ),
+    ],
+)
+def test_the_module_is_named_as_the_document_would_name_it(
+    tmp_path: Path, files: dict[str, str], path: str, text: str, name: str, wanted: str
+) -> None:
+    (found,) = told(tmp_path, files, path, text, name).values()
+    assert (found.name, found.module) == (name.partition(".")[0], wanted)
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "text", "name"),
+    [
+        (PYTHON | {"src/shop/b.py": "class Money: ...\n"}, "src/shop/cart.py", "", "Money"),
+        (PYTHON, "src/shop/dates.py", "class Money: ...\n", "Money"),  # it is its own
+        (PYTHON, "src/shop/cart.py", "from shop.dates import *\n", "Money"),
+        (PYTHON, "src/shop/cart.py", "", "pay"),  # a method
+        (PYTHON, "src/shop/cart.py", "", "_Hidden"),
+        (PYTHON, "src/shop/cart.py", "", "Fixture"),  # of tests
+        (PYTHON, "tests/test_y.py", "", "OnlyHere"),  # of a test itself
+        (PYTHON, "src/shop/cart.py", "", "Circle"),  # would go round in a circle
+        (PYTHON | {"src/shop/b.py": "def print(): ...\n"}, "src/shop/cart.py", "", "print"),
+        (PYTHON | {"a.py": "if x:\n    class Late: ...\n"}, "b.py", "", "Late"),
+        (SCRIPT, "web/b.ts", "", "Hidden"),  # not exported
+        (SCRIPT, "web/b.ts", "", "makeOld"),  # exported in another way
+        (SCRIPT, "web/b.ts", "import x from '@/x'\n", "fooBar"),  # by names of its own
+        (SCRIPT, "packages/two/b.ts", "", "InOne"),  # of another package
+        (SCRIPT, "web/b.js", "import x from './x.js'\nimport y from './y'\n", "fooBar"),
+        (GO, "cmd/run/main.go", "package main\n", "money.hidden"),
+        (GO, "pkg/money/more.go", "package money\n", "money.Parse"),  # the same package
+        (GO, "cmd/run/main.go", "package main\n", "deep.Dig"),  # internal to another
+        (GO, "cmd/run/main.go", "package main\n", "far.Go"),  # of another module
+        ({k: v for k, v in GO.items() if k != "go.mod"}, "cmd/m.go", "", "money.Parse"),
+        (RUST, "src/a/open.rs", "", "Purse"),  # private
+        (RUST, "src/money.rs", "", "Shut"),  # in a private module
+        (RUST, "other/src/money.rs", "", "Open"),  # of another crate
+        (JAVA, "src/main/java/com/shop/money/A.java", "package com.shop.money;\n", "Money"),
+        (JAVA, "src/main/java/com/shop/A.java", "package com.shop;\n", "Purse"),
+        (JAVA, "x/src/main/java/com/shop/A.java", "package com.shop;\n", "Money"),
+    ],
+)
+def test_where_there_is_a_choice_or_no_way_nothing_is_told(
+    tmp_path: Path, files: dict[str, str], path: str, text: str, name: str
+) -> None:
+    assert not told(tmp_path, files, path, text, name)
+
+
+def test_a_default_and_a_type_are_told_apart(tmp_path: Path) -> None:
+    found = told(tmp_path, SCRIPT, "web/b.ts", "", "Widget", "Shape", "fooBar")
+    assert found["Widget"].whole and not found["fooBar"].whole
+    assert found["Shape"].is_type and not found["fooBar"].is_type
+
+
+# --- in the document -----------------------------------------------------------------------------
+
+
+def changed(before: str, after: str, language: str, *known: Importable) -> list[str]:
+    old, lines = before.split("\n"), after.split("\n")
+    hunks = hunks_of(old, lines)
+    edits = apply_history("a", old, hunks, len(hunks))[1]
+    found = propose(edits, lines, 0, len(lines), hunks[0].first, (), language, (), known)
+    return [
+        "\n".join([*lines[: each.first], *each.lines, *lines[each.last :]])
+        for each in found
+        if each.family in ("imported", "workspace")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "written", "known", "wanted"),
+    [
+        (
+            "python",
+            "import os\n\nfrom shop.cart import Cart\nfrom shop.user import User\n\nx = 1\n",
+            "class Purse(Money):\n",
+            Importable("Money", "shop.dates"),
+            ("from shop.user", "from shop.dates import Money\nfrom shop.user"),
+        ),
+        (
+            "python",
+            "from shop.dates import (\n    Day,\n    Week,\n)\n\nx = 1\n",
+            "y = Money()\n",
+            Importable("Money", "shop.dates"),
+            ("    Week", "    Money,\n    Week"),
+        ),
+        (
+            "python",
+            "from a import B\nfrom a import C\n\nx = 1\n",
+            "y = Money()\n",
+            Importable("Money", "a"),
+            ("import C\n", "import C\nfrom a import Money\n"),
+        ),
+        (
+            "typescript",
+            "import x from './x'\n\nlet x = 1\n",
+            "const y = <Widget />\n",
+            Importable("Widget", "./widget", whole=True),
+            ("import x from './x'\n", "import Widget from './widget'\nimport x from './x'\n"),
+        ),
+        (
+            "typescript",
+            "import type { A } from './x';\nimport { b } from './x';\n\nlet x = 1;\n",
+            "let y = makeOne();\n",
+            Importable("makeOne", "./x"),
+            ("{ b }", "{ b, makeOne }"),
+        ),
+        (
+            "go",
+            'package a\n\nimport (\n\t"fmt"\n\n\t"ex.com/m/b"\n)\n\nvar x = 1\n',
+            "var y = money.Parse()\n",
+            Importable("money", "ex.com/m/money", whole=True),
+            ('m/b"\n', 'm/b"\n\t"ex.com/m/money"\n'),
+        ),
+        (
+            "rust",
+            "use std::fs;\n\nuse crate::a::A;\nuse crate::z::Z;\n\nconst X: u8 = 1;\n",
+            "type Y = Money;\n",
+            Importable("Money", "crate::money"),
+            ("use crate::z", "use crate::money::Money;\nuse crate::z"),
+        ),
+        (
+            "java",
+            "package a;\n\nimport com.shop.Cart;\nimport com.shop.User;\n\nclass A {\n",
+            "    Money money;\n",
+            Importable("Money", "com.shop.money"),
+            ("User;\n", "User;\nimport com.shop.money.Money;\n"),
+        ),
+    ],
+)
+def test_it_comes_among_the_imports_of_its_kind(
+    language: str, before: str, written: str, known: Importable, wanted: tuple[str, str]
+) -> None:
+    after = before + written
+    assert changed(before, after, language, known) == [after.replace(*wanted, 1)]
+    assert not changed(before, after, language)
+
+
+MONEY = Importable("Money", "shop.dates")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1\nf(Money=1)\n",  # a keyword argument
+        "x = 1\ny = bank.Money()\n",  # an attribute
+        "x = 1\n# Money() is asked\n",
+        'x = 1\ny = "Money()"\n',
+        'x = 1\ny = """\nMoney()\n"""\n',
+        "x = 1\nMoney = f()\nMoney()\n",  # a local variable
+        "x = 1\nfor Money in x:\n    Money()\n",
+        "x = 1\ndef f(a: int, Money):\n    Money()\n",  # a parameter
+        "class Money: ...\nx = 1\nMoney()\n",
+        "from bank import Money\nx = 1\nMoney()\n",
+        "from bank import (\n    Money,\n)\nx = 1\nMoney()\n",
+        "import bank as Money\nx = 1\nMoney()\n",
+        "x = 1\nfrom bank import Money\n",
+    ],
+)
+def test_what_is_brought_in_or_only_looks_like_a_name_is_left_alone(text: str) -> None:
+    before = text[: text.index("x = 1\n")] + "x = 1\n"
+    assert not changed(before, text, "python", MONEY)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "const { Money, b } = x\nMoney()\n",
+        "const f = (Money, b) => Money(b)\n",
+        "function f(a, Money) { Money() }\n",
+        "export { Money } from './bank'\n",
+    ],
+)
+def test_parameters_and_parts_of_an_object_are_local(written: str) -> None:
+    before = "import a from './a'\n"
+    money = Importable("Money", "./money")
+    assert not changed(before, before + written, "typescript", money)
+    assert changed(before, f"{before}f(Money, 1)\n", "typescript", money)
+
+
+def test_a_name_of_a_library_that_the_workspace_defines_too_is_a_choice() -> None:
+    before, path = "import os\nx = 1\n", Importable("Path", "shop.path")
+    assert changed(before, f"{before}Path(x)\n", "python")
+    assert not changed(before, f"{before}Path(x)\n", "python", path)
+
+
+def test_what_is_looked_up_is_what_was_just_written() -> None:
+    old = ["import os", "x = Older()"]
+    hunks = hunks_of(old, [*old, "for a in Money(b=1, c=d.Inner):", "    # Word", "    a()"])
+    edits = apply_history("a", old, hunks, 1)[1]
+    assert names_used(read(edits, "python")) == ["Money"]
+    hunks = hunks_of([""], ["", "x := money.Parse(y)"])
+    assert names_used(read(apply_history("a", [""], hunks, 1)[1], "go")) == ["money.Parse"]
+
+
+# --- in an editor --------------------------------------------------------------------------------
+
+
+def test_a_line_typed_in_a_workspace_is_imported_in_the_editor(tmp_path: Path) -> None:
+    workspace = tmp_path / "w"
+    importer(workspace, PYTHON)
+    cart = '"""The cart."""\n\nimport os\n\nfrom shop.base import Base\n\nwhen = Base(os)\n'
+    uri = (workspace / "src/shop/cart.py").as_uri()
+    with lsp_process(tmp_path, {"rules": True}, settings={"prefetch": False}) as client:
+        client.initialize(rootUri=workspace.as_uri())
+        client.open(cart, uri=uri, version=0)
+        client.insert(7, 0, "day = parse_date(when)\n", 1, uri=uri)
+        for version in range(2, 300):  # until the index got there
+            client.insert(8, 0, "#", version, uri=uri)
+            edits = client.edits(7, 6, version, uri=uri)
+            if edits:
+                break
+        assert edits[0]["text"].strip() == "from shop.dates import parse_date"
+        assert edits[0]["range"]["start"]["line"] == 5
