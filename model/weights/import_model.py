@@ -22,7 +22,7 @@ from ..errors import SettingsError, WeightsError
 from ..network.quantize import VARIANTS, FloatArray, check_variant
 from .adapter import Adapter, check_adapter, load_adapter, merge
 from .combine import CHAT_TEMPLATE, expected_bytes, make_ready, write_graphs
-from .fetch import Progress, ProgressCallback
+from .fetch import Progress, ProgressCallback, no_progress
 from .files import make_folder, sha256_of, write_atomically
 from .gguf import tensor_shapes
 from .registry import DESCRIPTION, ModelInfo, cache_dir, check_name, list_models, read_description
@@ -43,7 +43,7 @@ def import_model(
     variants: Sequence[str] | None = None,
     block: int | None = None,
     adapter: Path | None = None,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
     prompt_format: str | None = None,
     license_: str = "",
     called: tuple[str, ...] = (),
@@ -82,8 +82,7 @@ def import_model(
     variants = fitting(config, variants, memory or psutil.virtual_memory().total, gpu)
     target = cache_dir() / "models" / config.name
     before = _existing(config.name, target)
-    if progress is not None:
-        progress(Progress("combine", 0, 0))
+    progress(Progress("combine", 0, 0))
     model = _describe(source, config, digest[:16], variants, before, target)
     others = before is not None and before.version != model.version
     for variant in variants:

@@ -18,7 +18,7 @@ import psutil
 
 from ..errors import SettingsError, WeightsError
 from . import hub
-from .fetch import Progress, ProgressCallback
+from .fetch import Progress, ProgressCallback, no_progress
 from .files import explaining, make_folder, require_space, sha256_of, write_atomically
 from .hub import HubFile, Listed
 from .huggingface import announced, model_name
@@ -91,7 +91,7 @@ def pull_open(
     asked: str,
     variants: Sequence[str] | None = None,
     name: str | None = None,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
     drop_raw: bool = False,
     memory: int | None = None,
     gpu: bool = False,
@@ -195,7 +195,7 @@ def _fetch(
     pins: dict[str, str],
     whole: int,
     before: int,
-    progress: ProgressCallback | None,
+    progress: ProgressCallback,
 ) -> None:
     """One file, whole and under its SHA-256; what is not is deleted."""
     target = folder / file.name
@@ -208,7 +208,7 @@ def _fetch(
             expected,
             file.size,
             part,
-            lambda done: progress and progress(Progress("download", before + done, whole)),
+            lambda done: progress(Progress("download", before + done, whole)),
             revision,
         )
         with explaining("write", target):
