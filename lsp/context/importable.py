@@ -11,22 +11,23 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import basename, dirname, relpath, splitext
 
 from redraft.model.records import Importable
 from redraft.model.text.names import whole_name
 
-from .imports import imported
+from .imports import HEAD_LINES, imported
 from .symbol_index import Snapshot
 
 _SCRIPTS = frozenset(("typescript", "typescriptreact", "javascript", "javascriptreact"))
 _ALIKE = dict.fromkeys(_SCRIPTS, _SCRIPTS)
+_SCRIPT_ENDINGS = frozenset((".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".mts", ".cts"))
 
 #: Folders and files of what nobody else imports: tests, examples, documentation.
 _ASIDE = re.compile(
     r"(?:^|/)(?:tests?|__tests__|testing|specs?|e2e|docs?|docs_src|examples?|bench(?:es|marks?)?"
-    r"|samples?|scripts|fixtures)/"
+    r"|samples?|scripts|fixtures|_?vendor(?:ed)?)/"
     r"|(?:^|/)(?:test_[^/]*|conftest|setup|[^/]*(?:_test|\.test|\.spec|\.stories)|[^/]*Tests?"
     r")\.\w+$"
 )
@@ -92,6 +93,8 @@ class Importer:
         """
         how = {"python": self._python, "go": self._go, "rust": self._rust, "java": self._java}
         find = self._script if asker.language in _SCRIPTS else how.get(asker.language)
+        head = "\n".join(asker.text.split("\n", HEAD_LINES)[:HEAD_LINES])
+        asker = replace(asker, text=head)  # where imports stand, and all that is asked of it
         if find is None or _ANY_NAME.search(asker.text):
             return ()
         found = (find(name, asker) for name in names if name not in _BUILTIN)
@@ -137,19 +140,20 @@ class Importer:
             return Importable(name, parts[-1]) if beside and parts else None
         top, (own_root, own) = parts[0], self._module(asker.path)
         head = rf"^\s*(?:from|import) {re.escape(top)}\b"
-        whole = len(re.findall(head, asker.text, re.M))
+        whole = re.search(head, asker.text, re.M) is not None
         project = re.sub(r"(?:^|/)(?:src|lib|python)$", "", root)
         if not whole and not f"/{asker.path}".startswith(f"/{project}/".replace("//", "/")):
             return None
-        relative = len(re.findall(r"^\s*from \.", asker.text, re.M))
-        if own_root != root or own[:1] != (top,) or not relative or relative < whole:
-            return Importable(name, ".".join(self._handed_on(name, root, parts, own)))
         package = own if basename(asker.path) == "__init__.py" else own[:-1]
         shared = 0
         while shared < min(len(package), len(parts)) and package[shared] == parts[shared]:
             shared += 1
         dots = "." * (1 + len(package) - shared)
-        return Importable(name, dots + ".".join(parts[shared:]))
+        near = re.findall(r"^\s*from (\.+)", asker.text, re.M)
+        as_far = any(len(each) == len(dots) for each in near)
+        if shared and own_root == root and (as_far or (near and not whole)):
+            return Importable(name, dots + ".".join(parts[shared:]))
+        return Importable(name, ".".join(self._handed_on(name, root, parts, own)))
 
     def _handed_on(
         self, name: str, root: str, parts: tuple[str, ...], own: tuple[str, ...]
@@ -323,15 +327,16 @@ def _script_module(path: str, asker: Asker, modern: bool, typed: bool) -> str | 
     if not near and any(each.startswith(("@/", "~/", "#")) for each in named):
         return None
     endings = {splitext(basename(each))[1] for each in near if not each.endswith(".json")}
-    endings = {each if each in (".js", ".mjs", ".ts", ".tsx", ".jsx") else "" for each in endings}
-    if len(endings) > 1 or (not endings and modern and not typed):
+    endings = {each if each in _SCRIPT_ENDINGS else "" for each in endings}
+    if ("" in endings and len(endings) > 1) or (not endings and modern and not typed):
         return None
     stem, suffix = splitext(path)
     stem = stem.removesuffix(".d")
-    ending = next(iter(endings), "")
-    if suffix in (".mjs", ".cjs") or ending in (".ts", ".tsx", ".jsx"):
-        ending = suffix
-    elif not ending and basename(stem) == "index":
+    ending = ""
+    if suffix in (".mjs", ".cjs") or (endings and "" not in endings):
+        compiled = typed and not endings & {".ts", ".tsx"}  # named as what becomes of it
+        ending = suffix.replace("tsx", "js").replace("ts", "js") if compiled else suffix
+    elif basename(stem) == "index":
         stem = dirname(stem)
     module = relpath(stem or ".", dirname(asker.path) or ".") + ending
     return module if module.startswith(".") else f"./{module}"

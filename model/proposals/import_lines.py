@@ -146,13 +146,20 @@ def import_of(
     return Found(row, row, (*before, line, *apart), 0, 1)
 
 
+def _by_kind(name: str) -> str:
+    """Sorts names of Python as its tools do: constants, classes, others."""
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
+    return f"{kind}{name}"
+
+
 def _in_block(wanted: Import, lines: Sequence[str]) -> Found | None:
     """One name more where an import of its module goes on over several lines, a name on each."""
     module, name = re.escape(wanted.module), wanted.names[0]
-    heads = rf"from {module} import \(|(?:pub )?use {module}::\{{"
+    heads = re.compile(rf"from {module} import \(|(?:pub )?use {module}::\{{")
+    ends = re.compile(rf"\}} from ['\"]{module}['\"];?")
     for row, line in enumerate(lines[:MOST_ROWS]):
-        esm = re.fullmatch(rf"\}} from ['\"]{module}['\"];?", line) is not None
-        if wanted.form != "from" or not (esm or re.fullmatch(heads, line)):
+        esm = ends.fullmatch(line) is not None
+        if wanted.form != "from" or not (esm or heads.fullmatch(line)):
             continue
         step, at = (-1, row - 1) if esm else (1, row + 1)
         rows = []
@@ -163,10 +170,9 @@ def _in_block(wanted: Import, lines: Sequence[str]) -> Found | None:
         names = [one["name"] for _, one in rows]
         if not rows or name in names:
             continue
-        by_case = names == sorted(names)
-        ordered = by_case or names == sorted(names, key=str.lower)
-        keys, mine = (names, name) if by_case else ([n.lower() for n in names], name.lower())
-        place = sum(key < mine for key in keys) if ordered else len(names)
+        orders = (str, str.lower) if esm or line.endswith("{") else (_by_kind, str, str.lower)
+        order = next((each for each in orders if names == sorted(names, key=each)), None)
+        place = len(names) if order is None else sorted([*names, name], key=order).index(name)
         entry = f"{rows[0][1]['indent']}{name},"
         if place < len(rows):
             return Found(rows[place][0], rows[place][0], (entry,), 0, 3)
@@ -188,10 +194,9 @@ def _with_name(line: str, known: Import, name: str) -> str | None:
     names = list(known.names)
     if name in names or any(" " in each for each in names):
         return None
-    by_case = names == sorted(names)
-    ordered = by_case or names == sorted(names, key=str.lower)
-    grown = sorted([*names, name], key=None if by_case else str.lower)
-    joined = ", ".join(grown if ordered else [*names, name])
+    orders = (_by_kind, str, str.lower) if line.startswith("from ") else (str, str.lower)
+    order = next((each for each in orders if names == sorted(names, key=each)), None)
+    joined = ", ".join([*names, name] if order is None else sorted([*names, name], key=order))
     was = ", ".join(names)
     if "{" in line:
         return re.sub(r"\{(\s*)[^}]*?,?(\s*)\}", rf"{{\g<1>{joined}\g<2>}}", line, count=1)

@@ -82,7 +82,8 @@ def first_used(example: Example, lines: Sequence[str]) -> list[str]:
     table = _table(language)
     come = [at for at in readable(lines, 0, len(lines)) if lines[at].strip() in example.come]
     quoted = quoted_rows(lines, example.language) if come else ()
-    written = [code_of(lines[at]) for at in come if at not in quoted]
+    listed = _listed_rows(lines) if come else ()
+    written = [code_of(lines[at]) for at in come if at not in quoted and at not in listed]
     used: dict[str, None] = {}
     told = {one.name: one.whole and language == "go" for one in example.importable}
     for line in written:
@@ -96,12 +97,24 @@ def first_used(example: Example, lines: Sequence[str]) -> list[str]:
         return []
     rest = "\n".join(line for line in lines if line.strip() not in example.come)
     made = {found[0] for line in written for found in NAME.finditer(line) if _is_made(line, found)}
-    made |= {line.strip().rstrip(",") for line in written}  # of an import of several lines
+    made |= {name for at in come if at in listed for name in NAME.findall(lines[at])}
     return [name for name in used if name not in made and not _stands_alone(name, rest)]
 
 
 def _stands_alone(name: str, text: str) -> bool:
     return any(text[at - 1 : at] != "." for at in places_of(name, text))
+
+
+def _listed_rows(lines: Sequence[str]) -> set[int]:
+    """The lines of imports and exports that go on over several."""
+    rows, ends = set[int](), ""
+    for at, line in enumerate(lines):
+        if ends:
+            rows.add(at)
+            ends = "" if ends in line else ends
+        elif line.endswith(("{", "(")) and _HANDED_ON.match(line):
+            ends = "}" if line.endswith("{") else ")"
+    return rows
 
 
 def names_used(example: Example) -> list[str]:
