@@ -43,6 +43,7 @@ class ChatTask:
     any: tuple[str, ...] = ()
     pattern: str = ""
     holds: str = ""  # true after the Python in the answer was run
+    language: str = "en"  # as every sample of a run says
 
 
 def tasks() -> list[ChatTask]:
@@ -95,7 +96,7 @@ def _episode(
     return {
         "id": task.id,
         "group": task.id,
-        "language": "en",
+        "language": task.language,
         "question": task.question,
         "answer": text,
         "done": is_done(task, text, execute),
