@@ -275,6 +275,11 @@ class CanvasState:
         return "".join(mask if piece is None else piece for piece in self.pieces)
 
 
+#: What a model can do: fill in at the cursor, predict the next edit, keep to a grammar; say how
+#: likely a given answer is, and call tools, in conversations.
+Ability = Literal["infill", "next_edit", "grammar", "decide", "tools"]
+
+
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
     """Whether the engine can answer, and if not, how far it is and why."""
@@ -287,6 +292,9 @@ class ModelStatus:
     context_tokens: Whole = 0  # the budget that "auto" picked; 0 until ready
     longest_tokens: Whole = 0  # of a conversation and its answer; 0 until ready
     chat_model: Text = ""  # name of the model that answers conversations; "" none
+    abilities: tuple[Ability, ...] = ()  # outside conversations; () until ready
+    chat_abilities: tuple[Ability, ...] = ()  # of ``chat_model`` in conversations
+    prompt_format: Text = ""  # that the weights were trained on; "" until ready
 
 
 StepCallback = Callable[[CanvasState], None]

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from redraft.model.records import EditRequest
+from redraft.model.records import EditRequest, ModelStatus
 from redraft.server.app import create_app
 from redraft.server.settings import Settings
+from redraft.server.wires.models import described
 from support.edit_prompts import mercury_as_zed, mercury_body
 from support.predictor import CHATTY, READY, ScriptedPredictor, chatting
 from support.served import never_a_500, post, served
@@ -338,6 +339,18 @@ def test_models_say_what_they_can_do() -> None:
     assert found[2]["context_length"] == 8192
     (talker,) = asyncio.run(run("/v1/chat/completions/models"))
     assert talker["id"] == "talker-1b"
+    assert talker["supported_features"][-2:] == ["tools", "reasoning_effort"]
+
+
+def test_a_model_claims_no_more_than_it_can() -> None:
+    """One that fills in at once from both sides, and whose template knows no tools."""
+    little = replace(CHATTY, abilities=("infill",), chat_abilities=(), prompt_format="in-place")
+    (model, _) = described(little)
+    assert model["supported_endpoints"] == ["chat.completions", "completions", "fim.completions"]
+    assert model["supported_features"] == ["diffusing", "reasoning_effort"]
+    assert model["redraft"] == {"prompt_format": "in-place"}
+    loading = ModelStatus("loading", "fake-1m int8")
+    assert [each["supported_endpoints"] for each in described(loading)] == [[], []]
 
 
 MANY = {str(label): None for label in range(256)}

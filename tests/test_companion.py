@@ -41,9 +41,10 @@ def test_conversations_go_to_their_own_model_which_is_loaded_when_somebody_talks
 
     async def run() -> None:
         edits = ScriptedPredictor()
-        both = Companion(edits, "talker", 9000, open_chat)
+        both = Companion(edits, "talker", 9000, ("tools",), open_chat)
         status = await both.status()
         assert (status.chat_model, status.longest_tokens) == ("talker", 9000)
+        assert status.chat_abilities == ("tools",) and "next_edit" in status.abilities
         assert (await both.predict(EDIT)).candidates[0].text == "return a + b"
         assert opened == []
         for _ in range(2):
@@ -63,7 +64,7 @@ def test_the_model_for_conversations_is_given_back_when_nobody_talks() -> None:
         return opened[-1]
 
     async def run() -> None:
-        both = Companion(ScriptedPredictor(), "talker", 9000, open_chat, idle_s=0.01)
+        both = Companion(ScriptedPredictor(), "talker", 9000, (), open_chat, idle_s=0.01)
         await both.predict(TALK)
         await eventually(lambda: opened[0].closed)
         await both.predict(TALK)
@@ -78,7 +79,7 @@ def test_a_model_for_conversations_that_cannot_be_loaded_leaves_edits_alone() ->
     failed.statuses = [replace(CHATTY, state="failed", message="no space")]
 
     async def run() -> None:
-        both = Companion(ScriptedPredictor(), "talker", 9000, lambda: failed)
+        both = Companion(ScriptedPredictor(), "talker", 9000, (), lambda: failed)
         with pytest.raises(WeightsError, match="no space"):
             await both.predict(TALK)
         assert (await both.predict(EDIT)).candidates
@@ -117,6 +118,7 @@ def test_the_default_model_talks_through_its_companion(monkeypatch: pytest.Monke
         engine = open_engine(Settings(model=BEST_MODEL))
         status = await engine.status()
         assert (status.chat_model, status.longest_tokens) == (CHAT_MODEL, 32_768)
+        assert status.chat_abilities == ("grammar", "decide", "tools")
         with pytest.raises(WeightsError, match=CHAT_MODEL):
             await engine.predict(TALK)
         await engine.close()

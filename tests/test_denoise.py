@@ -8,12 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from redraft.model.decoding.denoise import (
-    LEFTMOST_FIRST,
-    AnswerLimits,
-    Plan,
-    plan_for,
-)
+from redraft.model.decoding.denoise import LEFTMOST_FIRST, plan_for
+from redraft.model.decoding.plan import AnswerLimits, Plan
 from redraft.model.prompt.constraints import Beginning
 from support.denoising import PLAIN, PROMPT, Begins, write
 from support.fake_backend import (

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from redraft.evals.figures.drafts import columns, fields_of, together, told
 from redraft.model.decoding.answer import Answer
 from redraft.model.decoding.copies import MEMORY, Copy, DraftTally, Odds, continuation
-from redraft.model.decoding.denoise import AUTOREGRESSIVE, AnswerLimits, Brief, Plan, denoise
+from redraft.model.decoding.denoise import AUTOREGRESSIVE, denoise
 from redraft.model.decoding.judged_row import lay_out
 from redraft.model.decoding.judging import Judging
+from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
 from redraft.model.decoding.prices import (
     Groups,
     PassPrices,

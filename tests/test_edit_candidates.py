@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 from redraft.model.decoding.candidates import EFFORTS
-from redraft.model.decoding.denoise import (
-    Cancelled,
-)
 from redraft.model.edits.gate import threshold
 from redraft.model.edits.gate_file import read_gate
 from redraft.model.edits.hunks import recent_edit
@@ -25,6 +22,7 @@ from redraft.model.records import (
     Prediction,
     Quality,
 )
+from redraft.model.runtime.backend import Cancelled
 from support.candidates import (
     CALLS,
     RENAMED,

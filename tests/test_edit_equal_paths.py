@@ -9,11 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
-from redraft.model.decoding.denoise import (
-    AUTOREGRESSIVE,
-    Plan,
-    Run,
-)
+from redraft.model.decoding.denoise import AUTOREGRESSIVE, Run
+from redraft.model.decoding.plan import Plan
 from redraft.model.decoding.tree import Tree
 from redraft.model.engine.answer import answer
 from redraft.model.runtime.backend import CanvasOutput, FloatArray, IntArray

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from redraft.model.decoding.denoise import Cancelled
 from redraft.model.engine.answer import CPU_STEP, answer, warm_up
 from redraft.model.engine.engine import Engine
 from redraft.model.errors import (
@@ -16,7 +15,7 @@ from redraft.model.errors import (
     RedraftError,
 )
 from redraft.model.records import EditRequest, Prediction
-from redraft.model.runtime.backend import CanvasOutput, FloatArray, IntArray
+from redraft.model.runtime.backend import Cancelled, CanvasOutput, FloatArray, IntArray
 from support.engines_of import (
     ANSWER,
     CURSOR,

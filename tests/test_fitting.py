@@ -173,9 +173,8 @@ def test_brackets_and_quotes_without_a_partner_are_counted(text: str, faults: in
 
 
 def test_what_is_left_open_is_closed_from_the_inside_out() -> None:
-    assert closing("f(a[{", 0) == "}])"
-    assert closing("f(a[", 2) == "]"
-    assert closing("f(a)", 0) == ""
+    assert closing("f(a[{") == "}])"
+    assert closing("f(a)") == ""
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from redraft.model.prompt.formats import (
     check_format,
     format_of,
     native_format,
+    predicts_edits,
+    takes_grammars,
 )
 from redraft.model.prompt.render import Prompt
 from redraft.model.prompt.tokens import END, Tokenizer, _byte_of_char, build_bpe
@@ -260,6 +262,15 @@ def test_weights_that_only_fill_in_are_not_asked_for_edits() -> None:
     config = ModelConfig(name="mine", prompt_format="fim-qwen")
     found = format_of("fim-qwen").render(REQUEST, TOKENIZERS["fim-qwen"], config, 2_000)
     assert isinstance(found, Declined) and "mine" in found.reason
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_what_a_format_says_it_can_is_what_it_does(name: str) -> None:
+    config = ModelConfig(name="mine", prompt_format=name)
+    asked = format_of(name).render(REQUEST, TOKENIZERS[name], config, 20_000)
+    assert isinstance(asked, Prompt) == predicts_edits(name)
+    prompt = rendered(name, replace(REQUEST, task="infill"))
+    assert takes_grammars(name) == (not prompt.room and not prompt.in_place)
 
 
 # ------------------------------------------------------------------------------ Zeta's region

@@ -8,11 +8,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from redraft.model.decoding.denoise import AnswerLimits, Brief, Denoised, Plan, denoise
+from redraft.model.decoding.denoise import Denoised, denoise
+from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompt.grammars import WholeAnswer
-from redraft.model.prompt.infills import INFILLS
 from redraft.model.records import Grammar
+from redraft.server.wires.guided import INFILLS
 from support.fake_backend import (
     END,
     VOCAB,

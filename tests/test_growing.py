@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from redraft.model.decoding.denoise import AnswerLimits, Brief, Cancelled, Plan
 from redraft.model.decoding.growing import BEGIN, grow
+from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
 from redraft.model.records import CanvasState
-from redraft.model.runtime.backend import CanvasOutput, IntArray
+from redraft.model.runtime.backend import Cancelled, CanvasOutput, IntArray
 from support.tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()

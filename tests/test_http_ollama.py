@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from redraft.model.errors import ModelNotReady, Overloaded
 from redraft.model.records import ModelStatus
-from redraft.model.weights.provide import info, ready_variants
+from redraft.model.weights.provide import ready_variants
+from redraft.model.weights.registry import info
 from support.edit_prompts import zeta2_as_zed
-from support.predictor import ScriptedPredictor, editing
+from support.predictor import CHATTY, ScriptedPredictor, editing
 from support.served import post, served
 
 #: The ends of every model Zed knows, sent for any of them.
@@ -179,6 +180,13 @@ def test_what_is_in_memory_is_told_once_it_is_there() -> None:
     assert (model["name"], model["context_length"], model["size_vram"]) == ("fake-1m", 4096, 0)
     loading = ModelStatus("loading", "fake-1m int8", "", 0.4)
     assert got("/api/ps", ScriptedPredictor(statuses=[loading])) == {"models": []}
+
+
+def test_what_a_model_can_is_told_before_it_is_offered() -> None:
+    _, plain = post("/api/show", {"model": "fake-1m"}, ScriptedPredictor())
+    assert plain["capabilities"] == ["completion", "insert"]
+    _, talks = post("/api/show", {"model": "fake-1m"}, ScriptedPredictor(statuses=[CHATTY]))
+    assert talks["capabilities"] == ["completion", "insert", "tools"]
 
 
 def test_the_version_is_that_of_the_release() -> None:

@@ -16,6 +16,7 @@ from redraft.model.prompt.marks import find_marks
 from redraft.model.prompt.tokens import END, MARKS, SUFFIX, Tokenizer
 from redraft.model.weights.families import architecture, family_of
 from redraft.model.weights.huggingface import read_hf_checkpoint
+from safetensors.numpy import load_file, save_file
 from support.tiny_hf import (
     LAYOUTS,
     QWEN2_PRE_TOKENIZER,
@@ -72,6 +73,11 @@ def test_pickles_are_never_read(tmp_path: Path) -> None:
         ({"intermediate_size": 64}, "has shape"),
         ({"vocab_size": 200}, "has shape"),
         ({"mask_token_id": 3}, "token 3"),
+        ({"quantization": {"group_size": 64, "bits": 4}}, "quantised.*'bits': 4"),
+        ({"compression_config": {"quant_method": "compressed-tensors"}}, "compressed-tensors"),
+        ({"architectures": 7}, "7, not a list of names"),
+        ({"architectures": [7]}, r"\[7\], not a list of names"),
+        ({"eos_token_id": [2, 151_645]}, "ends texts with the token 151,645, the tokenizer"),
     ],
 )
 def test_what_the_network_cannot_run_is_refused(
@@ -193,6 +199,44 @@ def test_a_tokenizer_of_more_tokens_than_the_embedding_is_refused(tmp_path: Path
     data["added_tokens"] += [{**last, "id": 286 + i, "content": f"<x{i}>"} for i in range(38)]
     path.write_text(json.dumps(data))
     with pytest.raises(WeightsError, match="324 tokens, the embedding has 320"):
+        read_hf_checkpoint(tmp_path / "hf")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"vocab": [1]}, "invalid type"),
+        ("BPE", "not laid out as a tokenizer"),
+    ],
+)
+def test_a_tokenizer_that_is_none_is_refused(changes: Any, said: str, tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    path = tmp_path / "hf" / "tokenizer.json"
+    data = json.loads(path.read_text())
+    if isinstance(changes, dict):
+        changes = data["model"] | changes
+    path.write_text(json.dumps(data | {"model": changes}))
+    with pytest.raises(WeightsError, match=said):
+        read_hf_checkpoint(tmp_path / "hf")
+
+
+def test_a_token_far_beyond_the_others_is_refused(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    path = tmp_path / "hf" / "tokenizer.json"
+    data = json.loads(path.read_text())
+    data["model"]["vocab"]["zzzz"] = 10**9
+    path.write_text(json.dumps(data))
+    with pytest.raises(WeightsError, match=r"up to 1,000,000,000 and has \d+ of them"):
+        read_hf_checkpoint(tmp_path / "hf")
+
+
+def test_integers_are_refused_before_any_is_read(tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    path = tmp_path / "hf" / "model.safetensors"
+    stored = load_file(path)
+    stored["model.norm.weight"] = stored["model.norm.weight"].astype(np.int8)
+    save_file(stored, path)
+    with pytest.raises(WeightsError, match=r"as I8.*not quantised"):
         read_hf_checkpoint(tmp_path / "hf")
 
 

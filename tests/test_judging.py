@@ -12,19 +12,16 @@ from redraft.model.decoding.copies import Copy, continuation
 from redraft.model.decoding.denoise import (
     AUTOREGRESSIVE,
     LEFTMOST_FIRST,
-    AnswerLimits,
-    Brief,
-    Cancelled,
     Denoised,
-    Draft,
-    Plan,
     denoise,
     denoise_packed,
     plan_for,
 )
+from redraft.model.decoding.plan import AnswerLimits, Brief, Draft, Plan
 from redraft.model.decoding.probabilities import sure_part
 from redraft.model.prompt.constraints import Constraint
 from redraft.model.records import CanvasState
+from redraft.model.runtime.backend import Cancelled
 from support.denoising import PLAIN, PROMPT, Begins, sequence_over, write
 from support.fake_backend import (
     END,

@@ -24,9 +24,10 @@ from redraft.model.training.mask_drafts import (  # noqa: E402
     guess,
     rightness,
 )
-from redraft.model.training.shards import Rows  # noqa: E402
-from redraft.model.training.train import mask_loss, run  # noqa: E402
+from redraft.model.training.shards import Rows, read_shards  # noqa: E402
+from redraft.model.training.train import judge, mask_loss, run  # noqa: E402
 from redraft.model.training.train_config import TrainConfig  # noqa: E402
+from redraft.model.weights.adapter import load_adapter  # noqa: E402
 from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)
@@ -154,7 +155,13 @@ def test_training_makes_drafts_agree_with_the_judge(tmp_path: Path) -> None:
     judged = [entry for entry in log if entry["kind"] == "evaluation"][-1]
     assert judged["infill_draft_chances"][0] > before["chances"][0] + 0.2
     assert judged["infill_draft_tokens_per_pass"] > before["tokens_per_pass"]
-    assert path.is_file()
+    trained = load_adapter(path)
+    tensors = {**trained.lora, "mask_embedding": trained.mask_embedding}
+    asked = TrainConfig.to_judge(trained.metadata, CONFIG.rank, rows=8, exact=2)
+    found = judge(asked, MODEL, weights(), tensors, read_shards(shards, MODEL), "cpu")
+    told = {name: value for name, value in judged.items() if "_draft_" in name}
+    assert set(found) == set(told), "what training tells of masks, and no figures of canvases"
+    assert found["infill_draft_chances"][0] > before["chances"][0] + 0.2
 
 
 def test_rightness_counts_a_draft_only_where_those_before_it_were_right() -> None:

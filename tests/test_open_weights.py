@@ -13,11 +13,11 @@ import pytest
 from redraft.model.decoding.denoise import AUTOREGRESSIVE
 from redraft.model.engine import load
 from redraft.model.engine.answer import Model, answer
-from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.network.onnx_files import materialise
 from redraft.model.prompt.formats import format_of
 from redraft.model.prompt.render import Prompt
-from redraft.model.records import EditRequest
+from redraft.model.records import EditRequest, Grammar
 from redraft.model.runtime import block_backend
 from redraft.model.runtime.backend import SeesBehind
 from redraft.model.runtime.special_ends import SpecialEnds
@@ -255,6 +255,8 @@ def test_dreamon_answers_in_place(cache: Path, tmp_path: Path) -> None:
         found = answer(model, infill(), time.monotonic)
         again = answer(model, infill(), time.monotonic)
         other = answer(model, EditRequest("next_edit", "a.py", TEXT, CURSOR), time.monotonic)
+        with pytest.raises(InvalidRequest, match="in any order, so that no grammar"):
+            answer(model, infill(grammar=Grammar("regex", "[0-9]+")), time.monotonic)
     finally:
         model.backend.close()
     assert found.candidates == again.candidates
@@ -416,10 +418,24 @@ def test_a_spoilt_folder_leaves_no_model_and_says_what_to_do(
     assert "mine" not in {model.name for model in provide.list_models()}
 
 
+def test_weights_that_turn_out_spoilt_leave_what_had_their_name(
+    cache: Path, tmp_path: Path
+) -> None:
+    write_hf(tmp_path / "mine", LAYOUTS["Qwen2"], shards=4)
+    before = import_model(tmp_path / "mine")
+    not_finite(tmp_path / "mine")
+    with pytest.raises(WeightsError, match="not finite"):
+        import_model(tmp_path / "mine")
+    assert provide.info("mine").version == before.version
+    model = loaded("mine")
+    model.backend.close()
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"arch": "mamba"}, "'mamba'; known are llama"),
+        ({"numbers": {"split.count": 3}}, "one of 3 parts.*llama-gguf-split --merge"),
         ({"pre": "tekken"}, "'tekken'.*import the original's folder"),
         ({"leave_out": "blk.1.ffn_up.weight"}, "no tensor"),
         ({"extra": {"blk.0.ffn_gate_inp.weight": np.ones((8, 64), np.float32)}}, "does not run"),

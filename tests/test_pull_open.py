@@ -216,7 +216,10 @@ def test_what_the_hub_does_not_have_is_said(hub: FakeHub, asked: str, said: str)
         pull_open.pull_open(asked)
 
 
-@pytest.mark.parametrize("asked", ["hf:x", "hf:a/b/c", "hf:../x/y.gguf", "hf:a/b/../../c.gguf"])
+@pytest.mark.parametrize(
+    "asked",
+    ["hf:x", "hf:a/b/c", "hf:a/b/c-00001-of-00003.gguf", "hf:../x/y.gguf", "hf:a/b/../../c.gguf"],
+)
 def test_names_that_name_nothing_are_refused(hub: FakeHub, asked: str) -> None:
     with pytest.raises((SettingsError, WeightsError)):
         pull_open.pull_open(asked)
@@ -248,6 +251,8 @@ def test_weights_of_the_list_that_cannot_run_here_are_not_asked_for(hub: FakeHub
     ("changes", "said"),
     [
         ({"quantization_config": {"quant_method": "gptq"}}, r"quantised \(gptq\)"),
+        ({"quantization": {"bits": 4}}, r"quantised \("),
+        ({"eos_token_id": 151_645}, "ends texts with the token 151,645"),
         ({"architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2"}, "no family"),
         ({"num_hidden_layers": 4_000_000}, "takes .* GB as q4.*Choose smaller weights"),
         ({"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4}}, "longrope"),

@@ -20,7 +20,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from redraft.model.weights.provide import info, ready_variants
+from redraft.model.weights.provide import ready_variants
+from redraft.model.weights.registry import info
 from support.command import RUN
 from support.neovim import Neovim
 from support.neovim_script import needs_neovim

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from redraft.evals.latency.latency import places
-from redraft.model.decoding.denoise import AUTOREGRESSIVE, Cancelled, plan_for
+from redraft.model.decoding.denoise import AUTOREGRESSIVE, plan_for
 from redraft.model.decoding.prices import PassPrices
 from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.load import onnx_loader
 from redraft.model.records import EditRequest
-from redraft.model.runtime.backend import Interruptible
-from redraft.model.weights.provide import info, ready_variants
+from redraft.model.runtime.backend import Cancelled, Interruptible
+from redraft.model.weights.provide import ready_variants
+from redraft.model.weights.registry import info
 
 NAME = "redraft-135m"
 SAMPLE = Path(__file__).parent / "samples" / "notes.py"

@@ -14,7 +14,7 @@ from redraft.model.errors import SettingsError, UnknownModel, WeightsError
 from redraft.model.prompt.tokens import MASK, Tokenizer
 from redraft.model.weights import combine, manifest, provide, registry
 from redraft.model.weights.adapter import load_adapter
-from redraft.model.weights.fetch import Progress
+from redraft.model.weights.fetch import Progress, no_progress
 from support.models_on_disk import MASK_TOKEN, World, merged, sha, store
 from support.tiny_gguf import write_llama
 
@@ -228,7 +228,7 @@ def test_a_process_that_never_ends_is_not_waited_for_forever(
 ) -> None:
     monkeypatch.setattr(provide, "_LOCK_POLL_S", 0.01)
     monkeypatch.setattr(provide, "_LOCK_PATIENCE_S", 0.0)
-    with provide._locked(None), pytest.raises(WeightsError, match="another Redraft"):
+    with provide._locked(no_progress), pytest.raises(WeightsError, match="another Redraft"):
         provide.ensure("tiny")
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from redraft.model.decoding.denoise import AnswerLimits, Brief, Plan, denoise
+from redraft.model.decoding.denoise import denoise
+from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompt.grammars import WholeAnswer
 from redraft.model.records import Grammar

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redraft.evals.recordings.documents import StreamDocuments
 from redraft.evals.recordings.format import Closed, Encountered, Note, SelectionChanged, Stream
 from redraft.evals.recordings.from_git import Imported, Wanted, import_git
 from redraft.evals.recordings.simulated import Simulation, natural_cuts, plan_of
-from redraft.evals.recordings.streams import StreamDocuments, coalesce, read_stream
+from redraft.evals.recordings.streams import coalesce, read_stream
 from redraft.lsp.recording.format import header, line_of
 from redraft.model.errors import InstallError, SettingsError
 from support.training_sources import write_lines

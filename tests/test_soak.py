@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from redraft.evals.soak.mirror import Mirror
-from redraft.evals.soak.tally import Slope, Tally, slope_of
+from redraft.evals.soak.tally import Tally, slope_of
 from redraft.lsp.editor.documents import ContentChange, Document
 from redraft.lsp.editor.positions import Position, Range
 from redraft.server.commands.main import app
@@ -35,13 +35,11 @@ def test_growth_is_told_with_its_interval() -> None:
     assert found is not None
     assert found.low < 5.0 < found.high  # MB per 10,000 events
     assert found.high - found.low < 1.5
-    assert not found.is_flat
 
 
 def test_noise_is_no_growth() -> None:
     found = slope_of(samples(per_event=0.0, noise=4e6))
-    assert found is not None and found.is_flat
-    assert Slope(0.9, 0.5, 1.3).is_flat and not Slope(1.1, 0.5, 1.7).is_flat
+    assert found is not None and found.low <= 0
 
 
 def test_few_samples_tell_no_growth() -> None:

@@ -9,24 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redraft.evals.recordings.documents import StreamDocuments, content_changes
 from redraft.evals.recordings.format import (
     Changed,
-    FetchEnded,
     FetchStarted,
     Note,
     SetContent,
     Stream,
     TextEdit,
 )
-from redraft.evals.recordings.streams import (
-    StreamDocuments,
-    coalesce,
-    content_changes,
-    read_stream,
-    typed_spans,
-)
+from redraft.evals.recordings.streams import coalesce, read_stream
 from redraft.lsp.editor.documents import Document
-from redraft.lsp.editor.positions import units
 from redraft.lsp.recording import format as entries
 from redraft.model.errors import InvalidRequest
 
@@ -72,9 +65,7 @@ def test_a_foreign_recording_is_read_with_all_it_says() -> None:
     documents = replay(stream)
     assert [documents.path(id_) for id_ in documents.ids] == ["src/cart.ts", "README.md"]
     [started] = [event for event in stream.events if isinstance(event, FetchStarted)]
-    [ended] = [event for event in stream.events if isinstance(event, FetchEnded)]
-    assert (started.request, started.version, ended.duration_ms) == (0, 3, 240)
-    assert ended.results[0].text.startswith("return items")
+    assert (started.request, started.version) == (0, 3)
     assert [e.kind for e in stream.events if isinstance(e, Note)][-1] == "somethingNew"
 
 
@@ -305,33 +296,6 @@ def test_what_editors_say_of_a_change_is_heard(tmp_path: Path) -> None:
         ("user", "", False),
         ("format", "formatEditsCommand", True),
         ("user", "snippet", False),
-    ]
-
-
-def test_typed_spans_are_what_was_typed_and_nothing_else(tmp_path: Path) -> None:
-    pasted = "def pasted(argument_one, argument_two):\n"
-    lines = typing(
-        (0, 0, 0, "😀"),
-        (5000, 2, 2, pasted),
-        (5000, 6, 12, "named"),  # part of the paste, typed over
-        (5000, 2 + units(pasted) - 1, 2 + units(pasted) - 1, "x"),
-        text="# end",
-    )
-    documents = replay(read_stream(written(tmp_path / "x.jsonl", *lines)))
-    text = documents.text(0)
-    assert text == "😀def named(argument_one, argument_two):\nx# end"
-    assert [text[s.start : s.end] for s in typed_spans(documents, 0)] == ["😀", "named", "x"]
-    assert [s.source for s in documents.spans(0)] == ["user", "paste", "user", "paste", "user"]
-
-
-def test_what_an_editor_writes_anew_as_it_was_stays_whose_it_was(tmp_path: Path) -> None:
-    lines = typing((0, 0, 0, "total = s"), text="\n")
-    accepted = entries.changed(0, 3, [(0, 9, "total = sum(x)")], "suggestion", BEGUN + 5000)
-    documents = replay(read_stream(written(tmp_path / "x.jsonl", *lines, accepted)))
-    text = documents.text(0)
-    assert [(text[s.start : s.end], s.source) for s in documents.spans(0)] == [
-        ("total = s", "user"),
-        ("um(x)", "suggestion"),
     ]
 
 

@@ -42,7 +42,6 @@ from .baselines import Policy
 from .commit_moments import CommitMoment
 from .next_edit import EditAsking, EditScore, ask_for, episode, said_by
 
-SUITE = "carry-on"
 LANGUAGES = ("python", "typescript", "javascript", "go", "rust", "java")
 CURSOR = "‸"
 

@@ -43,7 +43,6 @@ class ChatTask:
     any: tuple[str, ...] = ()
     pattern: str = ""
     holds: str = ""  # true after the Python in the answer was run
-    language: str = "en"
 
 
 def tasks() -> list[ChatTask]:
@@ -96,7 +95,7 @@ def _episode(
     return {
         "id": task.id,
         "group": task.id,
-        "language": task.language,
+        "language": "en",
         "question": task.question,
         "answer": text,
         "done": is_done(task, text, execute),

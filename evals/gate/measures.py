@@ -57,10 +57,10 @@ def calibration_error(scores: Scores, right: Rights, bins: int = BINS) -> float:
     return sum(abs(each.said - each.true) * each.n for each in found) / max(len(scores), 1)
 
 
-def error_by_chance(scores: Scores, bins: int = BINS, seed: int = 0) -> float:
+def error_by_chance(scores: Scores, seed: int = 0) -> float:
     """The calibration error to be expected were every chance true: so few tell no more."""
     said, rng = np.asarray(scores, np.float64), np.random.default_rng(seed)
-    drawn = (calibration_error(said, rng.random(len(said)) < said, bins) for _ in range(_DRAWS))
+    drawn = (calibration_error(said, rng.random(len(said)) < said) for _ in range(_DRAWS))
     return float(np.mean([*drawn])) if len(said) else 0.0
 
 

@@ -8,7 +8,7 @@ what is there of a broken-off run is a fair part of the whole. Knows nothing of 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -162,8 +162,3 @@ def _step(id_: str, group: str, path: str, language: str, moment: TrainingMoment
         edits=tuple(map(last_burst, moment.edits[-_SHOWN_EDITS:])),
         wanted="\n".join(wanted),
     )
-
-
-def about(moments: Sequence[Known]) -> dict[str, int]:
-    """How many there are of each kind."""
-    return {kind: sum(each.kind == kind for each in moments) for kind in TURN}

@@ -131,12 +131,12 @@ def _at_work(context: int) -> Typist:
     """Somebody who made two edits in a file and begins a third between them and the top."""
     typist = Typist(code_lines(), _LINE, context)
     for line in _EARLIER:
-        typist.go(line, 0)
+        typist.go(line)
         for key in "# seen ":
             typist.press(typist.message(key))
             typist.now_s += _KEY_S
         typist.now_s += _PAUSE_S
-    typist.go(_LINE, 0)
+    typist.go(_LINE)
     return typist
 
 

@@ -29,6 +29,7 @@ AT_WORK_S = 900.0
 #: Places of one engine on the ring, as nginx has it (160) and Ray Serve (100).
 VIRTUAL = 100
 _Z95 = NormalDist().inv_cdf(0.95)
+_QUANTILES = 1_000  # that a distribution is told by
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ def engines_for(developers: int, each: int, seed: int) -> tuple[int, float]:
         engines += max(1, engines // 20)
 
 
-def latencies(p50_ms: float, p95_ms: float, count: int = 1_000) -> tuple[float, ...]:
+def latencies(p50_ms: float, p95_ms: float) -> tuple[float, ...]:
     """A log-normal distribution through a measured median and 95th percentile, as its quantiles."""
     normal = NormalDist(math.log(p50_ms), max(math.log(p95_ms / p50_ms), 1e-9) / _Z95)
-    return tuple(math.exp(normal.inv_cdf((n + 0.5) / count)) for n in range(count))
+    return tuple(math.exp(normal.inv_cdf((n + 0.5) / _QUANTILES)) for n in range(_QUANTILES))

@@ -94,9 +94,9 @@ class Typist:
         list(self.questions(self.press(self.message("#"))))
         self.around.catch_up()  # in the background the document is read, and a large one parsed
 
-    def go(self, line: int, column: int) -> None:
-        """Put the cursor elsewhere."""
-        self._line, self._column = line, column
+    def go(self, line: int) -> None:
+        """Put the cursor at the beginning of another line."""
+        self._line, self._column = line, 0
 
     def message(self, key: str) -> bytes:
         """The ``didChange`` of one key, which is then to be pressed."""

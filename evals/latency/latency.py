@@ -32,7 +32,8 @@ import psutil
 from redraft.evals.latency.keystroke import keystroke_overhead
 from redraft.lsp.context import git
 from redraft.lsp.context.reading import Unreadable, read_file
-from redraft.model.decoding.denoise import LEFTMOST_FIRST, Plan
+from redraft.model.decoding.denoise import LEFTMOST_FIRST
+from redraft.model.decoding.plan import Plan
 from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.budget import processor
 from redraft.model.engine.load import KV_BYTES, onnx_loader

@@ -104,10 +104,6 @@ class Process:
         self.request("initialize", params | {"workspaceFolders": folders})
         self.notify("initialized", {})
 
-    def open(self, uri: str, text: str, language: str) -> None:
-        item = {"uri": uri, "languageId": language, "version": 0, "text": text}
-        self.notify("textDocument/didOpen", {"textDocument": item})
-
     def _send(self, message: dict[str, Any]) -> None:
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
         assert self._running.stdin is not None
@@ -122,22 +118,22 @@ class Process:
 
     # --- what it takes ---------------------------------------------------------------------
 
-    def settle(self, quiet_s: float = _QUIET_S, patience_s: float = _PATIENCE_S) -> float:
+    def settle(self) -> float:
         """Wait until it has done nothing for a while; seconds of processor time used so far.
 
         Raises:
             RedraftError: it never comes to rest, or has ended.
         """
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + _PATIENCE_S
         still_since, used = time.monotonic(), self._used_s()
-        while time.monotonic() - still_since < quiet_s:
+        while time.monotonic() - still_since < _QUIET_S:
             time.sleep(_POLL_S)
             now = self._used_s()
             if now - used > 0.02:  # its timers tick
                 still_since, used = time.monotonic(), now
             if time.monotonic() > deadline:
                 raise RedraftError(
-                    f"The language server still works after {patience_s:.0f} s. Measure when the "
+                    f"The language server still works after {_PATIENCE_S:.0f} s. Measure when the "
                     "machine has less to do."
                 )
         return used

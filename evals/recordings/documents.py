@@ -1,4 +1,4 @@
-"""The documents of a recording, rebuilt event by event, and who wrote what in them.
+"""The documents of a recording, rebuilt event by event.
 
 Texts are kept as UTF-16, in which the format's offsets are exact, halves of surrogate pairs
 included. Knows nothing of files, of time, or of the session.
@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from redraft.lsp.editor.documents import ContentChange, split_lines
 from redraft.lsp.editor.positions import Position, Range, index_at, units
-from redraft.lsp.recording.format import ChangeSource
 from redraft.model.errors import InvalidRequest
-from redraft.model.text.common import common_head, common_tail
 
 from .format import (
     Changed,
@@ -33,32 +31,12 @@ _KEEP = "surrogatepass"
 _LINE_END = "\r\n".encode(_UTF16)
 
 
-@dataclass(frozen=True, slots=True)
-class TextSpan:
-    """Text[start:end] and how it came there."""
-
-    start: int  # index into the text
-    end: int  # index into the text, exclusive
-    source: ChangeSource
-
-
-@dataclass(slots=True)
-class _Run:
-    """So many UTF-16 code units of one origin; None: there from the beginning."""
-
-    length: int
-    source: ChangeSource | None
-
-
 @dataclass(slots=True)
 class _Document:
     path: str
     data: bytes = b""  # UTF-16: offsets of the format are exact in it, halves of pairs included
     text: str | None = ""  # the same decoded; None: not yet
-    version: int | None = None
-    is_open: bool = False
     is_known: bool = False  # its text was told
-    runs: list[_Run] = field(default_factory=list)
 
 
 class StreamDocuments:
@@ -83,12 +61,6 @@ class StreamDocuments:
     def path(self, document: int) -> str:
         return self._find(document).path
 
-    def version(self, document: int) -> int | None:
-        return self._find(document).version
-
-    def is_open(self, document: int) -> bool:
-        return self._find(document).is_open
-
     def index(self, document: int, offset: int) -> int:
         """The index into :meth:`text` of an offset in UTF-16 code units."""
         return index_at(self.text(document), offset)
@@ -107,27 +79,15 @@ class StreamDocuments:
             case Encountered():
                 self._documents[event.document] = _Document(event.path)
             case SetContent():
-                self._set(event.document, event.version, event.text.encode(_UTF16, _KEEP))
+                self._set(event.document, event.text.encode(_UTF16, _KEEP))
             case StoreContent():
                 self._stored[event.content_id] = self._find(event.document).data
             case RestoreContent():
-                self._set(event.document, event.version, self._restored(event))
-            case Opened():
-                self._find(event.document).is_open = True
-            case Closed():
-                self._find(event.document).is_open = False
+                self._set(event.document, self._restored(event))
+            case Opened() | Closed():
+                self._find(event.document)
             case Changed():
                 self._change(event)
-
-    def spans(self, document: int) -> tuple[TextSpan, ...]:
-        """What was put into the text since it was first seen, in order."""
-        text, at, spans = self.text(document), 0, []
-        for run in self._find(document).runs:
-            if run.source is not None:
-                start, end = index_at(text, at), index_at(text, at + run.length)
-                spans.append(TextSpan(start, end, run.source))
-            at += run.length
-        return tuple(span for span in spans if span.start < span.end)
 
     def _find(self, document: int) -> _Document:
         found = self._documents.get(document)
@@ -135,11 +95,9 @@ class StreamDocuments:
             raise InvalidRequest(f"document {document} is used before the recording introduces it")
         return found
 
-    def _set(self, document: int, version: int | None, data: bytes) -> None:
+    def _set(self, document: int, data: bytes) -> None:
         found = self._find(document)
-        found.data, found.text, found.version = data, None, version
-        found.is_known = True
-        found.runs = [_Run(len(data) // 2, None)]
+        found.data, found.text, found.is_known = data, None, True
 
     def _restored(self, event: RestoreContent) -> bytes:
         data = self._stored.get(event.content_id)
@@ -154,19 +112,8 @@ class StreamDocuments:
         check_edits(event, len(found.data) // 2)
         for edit in reversed(event.edits):
             put = edit.text.encode(_UTF16, _KEEP)
-            old = found.data[2 * edit.start : 2 * edit.end]
-            head, tail = (0, 0) if event.is_typed else _unchanged(old, put)
-            run = _Run(len(put) // 2 - head - tail, event.source)
-            _splice(found.runs, edit.start + head, edit.end - tail, run)
             found.data = found.data[: 2 * edit.start] + put + found.data[2 * edit.end :]
-        found.text, found.version = None, event.version
-
-
-def _unchanged(old: bytes, put: bytes) -> tuple[int, int]:
-    """How many code units at either end are written anew as they were, and so stay whose they were:
-    many editors replace a whole line to accept a suggestion."""
-    head = common_head(old, put) // 2
-    return head, common_tail(old, put, most=min(len(old), len(put)) - 2 * head) // 2
+        found.text = None
 
 
 def check_edits(event: Changed, length: int) -> None:
@@ -180,41 +127,6 @@ def check_edits(event: Changed, length: int) -> None:
                 + (f", and edits up to {end} came before" if end else "")
             )
         end = edit.end
-
-
-def _splice(runs: list[_Run], start: int, end: int, new: _Run) -> None:
-    """Put a run in place of the units [start, end)."""
-    kept: list[_Run] = []
-    at, placed = 0, False
-    for run in runs:
-        head = max(0, min(run.length, start - at))
-        tail = max(0, min(run.length, at + run.length - end))
-        if head:
-            _append(kept, _Run(head, run.source))
-        if not placed and at + run.length >= start:
-            _append(kept, new)
-            placed = True
-        if tail and at + run.length > end:
-            _append(kept, _Run(tail, run.source))
-        at += run.length
-    if not placed:
-        _append(kept, new)
-    runs[:] = kept
-
-
-def _append(runs: list[_Run], run: _Run) -> None:
-    if not run.length:
-        return
-    if runs and runs[-1].source == run.source:
-        runs[-1] = _Run(runs[-1].length + run.length, run.source)
-    else:
-        runs.append(run)
-
-
-def typed_spans(documents: StreamDocuments, document: int) -> tuple[TextSpan, ...]:
-    """What of the text the user typed, key by key: the only ground truth there is. Pastes, accepted
-    suggestions, undone and foreign text are not in it."""
-    return tuple(span for span in documents.spans(document) if span.source == "user")
 
 
 def content_changes(text: str, edits: Sequence[TextEdit]) -> tuple[ContentChange, ...]:

@@ -124,24 +124,6 @@ class FetchStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
-    """One suggestion that was fetched."""
-
-    range: str  # "[line,column -> line,column]", 1-based, as the editor writes it
-    text: str
-    is_edit: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FetchEnded:
-    time_ms: int
-    request: int
-    duration_ms: float
-    error: str = ""
-    results: tuple[Fetched, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Note:
     """Any other entry: an editor's event of another kind, or one of our own (``Redraft.…``)."""
 
@@ -166,7 +148,6 @@ Event = (
     | Changed
     | SelectionChanged
     | FetchStarted
-    | FetchEnded
     | Note
 )
 

@@ -21,8 +21,6 @@ from .format import (
     Closed,
     Encountered,
     Event,
-    Fetched,
-    FetchEnded,
     FetchStarted,
     Focused,
     Header,
@@ -256,20 +254,7 @@ def _document_event(entry: Entry) -> Event:
 
 
 def _free_event(entry: Entry) -> Event:
-    data, time_ms = entry["data"], _int(entry, "time")
-    if data.get("sourceId") == FETCH and data.get("kind") == "end":
-        return FetchEnded(
-            time_ms,
-            _int(data, "requestId"),
-            float(data.get("durationMs", 0)),
-            str(data.get("error") or ""),
-            tuple(_fetched(each) for each in data.get("result") or ()),
-        )
-    return Note(time_ms, entry["kind"], None, data)
-
-
-def _fetched(data: Entry) -> Fetched:
-    return Fetched(str(data["range"]), str(data["text"]), bool(data.get("isInlineEdit")))
+    return Note(_int(entry, "time"), entry["kind"], None, entry["data"])
 
 
 def _meta(entry: Entry) -> Event:

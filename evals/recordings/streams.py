@@ -15,22 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .documents import StreamDocuments, TextSpan, content_changes, typed_spans
+from .documents import StreamDocuments
 from .format import Changed, Event, Stream
 from .parser import parse
 from .sources import with_sources
-
-# The replay takes all of these from here.
-__all__ = [
-    "EditEvent",
-    "Stream",
-    "StreamDocuments",
-    "TextSpan",
-    "coalesce",
-    "content_changes",
-    "read_stream",
-    "typed_spans",
-]
 
 
 def read_stream(path: Path) -> Stream:

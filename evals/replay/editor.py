@@ -19,6 +19,7 @@ from redraft.model.errors import InvalidRequest
 from redraft.model.records import Predictor
 from redraft.model.text.syntax import language_of
 
+from ..recordings.documents import StreamDocuments, content_changes
 from ..recordings.format import (
     Changed,
     Closed,
@@ -30,7 +31,6 @@ from ..recordings.format import (
     SetContent,
     TextEdit,
 )
-from ..recordings.streams import StreamDocuments, content_changes
 
 #: A folder that is not there: nothing of this machine is to get into a replay.
 ROOT = "file:///redraft-replay"

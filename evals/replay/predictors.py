@@ -58,9 +58,7 @@ class ReadyPredictor:
     close: Callable[[], None]
 
 
-def open_predictor(
-    who: PredictorChoice, report: OnProgress = lambda progress: None
-) -> ReadyPredictor:
+def open_predictor(who: PredictorChoice) -> ReadyPredictor:
     """Load or reach whoever is to predict.
 
     Raises:
@@ -71,7 +69,7 @@ def open_predictor(
     if who.is_policy:
         policy = Policy(who.model)
         return ReadyPredictor(policy.ask, policy.status(), lambda: None)
-    chosen_model = who.judged_model(report)
+    chosen_model = who.judged_model(lambda progress: None)
     model = load(chosen_model, who.context_tokens, who.threads)
     return ready_with(model, who.context_tokens)
 

@@ -16,8 +16,9 @@ from redraft.lsp.editor.positions import index_at, without_surrogates
 from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of
 
-from ..recordings.format import Changed, Event, RestoreContent, SetContent
-from ..recordings.streams import EditEvent, Stream, StreamDocuments, coalesce, read_stream
+from ..recordings.documents import StreamDocuments
+from ..recordings.format import Changed, Event, RestoreContent, SetContent, Stream
+from ..recordings.streams import EditEvent, coalesce, read_stream
 from .followed_text import DocumentChange, PlacedEdit
 
 #: Within this time an editor has moved the cursor after a change, and asks.

@@ -14,6 +14,7 @@ from ..figures.intervals import LEAST, share
 from ..figures.resampling import Resampling
 
 BINS = 10  # of calibration
+POINTS = 60  # of a drawn curve of thresholds; one of times has twice as many
 
 
 # --- the threshold --------------------------------------------------------------------------------
@@ -35,9 +36,8 @@ def threshold_curve(
     scores: Sequence[float | None],
     right: Sequence[bool | None],
     draws: Resampling,
-    most: int = 60,
 ) -> list[Point]:
-    """Acceptance against shown rate as the threshold falls, at ``most`` thresholds at the most.
+    """Acceptance against shown rate as the threshold falls, at :data:`POINTS` at the most.
 
     Args:
         scores, right: of each moment's candidate; None where there is none.
@@ -50,8 +50,8 @@ def threshold_curve(
     score = np.asarray([-1.0 if s is None else s for s in scores])
     hit = np.asarray([bool(r) for r in right]) & known
     levels = np.unique(score[known])[::-1]
-    if len(levels) > most:
-        levels = np.unique(np.quantile(score[known], np.linspace(0, 1, most)))[::-1]
+    if len(levels) > POINTS:
+        levels = np.unique(np.quantile(score[known], np.linspace(0, 1, POINTS)))[::-1]
     shown = known[:, None] & (score[:, None] >= levels)  # [moments, levels]
     hits = shown & hit[:, None]
     lows, highs = draws.ratios(hits.astype(float), shown.astype(float))
@@ -89,9 +89,7 @@ class Calibration:
     n: int
 
 
-def calibration(
-    scores: Sequence[float | None], right: Sequence[bool | None], bins: int = BINS
-) -> Calibration | None:
+def calibration(scores: Sequence[float | None], right: Sequence[bool | None]) -> Calibration | None:
     """Bins of equal width; None: fewer than ``LEAST`` can be judged, too few to tell anything.
 
     The error is that of https://arxiv.org/abs/1706.04599, section 2.
@@ -101,7 +99,7 @@ def calibration(
         return None
     held: dict[int, list[tuple[float, bool]]] = {}
     for score, hit in pairs:
-        held.setdefault(min(int(score * bins), bins - 1), []).append((score, hit))
+        held.setdefault(min(int(score * BINS), BINS - 1), []).append((score, hit))
     found, error = [], 0.0
     for _, some in sorted(held.items()):
         n, hits = len(some), sum(hit for _, hit in some)
@@ -125,12 +123,12 @@ class LatencyCurve:
     steps: tuple[tuple[float, float], ...]  # (ms, share that took at most so long), for a drawing
 
 
-def spread(values: Sequence[float], most: int = 120) -> LatencyCurve | None:
+def spread(values: Sequence[float]) -> LatencyCurve | None:
     """None: nothing was timed."""
     if not values:
         return None
     ordered = np.sort(np.asarray(values, np.float64))
-    shares = np.unique(np.linspace(0, 1, min(most, len(ordered))))
+    shares = np.unique(np.linspace(0, 1, min(2 * POINTS, len(ordered))))
     points = np.quantile(ordered, shares)
     p50, p95, p99 = (float(one) for one in np.quantile(ordered, (0.5, 0.95, 0.99)))
     steps = tuple((float(ms), float(at)) for ms, at in zip(points, shares, strict=True))

@@ -31,11 +31,6 @@ class Slope:
     low: float
     high: float
 
-    @property
-    def is_flat(self) -> bool:
-        """No growth can be told from none, or it is below 1 MB."""
-        return self.low <= 0 or self.value < 1
-
 
 def slope_of(samples: Sequence[tuple[int, int]]) -> Slope | None:
     """The line through medians of blocks, least squares; None: too few samples.

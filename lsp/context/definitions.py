@@ -113,7 +113,7 @@ _KEYWORD_TYPES = frozenset(
 def definitions(syntax: Syntax) -> list[Definition]:
     """What the text defines outside of function bodies, from top to bottom."""
     if syntax.language == "html":
-        return list(_by_pattern(syntax.text, _HTML_ID))
+        return list(_html_ids(syntax.text))
     found: list[Definition] = []
     # Nodes to look at, each with its depth, whether it is within a type, and the line where its
     # wrapper begins, if it has one.
@@ -239,8 +239,8 @@ def _holds_function(node: Node) -> bool:
     )
 
 
-def _by_pattern(text: str, pattern: re.Pattern[str]) -> Iterator[Definition]:
-    found = list(pattern.finditer(text))[:MOST]
+def _html_ids(text: str) -> Iterator[Definition]:
+    found = list(_HTML_ID.finditer(text))[:MOST]
     for match, line in zip(found, _lines_of(text, [m.start(1) for m in found]), strict=True):
         yield Definition(match[1], "value", line, line + 1)
 

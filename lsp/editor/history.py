@@ -51,6 +51,7 @@ _LONGEST = 16_000  # characters of one edit; a longer one is data, not typing
 _MAX_LINES = 200  # of one edit; a longer one is continued in the next
 _MERGED_LINES = 60  # of an edit that goes on after a pause
 _LEFT = 8  # documents closed lately, of which it is known how they were
+_JUST_S = 60.0  # within which an edit was just done
 _STATES = 64  # former states of an edit that an undo is recognised by
 
 #: ``undo`` is a redo as well.
@@ -197,7 +198,7 @@ class History:
 
     # --- what there is -----------------------------------------------------------------------
 
-    def edits(self, most: int = SHOWN_EDITS, *, unfinished: bool = False) -> tuple[RecentEdit, ...]:
+    def edits(self, *, unfinished: bool = False) -> tuple[RecentEdit, ...]:
         """The last finished edits as a model is shown them, oldest first.
 
         Args:
@@ -215,11 +216,11 @@ class History:
             assert document.burst is not None
             shown += as_shown(document.path, self._in_progress(document), document.burst.accepted)
         for edit in reversed(self._edits):
-            if len(shown) >= most:
+            if len(shown) >= SHOWN_EDITS:
                 break
             if not self._refuse(edit.path, edit.uri):
                 shown[:0] = edit.shown
-        return joined(shown[max(0, len(shown) - most) :])
+        return joined(shown[-SHOWN_EDITS:])
 
     def patches(self, uri: str) -> list[PatchedFile]:
         """The finished edits since the document's newest snapshot, each of their hunks a patch that
@@ -273,13 +274,13 @@ class History:
         document = self._documents.get(uri)
         return document is not None and self._is_bulk(document, self._clock())
 
-    def just_done(self, uri: str, within_s: float = 60.0, most: int = JUST_DONE) -> list[Span]:
+    def just_done(self, uri: str) -> list[Span]:
         """What was last done in the document, newest first. The ``new`` lines of each are at its
         ``first`` line in the document as it is now."""
         document = self._documents.get(uri)
         if document is None:
             return []
-        oldest = self._clock() - within_s
+        oldest = self._clock() - _JUST_S
         made = [
             edit.span
             for edit in self._edits
@@ -290,7 +291,7 @@ class History:
         for span in made:
             spans = on_top(span, spans)
         trimmed = (span.trimmed() for span in spans)
-        return [span for span in trimmed if span.old or span.new][:most]
+        return [span for span in trimmed if span.old or span.new][:JUST_DONE]
 
     # --- the edit in progress ----------------------------------------------------------------
 

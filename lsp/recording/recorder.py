@@ -88,8 +88,7 @@ class _Tracked:
 class RecordedQuestion:
     """A question to the model, to be told of its answer."""
 
-    def __init__(self, number: int, tell: Callable[[Prediction, Show | Abstained, float], None]):
-        self.number = number
+    def __init__(self, tell: Callable[[Prediction, Show | Abstained, float], None]):
         self.is_answered = False
         self._tell = tell
 
@@ -255,7 +254,7 @@ class Recorder:
             entries.changed(tracked.id, version, group, source, now_ms) for group in together(edits)
         ]
         if source == "suggestion":  # other readers know it by this
-            lines.append(self._reason(tracked, entries.ACCEPTED_REASON))
+            lines.append(self._accepted(tracked))
         self._write(*lines)
 
     def cursor(self, document: Document, selected: Range) -> None:
@@ -311,9 +310,9 @@ class Recorder:
         if tracked is not None:
             self._write(entries.focused(tracked.id, self._clock_ms()))
 
-    def _reason(self, tracked: _Tracked, reason: str) -> Entry:
+    def _accepted(self, tracked: _Tracked) -> Entry:
         version = tracked.document.version
-        return entries.change_reason(tracked.id, version, reason, self._clock_ms())
+        return entries.change_reason(tracked.id, version, entries.ACCEPTED_REASON, self._clock_ms())
 
     # --- suggestions ---------------------------------------------------------------------------
 
@@ -333,7 +332,7 @@ class Recorder:
                 lambda: answers.fetch_end(number, took_ms, shown=shown),
             )
 
-        question, error = RecordedQuestion(number, tell), "failed"
+        question, error = RecordedQuestion(tell), "failed"
         tracked = self._tracked.get(uri)
         version = tracked.document.version if tracked else None
         self._note(uri, lambda: answers.fetch_start(number, ask, version))
@@ -394,7 +393,7 @@ class Recorder:
         tracked = self._tracked.get(suggestion.uri)
         if tracked is not None and settled.outcome == "accepted" and suggestion.id in self._ended:
             # It was taken for something else first: the last change came from it.
-            self._write(self._reason(tracked, entries.ACCEPTED_REASON))
+            self._write(self._accepted(tracked))
         self._ended.append(suggestion.id)
 
     def _note(self, uri: str, about: _Make | None, also: _Make | None = None) -> None:

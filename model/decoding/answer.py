@@ -124,10 +124,10 @@ class Answer:
         """All tokens placed without a gap from the answer's beginning, END included."""
         return [*self.settled, *self.prefix()]
 
-    def open_with(self, tokens: Seq[int], probabilities: Seq[float], steps: int) -> None:
-        """Begin with ``tokens`` that somebody else chose in ``steps`` passes; the next canvas comes
-        behind them."""
-        self.steps += steps
+    def open_with(self, tokens: Seq[int], probabilities: Seq[float]) -> None:
+        """Begin with ``tokens`` that somebody else chose in one pass; the next canvas comes behind
+        them."""
+        self.steps += 1
         self._keep_each(tokens, probabilities)
 
     def settle(self, count: int) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records import CanvasState, StepCallback
-from ..runtime.backend import FloatArray, IntArray, Sequence
+from ..runtime.backend import Cancelled, FloatArray, IntArray, Sequence
 from .answer import Answer
 from .candidates import (
     FAR_FETCHED,
@@ -38,7 +38,7 @@ from .candidates import (
     text_of,
     usable,
 )
-from .denoise import Cancelled, Denoised, Run
+from .denoise import Denoised, Run
 from .filling import Filling
 from .plan import Brief, Draft
 from .probabilities import confidence, softmax

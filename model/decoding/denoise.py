@@ -34,21 +34,7 @@ from .copies import FREE, Drafts, DraftTally, surest
 from .filling import Filling
 from .judged_row import JudgedRow, lay_out
 from .judging import Judging
-from .plan import AnswerLimits, Brief, Draft, Plan
-
-__all__ = [
-    "AUTOREGRESSIVE",
-    "LEFTMOST_FIRST",
-    "AnswerLimits",
-    "Brief",
-    "Cancelled",
-    "Denoised",
-    "Draft",
-    "Plan",
-    "denoise",
-    "denoise_packed",
-    "plan_for",
-]
+from .plan import Brief, Draft, Plan
 
 #: The control where weights cannot judge: one token a step, from left to right, no repair.
 LEFTMOST_FIRST = Plan(threshold=float("inf"), repair_above=None, leftmost=True, verify=False)
@@ -322,7 +308,7 @@ class Run:
             for token, probability in choices:
                 if probability >= ALTERNATIVE_ABOVE:
                     row = Judging(Answer(brief, last_token, rng))
-                    row.answer.open_with([token], [probability], steps=1)
+                    row.answer.open_with([token], [probability])
                     rows.append(row)
         for row in rows[1:]:
             self.sequence.truncate(after)

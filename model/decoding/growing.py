@@ -15,8 +15,9 @@ from collections.abc import Sequence as Seq
 import numpy as np
 
 from ..records import CanvasState, StepCallback
-from ..runtime.backend import CanvasOutput, SeesBehind
-from .denoise import Brief, Cancelled, Denoised, Draft
+from ..runtime.backend import Cancelled, CanvasOutput, SeesBehind
+from .denoise import Denoised
+from .plan import Brief, Draft
 from .probabilities import confidence, cut_of, decode, pieces, sample, softmax
 
 #: Masks to begin with; the published sampler begins with 4 and reaches 64.

@@ -315,7 +315,7 @@ class _Editor:
     def _begin(self, opening: Opening) -> _Writing:
         answer = Answer(self._brief, self._last_token, self._rng)
         tokens = self._ranges.tokens(opening.text)
-        answer.open_with(tokens, [math.exp(log) for log in opening.logs], steps=1)
+        answer.open_with(tokens, [math.exp(log) for log in opening.logs])
         one = _Writing(opening, Judging(answer), path=tokens)
         self._writing[opening.text] = one
         one.go_on(self._tree, self._run)

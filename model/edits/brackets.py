@@ -68,10 +68,9 @@ def brackets_of(text: str) -> Brackets:
     return Brackets(tuple(pairs), hard, len(open_) - len(hard), quotes)
 
 
-def closing(text: str, begin: int) -> str:
-    """What closes the brackets that ``text[begin:]`` leaves open, innermost first."""
-    left = (place for place in brackets_of(text).left_open if place >= begin)
-    return "".join(reversed([_OPENS[text[place]] for place in left]))
+def closing(text: str) -> str:
+    """What closes the brackets that ``text`` leaves open, innermost first."""
+    return "".join(_OPENS[text[place]] for place in reversed(brackets_of(text).left_open))
 
 
 def closes(typed: str, behind: str) -> bool:
@@ -81,7 +80,7 @@ def closes(typed: str, behind: str) -> bool:
     quote = behind[0] if behind[0] in _QUOTES else ""
     if quote and not typed.endswith(quote):
         return False
-    return closing(typed.removesuffix(quote), 0) == behind.removeprefix(quote)
+    return closing(typed.removesuffix(quote)) == behind.removeprefix(quote)
 
 
 def is_call(text: str) -> bool:

@@ -260,7 +260,7 @@ def _count_errors(way: _Way, at: At, may_go_on: bool) -> tuple[int, int] | None:
     counted = count_errors_of(edit, at.path, at.language)
     if counted is None or not may_go_on or counted[1] <= counted[0]:
         return counted
-    closers, line = closing(edit.new, 0), line_before(edit.result, edit.start + len(edit.new))
+    closers, line = closing(edit.new), line_before(edit.result, edit.start + len(edit.new))
     indent = line[: len(line) - len(line.lstrip())]
     for form in _GOES_ON:
         whole = count_errors_of(edit, at.path, at.language, form.format(closers, indent=indent))

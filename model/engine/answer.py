@@ -18,18 +18,10 @@ from ..config import ModelConfig
 from ..decoding.candidates import Effort, Field, Proposal, effort_for
 from ..decoding.canvas_edits import write_canvas_edits
 from ..decoding.copies import Odds
-from ..decoding.denoise import (
-    AnswerLimits,
-    Brief,
-    Cancelled,
-    Denoised,
-    Plan,
-    denoise,
-    denoise_packed,
-    plan_for,
-)
+from ..decoding.denoise import Denoised, denoise, denoise_packed, plan_for
 from ..decoding.growing import grow
 from ..decoding.judged_edits import write_edits
+from ..decoding.plan import AnswerLimits, Brief, Plan
 from ..decoding.prices import PassPrices
 from ..decoding.tree import WIDEST
 from ..errors import InvalidRequest
@@ -42,7 +34,7 @@ from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
 from ..proposals.propose import propose
 from ..records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
-from ..runtime.backend import CHUNK, Backend, SeesBehind, Sequence
+from ..runtime.backend import CHUNK, Backend, Cancelled, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from ..text.syntax import language_of
 from .converse import chat_prompt, price_labels
@@ -208,10 +200,11 @@ def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constrain
     """
     if request.grammar is None:
         return prompt.constraint
-    if prompt.room:
+    if prompt.room or prompt.in_place:
+        how = "in any order" if prompt.in_place else "with the text around the cursor"
         raise InvalidRequest(
-            f"{model.name} writes the text around the cursor anew, so that no grammar can be held "
-            "against what it puts in. Leave the grammar out, or choose a model that fills in."
+            f"{model.name} writes what goes in {how}, so that no grammar can be held against it. "
+            "Leave the grammar out, or choose a model that fills in from left to right."
         )
     end_token = prompt.permitted[0] if prompt.permitted else model.backend.config.end_token
     whole = WholeAnswer(request.grammar, model.tokenizer, end_token, prompt.forced)

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable
 
 from ..errors import WeightsError
-from ..records import EditRequest, ModelStatus, Prediction, Predictor, StepCallback
+from ..records import Ability, EditRequest, ModelStatus, Prediction, Predictor, StepCallback
 
 #: Seconds without a conversation after which its model is given back.
 IDLE_S = 600.0
@@ -24,7 +24,7 @@ class Companion:
 
     Args:
         edits: answers everything but conversations.
-        name: of the model for these. longest_tokens: that it reads.
+        name: of the model for these. longest_tokens: that it reads. abilities: what it can do.
         open_chat: makes its predictor, which begins to load at once.
     """
 
@@ -33,11 +33,12 @@ class Companion:
         edits: Predictor,
         name: str,
         longest_tokens: int,
+        abilities: tuple[Ability, ...],
         open_chat: Callable[[], Predictor],
         idle_s: float = IDLE_S,
     ) -> None:
         self._edits, self._open, self._idle_s = edits, open_chat, idle_s
-        self._name, self._longest = name, longest_tokens
+        self._name, self._longest, self._abilities = name, longest_tokens, abilities
         self._chat: Predictor | None = None
         self._talking = 0  # conversations being answered
         self._leaving: asyncio.TimerHandle | None = None
@@ -64,7 +65,12 @@ class Companion:
 
     async def status(self) -> ModelStatus:
         status = await self._edits.status()
-        return dataclasses.replace(status, chat_model=self._name, longest_tokens=self._longest)
+        return dataclasses.replace(
+            status,
+            chat_model=self._name,
+            longest_tokens=self._longest,
+            chat_abilities=self._abilities,
+        )
 
     async def close(self) -> None:
         if self._leaving is not None:

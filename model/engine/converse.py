@@ -10,14 +10,15 @@ from collections.abc import Sequence as Seq
 
 import numpy as np
 
-from ..decoding.denoise import Brief, Cancelled, Denoised, Draft
+from ..decoding.denoise import Denoised
+from ..decoding.plan import Brief, Draft
 from ..decoding.probabilities import confidence, softmax
 from ..errors import InvalidRequest
 from ..prompt.chat import ChatTemplate
 from ..prompt.render import Prompt
 from ..records import Conversation
-from ..runtime.backend import Backend, Sequence
-from ..runtime.kv_memory import SIZE_CLASSES
+from ..runtime.backend import Backend, Cancelled, Sequence
+from ..runtime.kv_memory import MOST_TOKENS, SIZE_CLASSES
 
 
 class NoTemplate(InvalidRequest):
@@ -27,8 +28,9 @@ class NoTemplate(InvalidRequest):
 
 
 def longest_tokens(backend: Backend) -> int:
-    """Of a conversation with its answer: as many as the weights were trained on."""
-    return min(backend.config.max_positions, SIZE_CLASSES[-1])
+    """Of a conversation with its answer: as many as the weights were trained on, and fit."""
+    most = MOST_TOKENS if backend.config.attention == "bidirectional" else SIZE_CLASSES[-1]
+    return min(backend.config.max_positions, most)
 
 
 def chat_prompt(

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from ..errors import EngineGone, ModelNotReady, Overloaded, PredictionTimeout, RedraftError
 from ..records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
 from ..runtime.backend import Backend, Cancelled, Interruptible
+from .abilities import abilities_of, chat_abilities_of
 from .answer import Clock, Loader, LoadState, Model, answer
 from .converse import longest_tokens
 from .validate import check_request
@@ -228,6 +229,7 @@ class Engine:
                 continue
             with self._changed:
                 self._failures = 0
+                config, talks = model.backend.config, model.template
                 self._status = ModelStatus(
                     state="ready",
                     model=model.label,
@@ -235,7 +237,10 @@ class Engine:
                     message=model.notice,
                     context_tokens=model.context_tokens,
                     longest_tokens=longest_tokens(model.backend),
-                    chat_model=model.name if model.template is not None else "",
+                    chat_model="" if talks is None else model.name,
+                    abilities=abilities_of(config),
+                    chat_abilities=chat_abilities_of(config, talks.knows_tools) if talks else (),
+                    prompt_format=config.prompt_format,
                 )
             return model
 

@@ -47,7 +47,6 @@ class Style:
     middle: str
     order: Order
     file: str = ""  # opens a path; "": other files are not shown
-    end: str = ""  # closes the prompt, where that is not ``middle``
 
 
 #: Qwen2.5-Coder was trained prefix-suffix-middle. Behind an empty prefix, with the near prefix as

@@ -100,6 +100,17 @@ def format_of(name: str) -> Format:
     return FORMATS.get(name, _OWN)
 
 
+def predicts_edits(name: str) -> bool:
+    """Whether a format can ask for the next edit; all can ask what goes in at the cursor."""
+    return not isinstance(format_of(name), Fim | InPlace)
+
+
+def takes_grammars(name: str) -> bool:
+    """Whether an answer in a format can be held to a grammar: it is written from left to right, and
+    is what goes in at the cursor and no more."""
+    return isinstance(format_of(name), Own | Fim)
+
+
 def check_format(name: str, special: Iterable[str]) -> None:
     """Whether autoregressive weights can be asked in a format.
 

@@ -104,11 +104,6 @@ class WholeAnswer:
             f"has {len(shortest)} tokens. Ask for more."
         )
 
-    def whole(self, written: Seq[int]) -> bool:
-        """Whether the answer may end behind ``written``."""
-        self._follow(written)
-        return bool(self._matcher.is_accepting())
-
     def closing(self, written: Seq[int], most: int) -> tuple[int, ...] | None:
         """A way to the end in ``most`` tokens: along brackets and quotes first, then wherever
         a few beginnings lead that are followed side by side."""

@@ -105,8 +105,11 @@ class Tokenizer:
         try:
             bpe = read_tokenizer(path)
         except Exception as error:  # the library raises plain Exception
+            odd = isinstance(error, KeyError | TypeError | AttributeError)
+            why = "it is not laid out as a tokenizer of Hugging Face" if odd else error
             raise WeightsError(
-                f"Cannot read the tokenizer {path}: {error}. Run 'redraft model pull' again."
+                f"Cannot read the tokenizer {path}: {why}. Fetch it again: with 'redraft model "
+                "pull' where it is one of ours, else from where the weights came."
             ) from error
         added = bpe.get_added_tokens_decoder()
         return cls(bpe, {i: token.content for i, token in added.items() if token.special})
@@ -116,7 +119,7 @@ class Tokenizer:
 
     @property
     def size(self) -> int:
-        """One more than the highest id."""
+        """One more than the highest id, as ids have no holes; see :meth:`check_ids`."""
         return max(self._bpe.get_vocab_size(with_added_tokens=True), max(self._special) + 1)
 
     @property
@@ -133,7 +136,20 @@ class Tokenizer:
         if missing:
             raise WeightsError(
                 f"The tokenizer has no tokens {missing}, which the prompt needs as marks. "
-                "It belongs to another model: run 'redraft model pull' to fetch the right one."
+                "It belongs to another model: fetch the one of these weights, with 'redraft model "
+                "pull' where they are ours."
+            )
+
+    def check_ids(self) -> None:
+        """
+        Raises:
+            WeightsError: tokens are numbered with holes between them.
+        """
+        highest = max(self._bpe.get_vocab(with_added_tokens=True).values())
+        if highest >= self.size:
+            raise WeightsError(
+                f"The tokenizer numbers its tokens up to {highest:,} and has {self.size:,} of "
+                "them. Fetch the tokenizer of these weights again."
             )
 
     def mark(self, name: str) -> int:

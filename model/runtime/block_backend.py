@@ -18,13 +18,10 @@ import numpy as np
 from ..errors import InvalidRequest, SettingsError
 from ..weights.manifest import read_json
 from .backend import CHUNK, CanvasOutput, CausalOutput, FloatArray, IntArray
-from .kv_memory import SIZE_CLASSES, size_class
+from .kv_memory import MOST_TOKENS, size_class
 from .onnx_backend import DEFAULT_KV_BYTES, OnnxBackend
 from .onnx_pass import Outputs, room_for
 from .onnx_sequence import OnnxSequence, stack
-
-#: Tokens at most where every step reads all of them: attention takes memory by their square.
-MOST_TOKENS = SIZE_CLASSES[3]
 
 #: Confidence of positions behind the block being written: placed only where nothing else is left.
 _LATER = 1e-6

@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import subprocess
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType, ModuleType
-from typing import Any, Literal, cast, get_args
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
 
 import numpy as np
 import psutil
@@ -20,24 +22,25 @@ import psutil
 from ..errors import InstallError, SettingsError
 from ..network.quantize import HALF, check_variant
 from ..silence import import_silenced
+from . import provider_speed
 from .provider_probe import provider_problem
-
-Provider = Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"]
-
-#: Further providers: what onnxruntime calls each, and what brings it.
-OTHERS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "COREML": ("CoreMLExecutionProvider", "onnxruntime on macOS"),
-        "DIRECTML": ("DmlExecutionProvider", "onnxruntime-directml"),
-        "OPENVINO": ("OpenVINOExecutionProvider", "onnxruntime-openvino"),
-    }
+from .providers import (
+    CPU_NAME,
+    CUDA_NAME,
+    OTHERS,
+    PROVIDERS,
+    Provider,
+    first_line,
+    missing,
+    name_of,
+    open_on,
 )
-PROVIDERS: tuple[Provider, ...] = get_args(Provider)
-#: Packages that somebody installs for one provider's sake, which is tried where none is named.
-#: CoreML comes with every onnxruntime for macOS and says nothing of what its user wants.
-_FOR_ITS_SAKE: Mapping[str, Provider] = MappingProxyType(
-    {"onnxruntime-directml": "DIRECTML", "onnxruntime-openvino": "OPENVINO"}
-)
+
+#: Distributions of onnxruntime, each of which overwrites the others' files.
+_BUILDS = (
+    "onnxruntime", "onnxruntime-gpu", "onnxruntime-windowsml", "onnxruntime-directml",
+    "onnxruntime-openvino",
+)  # fmt: skip
 
 #: GroupQueryAttention has been able to look in both directions since this version.
 OLDEST_ONNXRUNTIME = (1, 30)
@@ -53,8 +56,7 @@ def check_onnxruntime(installed: Callable[[str], str | None] | None = None) -> s
         InstallError: none, two that overwrite each other, or one too old; says what to do.
     """
     version_of = installed or _installed_version
-    kinds = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino")
-    found = {kind: version for kind in kinds if (version := version_of(kind)) is not None}
+    found = {kind: version for kind in _BUILDS if (version := version_of(kind)) is not None}
     if not found:
         raise InstallError(
             "onnxruntime is not installed. Run: pip install 'redraft[cpu]', or 'redraft[gpu]' on a "
@@ -70,16 +72,20 @@ def check_onnxruntime(installed: Callable[[str], str | None] | None = None) -> s
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if numbers < OLDEST_ONNXRUNTIME:
         oldest = ".".join(map(str, OLDEST_ONNXRUNTIME))
-        until = (
-            f" Until there is one: pip uninstall -y {kind}, then pip install 'redraft[cpu]'."
-            if kind in _FOR_ITS_SAKE
-            else ""
-        )
         raise InstallError(
             f"{kind} {version} is too old: bidirectional attention needs {oldest} or newer. "
-            f"Run: pip install -U '{kind}>={oldest}'.{until}"
+            f"Run: {_newer(kind, oldest)}."
         )
     return version
+
+
+def _newer(kind: str, oldest: str) -> str:
+    """What to do where a build is too old: what goes on is another, for two providers."""
+    for provider, brought in OTHERS.items():
+        if kind == brought.former:
+            extra = f"'redraft[{provider.lower()}]'"
+            return f"pip uninstall -y {kind}, then pip install {extra} or 'redraft[cpu]'"
+    return f"pip install -U '{kind}>={oldest}'"
 
 
 def _installed_version(distribution: str) -> str | None:
@@ -107,7 +113,7 @@ def import_onnxruntime() -> ModuleType:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where to run, the variant that suits it, and why it is not CUDA."""
+    """Where to run, the variant that suits it, and why it is nothing better."""
 
     provider: Provider
     variant: str
@@ -115,97 +121,138 @@ class Device:
 
 
 def pick_device(wanted: str = "auto", variant: str = "auto") -> Device:
-    """CUDA when its provider loads, else the CPU; another provider where it is asked for or its
-    package is installed, runs, and computes what the CPU does.
+    """CUDA where it works, else the CPU; another provider where it is asked for, or where its
+    package is installed and it is faster than the CPU. Each is used only once it was tried.
 
     Args:
         wanted: "auto", or one of PROVIDERS in any case.
         variant: "auto" or one of ``quantize.VARIANTS``.
 
     Raises:
-        InstallError: onnxruntime is unusable, or CUDA was demanded and does not load.
+        InstallError: onnxruntime is unusable, or what was demanded does not work; says why.
         SettingsError: an unknown name, or a variant that the device cannot run.
     """
     if wanted != "auto" and wanted.upper() not in PROVIDERS:
         names = ", ".join(provider.lower() for provider in PROVIDERS)
         raise SettingsError(f"Unknown device {wanted!r}: choose auto, {names}.")
     runtime = import_onnxruntime()
-    if wanted.upper() in OTHERS:
-        other = cast("Provider", wanted.upper())
-        check_other(runtime, other)
-        chosen = "q8" if variant == "auto" else variant
-        _check_runs(chosen, other)
-        return Device(other, chosen)
-    why_not = "the device setting asks for the CPU" if wanted == "cpu" else cuda_problem(runtime)
-    if wanted == "cuda" and why_not:
-        raise InstallError(f"CUDA was asked for but {why_not}. Run 'redraft doctor' for details.")
-    if wanted == "auto" and why_not and (installed := installed_for()) is not None:
-        if not (problem := _problem_of(runtime, installed)):
-            chosen = "q8" if variant == "auto" else variant
-            _check_runs(chosen, installed)
-            return Device(installed, chosen)
-        why_not = problem
-    provider: Provider = "CPU" if why_not else "CUDA"
-    chosen = _default_variant(runtime, provider) if variant == "auto" else variant
-    _check_runs(chosen, provider)
-    notice = f"Running on the CPU: {why_not}." if why_not and wanted == "auto" else ""
-    return Device(provider, chosen, notice)
+    if wanted == "auto":
+        return _best(runtime, variant)
+    provider = cast("Provider", wanted.upper())
+    chosen = _variant_for(runtime, provider, variant)
+    check_runs(chosen, provider)
+    check_provider(runtime, provider, chosen)
+    return Device(provider, chosen)
+
+
+def _best(runtime: ModuleType, variant: str) -> Device:
+    """The device that is best for a variant, or the best of all for "auto"."""
+    if variant != "auto":
+        check_variant(variant)
+    if variant in HALF:
+        check_provider(runtime, "CUDA", variant)
+        return Device("CUDA", variant)
+    why_not = ""
+    if variant == "auto":
+        half = _variant_for(runtime, "CUDA", variant)
+        why_not = problem_of(runtime, "CUDA", half)
+        if not why_not:
+            return Device("CUDA", half)
+    on_cpu = _variant_for(runtime, "CPU", variant)
+    if (other := installed_for()) is not None:
+        chosen = _variant_for(runtime, other, variant)
+        why_not = problem_of(runtime, other, chosen) or slower(runtime, other, chosen, on_cpu)
+        if not why_not:
+            return Device(other, chosen)
+    return Device("CPU", on_cpu, f"Running on the CPU: {why_not}." if why_not else "")
+
+
+def _variant_for(runtime: ModuleType, provider: Provider, variant: str) -> str:
+    if variant != "auto":
+        return variant
+    if provider == "CUDA":
+        return "fp16"
+    return "int8" if provider == "CPU" and int8_is_exact(runtime) else "q8"
 
 
 def installed_for(version_of: Callable[[str], str | None] | None = None) -> Provider | None:
-    """The provider for whose sake the installed onnxruntime was chosen; None: no other's.
+    """The provider for whose sake something is installed; None: no other's than the CPU's.
 
     Args:
         version_of: see :func:`check_onnxruntime`.
     """
     version_of = version_of or _installed_version
-    here = (each for kind, each in _FOR_ITS_SAKE.items() if version_of(kind) is not None)
-    return next(here, None)
+    for provider, brought in OTHERS.items():
+        if brought.package and version_of(brought.package) is not None:
+            return cast("Provider", provider)
+    return None
 
 
-@cache  # tried once a process
-def _problem_of(runtime: ModuleType, provider: str) -> str:
-    return provider_problem(runtime, OTHERS[provider][0])
-
-
-def check_other(runtime: ModuleType, provider: str) -> None:
+def check_runs(variant: str, provider: Provider) -> None:
     """
     Raises:
-        InstallError: one of :data:`OTHERS` cannot be used; says why.
+        SettingsError: the provider is not for this variant.
     """
-    _, package = OTHERS[provider]
-    if problem := _problem_of(runtime, provider):
-        raise InstallError(
-            f"{provider} was asked for but {problem} ({package} brings it, from version "
-            f"{'.'.join(map(str, OLDEST_ONNXRUNTIME))} on). Choose the provider cpu."
-        )
-
-
-def _default_variant(runtime: ModuleType, provider: Provider) -> str:
-    if provider == "CUDA":
-        return "fp16"
-    return "int8" if int8_is_exact(runtime) else "q8"
-
-
-def _check_runs(variant: str, provider: Provider) -> None:
     check_variant(variant)
     if (variant in HALF) != (provider == "CUDA"):
         fitting = " or ".join(HALF) if provider == "CUDA" else "int8, q8, q4 or fp32"
         raise SettingsError(f"The variant {variant} does not run on {provider}: choose {fitting}.")
 
 
+def check_provider(runtime: ModuleType, provider: Provider, variant: str) -> None:
+    """
+    Raises:
+        InstallError: the provider cannot be used for this variant; says why.
+    """
+    if provider != "CPU" and (problem := problem_of(runtime, provider, variant)):
+        also = ", with the variant int8, q8 or q4" if variant in HALF else ""
+        raise InstallError(
+            f"{provider} was asked for but {problem}. Choose the provider cpu{also}."
+        )
+
+
+@cache  # tried once a process
+def problem_of(runtime: ModuleType, provider: Provider, variant: str) -> str:
+    """Why a provider cannot be used for a variant; "" when it computes what the CPU does."""
+    problem = cuda_problem(runtime) if provider == "CUDA" else missing(runtime, provider)
+    if problem:
+        return problem
+    return provider_problem(
+        opener(runtime, "CPU"), opener(runtime, provider), name_of(provider), variant
+    )
+
+
+@cache
+def slower(runtime: ModuleType, provider: Provider, variant: str, on_cpu: str) -> str:
+    """Why a provider in a variant is not worth being chosen where the CPU runs another; ""."""
+    problem = provider_speed.slower(
+        (opener(runtime, "CPU"), on_cpu),
+        (opener(runtime, provider), variant),
+        provider,
+        time.perf_counter,
+    )
+    return problem and f"{problem} (the provider {provider.lower()}, named, is used all the same)"
+
+
+def opener(runtime: ModuleType, provider: Provider) -> Callable[[Path], Any]:
+    def opened(path: Path) -> Any:
+        options = _quiet(runtime)
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        return open_on(runtime, path, provider, options, 1)
+
+    return opened
+
+
 def cuda_problem(runtime: ModuleType) -> str:
-    """Why CUDA cannot be used, or "" when it can."""
-    if "CUDAExecutionProvider" not in runtime.get_available_providers():
+    """Why CUDA does not load, or "" when it does."""
+    if missing(runtime, "CUDA"):
         return "the installed onnxruntime has no CUDA support (pip install 'redraft[gpu]' has)"
     try:
         runtime.preload_dlls()
-        probe = runtime.InferenceSession(
-            _probe_model(), _quiet(runtime), providers=["CUDAExecutionProvider"]
-        )
+        probe = runtime.InferenceSession(_probe_model(), _quiet(runtime), providers=[CUDA_NAME])
     except Exception as error:  # whatever keeps CUDA from working: the CPU serves
-        return f"CUDA does not load: {str(error).strip().splitlines()[0]}"
-    if "CUDAExecutionProvider" not in probe.get_providers():
+        return f"CUDA does not load: {first_line(error)}"
+    if CUDA_NAME not in probe.get_providers():
         return "CUDA does not load: a driver or a CUDA library is missing"
     return ""
 
@@ -227,9 +274,7 @@ def int8_is_exact(runtime: ModuleType) -> bool:
     Without VNNI, x86 adds pairs of products in 16 bits: 2 · 255 · 127 overflows, and the variant
     int8 would be quietly wrong.
     """
-    session = runtime.InferenceSession(
-        _probe_model(), _quiet(runtime), providers=["CPUExecutionProvider"]
-    )
+    session = runtime.InferenceSession(_probe_model(), _quiet(runtime), providers=[CPU_NAME])
     # Large enough for the kernel that the model uses, not the one for single vectors.
     left, right = np.full((8, 64), 255, np.uint8), np.full((64, 32), 127, np.int8)
     (product,) = session.run(None, {"left": left, "right": right})

@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 
 from ..config import ModelConfig
 from ..errors import InvalidRequest
-from .device import Provider
+from .providers import Provider
 
 #: Tokens a buffer holds: each holds one of the context budgets (``budget.CHOICES``) and the answer
 #: and canvases behind it, 256 tokens at least. Without that room a full context would take a buffer
 #: of twice its size, and one of 8,192 tokens would be rotated as if it were twice as long.
 SIZE_CLASSES = (1_280, 2_304, 4_352, 8_448, 16_896, 34_816)
+
+#: Tokens at most where every step reads all of them: attention takes memory by their square.
+MOST_TOKENS = SIZE_CLASSES[3]
 
 #: Bytes left free beside a new buffer: for the passes over it, and for the rest of the machine.
 RESERVE = 256 << 20

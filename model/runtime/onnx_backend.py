@@ -70,8 +70,8 @@ class OnnxBackend:
 
     @cached_property
     def notice(self) -> str:
-        """Why this does not run on CUDA, for people, to be said once; "" when it does."""
-        if self.provider == "CUDA":
+        """Why this runs on the CPU, for people, to be said once; "" when it does not."""
+        if self.provider != "CPU":
             return ""
         problem = cuda_problem(self.graphs.runtime)
         if not problem:

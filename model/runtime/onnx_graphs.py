@@ -18,10 +18,10 @@ from ..network.quantize import float_type
 from ..network.rope import rope_tables
 from ..weights.manifest import MANIFEST, problem_of, read_json
 from .backend import Cancelled
-from .device import Provider
 from .embedding import Embedding
 from .kv_memory import Memory, memory_on
 from .onnx_session import open_session
+from .providers import Provider
 from .special_ends import SpecialEnds
 
 Form = Literal["shared", "prefill", "denoise", "packed"]

@@ -5,20 +5,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import psutil
 
 from ..errors import InstallError, SettingsError, WeightsError
 from ..network.quantize import HALF
-from .device import OTHERS, PROVIDERS, Provider, check_other, cuda_problem
+from .device import check_provider, check_runs
+from .providers import PROVIDERS, Provider, name_of, open_on
 
 #: Microseconds a thread waits for work before it sleeps.
 SPIN_US = 20
 
 
 def choose_provider(runtime: Any, wanted: str | None, variant: str) -> Provider:
-    """The provider to run on, tried out where it is CUDA.
+    """The provider to run on, tried out where it is not the CPU.
 
     Args:
         wanted: one of PROVIDERS in any case; None: CUDA for half precision, the CPU for the rest.
@@ -28,25 +29,12 @@ def choose_provider(runtime: Any, wanted: str | None, variant: str) -> Provider:
         SettingsError: there is no such provider, or it does not run this variant.
     """
     name = (wanted or ("CUDA" if variant in HALF else "CPU")).upper()
-    if name == "CPU":
-        return "CPU"
-    if name in OTHERS:
-        if variant in HALF:
-            raise SettingsError(f"The variant {variant} does not run on {name}: choose q8.")
-        check_other(runtime, name)
-        return cast("Provider", name)
-    if name != "CUDA":
+    if name not in PROVIDERS:
         raise SettingsError(f"Unknown provider {wanted!r}: choose one of {', '.join(PROVIDERS)}.")
-    if variant not in HALF:
-        raise SettingsError(
-            f"The variant {variant} does not run on CUDA: choose {' or '.join(HALF)}."
-        )
-    if problem := cuda_problem(runtime):
-        raise InstallError(
-            f"The model variant {variant} needs CUDA, but {problem}. Choose the variant int8 to "
-            "run on the CPU."
-        )
-    return "CUDA"
+    if name != "CPU":
+        check_runs(variant, name)
+        check_provider(runtime, name, variant)
+    return name
 
 
 def default_threads() -> int:
@@ -63,25 +51,19 @@ def open_session(runtime: Any, path: Path, provider: Provider, threads: int) -> 
         InstallError: the provider stopped working.
         WeightsError: the graph does not load.
     """
-    providers = ["CPUExecutionProvider"]
-    if provider == "CUDA":
-        providers.insert(0, "CUDAExecutionProvider")
-    elif provider in OTHERS:
-        providers.insert(0, OTHERS[provider][0])
     try:
-        session = runtime.InferenceSession(
-            str(path), _options(runtime, threads), providers=providers
-        )
+        session = open_on(runtime, path, provider, _options(runtime, threads), threads)
+    except InstallError:
+        raise
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
         raise WeightsError(
             f"onnxruntime cannot load {path}: {error}. Run 'redraft model pull' again; if that "
             "does not help, 'redraft doctor' says more."
         ) from error
-    if providers[0] not in session.get_providers():  # onnxruntime falls back in silence
+    if name_of(provider) not in session.get_providers():  # onnxruntime falls back in silence
         raise InstallError(
             f"{provider} stopped working while {path.name} was loaded: its memory may be "
-            "full. Close programs that use the GPU, or choose the variant int8 to run on the "
-            "CPU."
+            "full. Close programs that use it, or choose the provider cpu with the variant int8."
         )
     return session
 

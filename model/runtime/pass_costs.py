@@ -25,13 +25,14 @@ CACHED = 1_000
 
 #: Measuring begins no further round after this; the first round is always whole.
 PATIENCE_S = 0.5
+ROUNDS = 5
 
 
 def measure_passes(
     backend: OnnxBackend,
     widths: Sequence[int] = WIDTHS,
     cached: int = CACHED,
-    rounds: int = 5,
+    rounds: int = ROUNDS,
     patience_s: float = PATIENCE_S,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[int, float]:
@@ -57,16 +58,10 @@ def measure_passes(
     return _fastest(backend, passes, max(widths), cached, rounds, patience_s, clock)
 
 
-def measure_masks(
-    backend: OnnxBackend,
-    cached: int = CACHED,
-    rounds: int = 5,
-    patience_s: float = PATIENCE_S,
-    clock: Callable[[], float] = time.perf_counter,
-) -> float:
+def measure_masks(backend: OnnxBackend) -> float:
     """Milliseconds that a pass over two tokens and two masks takes longer than one over four tokens
-    behind ``cached`` ones: the masks' own adapter, their attention and their many small operators.
-    Not below 0. Arguments and errors as of :func:`measure_passes`; 0 where no mask drafts.
+    behind :data:`CACHED` ones: the masks' own adapter, their attention and their many small
+    operators. Not below 0; 0 where no mask drafts. Errors as of :func:`measure_passes`.
     """
     if backend.config.adapter != "masks":
         return 0.0
@@ -77,7 +72,8 @@ def measure_masks(
         0: lambda sequence: sequence.verify(np.full(4, token, np.int64)),
         1: lambda sequence: sequence.judge(row, np.arange(4), sees, 2),
     }
-    without, within = _fastest(backend, passes, 6, cached, rounds, patience_s, clock).values()
+    fastest = _fastest(backend, passes, 6, CACHED, ROUNDS, PATIENCE_S, time.perf_counter)
+    without, within = fastest.values()
     return max(within - without, 0.0)
 
 

@@ -1,126 +1,218 @@
 """Does an execution provider of onnxruntime compute what the CPU does? Tried once, before use.
 
-A tiny network of our own with random weights runs on both: every operator of the real graphs is in
-it, and a provider that gets one wrong, or does not load, is refused with the reason. Knows nothing
-of models or settings.
+Two tiny networks of our own with random weights run on both, in the variant that is about to be
+served: every operator of the real graphs is in them. A provider that gets one wrong, does not load,
+or leaves every product to the CPU is refused with the reason. Knows nothing of models or settings.
+
+How far apart it may be, as root mean square in per cent of the spread of the logits. Measured on a
+Xeon with AMX, onnxruntime 1.32, the worse of both networks:
+
+| what differs | fp32 | fp16 | q8 | int8 | q4 | q4f16 |
+|---|---|---|---|---|---|---|
+| the variant, from fp32 | – | 0.08 | 1.7 | 1.9 | 16 | 14 |
+| OpenVINO 2026.4 in single precision | 0.0 | – | 0.8 | 0.7 | 0.6 | – |
+| OpenVINO in bfloat16, as it would here | 0.7 | – | 1.4 | 1.8 | 1.4 | – |
+| activations in floats, not in bytes; q4f16 from q4 | – | – | 1.2 | 0.6 | 1.2 | 1.5 |
+| 4 % of the rows of one matrix lost | 11 | 11 | 14 | 11 | 14 | 14 |
+
+Half precision is compared with whole: the CPU runs its graphs too, but for the adapter of masks
+(its ScatterND adds no float16).
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..config import LINEARS, ModelConfig
+from ..network.quantize import float_type
 from ..network.rope import rope_tables
+from .providers import first_line
 
-#: Largest difference of logits whose spread is about ten: half precision inside is fine, another
-#: result is not.
-CLOSE = 0.1
+#: Largest difference from the CPU's logits, as a part of their spread; see above.
+CLOSE: Mapping[str, float] = MappingProxyType(
+    {"fp32": 0.01, "fp16": 0.01, "q8": 0.03, "int8": 0.03, "q4": 0.03, "q4f16": 0.03}
+)
+#: What the CPU computes instead of half precision, of which it lacks an operator that masks need.
+_IN_FULL: Mapping[str, str] = MappingProxyType({"fp16": "fp32", "q4f16": "q4"})
 
-_TOKENS, _ROOM = 12, 16
-_CONFIG = ModelConfig(
+_CACHED, _TOKENS, _MASKS = 8, 12, 3
+_ALL = _CACHED + _TOKENS
+_PLAIN = ModelConfig(
     name="probe", vocab=96, hidden=64, layers=2, heads=4, kv_heads=2, head_dim=16,
     intermediate=96, adapter="none", max_positions=64,
 )  # fmt: skip
+#: A network without, and one with whatever a model may have besides.
+NETWORKS = (
+    _PLAIN,
+    replace(_PLAIN, adapter="masks", masks=_MASKS, mask_rank=4, qkv_bias=True, qk_norm=True),
+)
 
-#: Opens a graph on a provider.
-Opener = Callable[[Path, str], Any]
+#: Opens a graph somewhere, noting which provider each operator is given to.
+Opener = Callable[[Path], Any]
+Array = NDArray[Any]
+#: How a graph is read: causally or not, and with places that are told or not.
+Way = tuple[bool, bool]
 
 
-def provider_problem(runtime: ModuleType, provider: str, opened: Opener | None = None) -> str:
-    """Why ``provider`` (such as "CoreMLExecutionProvider") cannot be used; "" when it can.
+def provider_problem(
+    on_cpu: Opener,
+    on_other: Opener,
+    name: str,
+    variant: str,
+    networks: Sequence[ModelConfig] = NETWORKS,
+) -> str:
+    """Why a provider cannot be used for a variant; "" when it can.
 
     Args:
-        opened: opens sessions; for tests.
+        on_cpu, on_other: open a graph on the CPU, and on the provider, with
+            ``session.record_ep_graph_assignment_info`` set.
+        name: of the provider, as onnxruntime calls it.
     """
-    if provider not in runtime.get_available_providers():
-        return f"the installed onnxruntime has no {provider}"
-    opens = opened or _opener(runtime)
     with tempfile.TemporaryDirectory() as folder:
-        path = _write(Path(folder))
-        expected = _logits(opens(path, "CPUExecutionProvider"))
-        try:
-            session = opens(path, provider)
-            if provider not in session.get_providers():
-                return f"{provider} does not load: a driver or a library is missing"
-            found = _logits(session)
-        except Exception as error:  # whatever keeps it from working: the CPU serves
-            return f"{provider} does not run our graphs: {str(error).strip().splitlines()[0]}"
-    apart = float(np.abs(found - expected).max()) if np.isfinite(found).all() else np.inf
-    if apart > CLOSE:
-        return f"{provider} computes something else: logits differ by {apart:.3g} from the CPU's"
+        for at, config in enumerate(networks):
+            here, in_full = Path(folder) / str(at), _IN_FULL.get(variant, variant)
+            (path,) = write_network(here / "full", config, in_full)
+            expected = _logits(on_cpu(path), config, in_full, path.stem)
+            for path in write_network(here, config, variant):
+                try:
+                    session = on_other(path)
+                    if problem := _left_out(session, name, variant):
+                        return problem
+                    found = _logits(session, config, variant, path.stem)
+                except Exception as error:  # whatever keeps it from working: the CPU serves
+                    return f"{name} does not run our graphs in {variant}: {first_line(error)}"
+                del session  # before its files go, which Windows insists on
+                for way, logits in found.items():
+                    if problem := difference(expected[way], logits, variant):
+                        return f"{name} computes something else in {variant}: {problem}"
     return ""
 
 
-def _opener(runtime: ModuleType) -> Opener:
-    def open_session(path: Path, provider: str) -> Any:
-        options = runtime.SessionOptions()
-        options.log_severity_level = 4  # a failure is reported by us, once
-        options.intra_op_num_threads = 1
-        names = list(dict.fromkeys((provider, "CPUExecutionProvider")))
-        return runtime.InferenceSession(str(path), options, providers=names)
+def difference(expected: Array, found: Array, variant: str) -> str:
+    """How logits [..., vocab] differ, for people, where it is by more than rounding; else ""."""
+    if not np.isfinite(found).all():
+        return "some logits are not finite"
+    apart = float(np.sqrt(np.square(found - expected).mean()) / expected.std())
+    if apart <= CLOSE[variant]:
+        return ""
+    most = float(np.abs(found - expected).max())
+    return (
+        f"logits differ from the CPU's by {apart:.1%} of their spread, {CLOSE[variant]:.0%} is "
+        f"rounding (by {most:.2g} at most, of {np.abs(expected).max():.2g})"
+    )
 
-    return open_session
+
+def products_on(session: Any, name: str) -> tuple[int, int]:
+    """Of how many products of matrices a provider takes how many."""
+    taken = total = 0
+    for part in session.get_provider_graph_assignment_info():
+        count = sum("MatMul" in node.op_type or "Gemm" in node.op_type for node in part.get_nodes())
+        total += count
+        taken += count if part.ep_name == name else 0
+    return taken, total
 
 
-def _write(folder: Path) -> Path:
+def _left_out(session: Any, name: str, variant: str) -> str:
+    """What a session leaves to the CPU without a word: everything, or all that is worth while."""
+    if name not in session.get_providers():
+        return f"{name} does not load: a driver or a library is missing"
+    taken, total = products_on(session, name)
+    if not taken:
+        return f"{name} takes none of the {total} products of {variant}: the CPU would run them"
+    return ""
+
+
+def write_network(folder: Path, config: ModelConfig, variant: str) -> list[Path]:
+    """The graphs of one of :data:`NETWORKS` with weights drawn at random, always the same."""
     from ..network.onnx_files import materialise  # here: most processes never probe
     from ..network.onnx_graph import forms_of
 
-    weights = _weights(np.random.default_rng(0))
-    materialise(_CONFIG, weights, weights, "q8", folder)
-    (form,) = forms_of(_CONFIG, "q8")
-    return folder / f"{form}.onnx"
+    weights = _weights(config, np.random.default_rng(0))
+    materialise(config, weights, weights, variant, folder)
+    return [folder / f"{form}.onnx" for form in forms_of(config, variant)]
 
 
-def _weights(rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
-    c = _CONFIG
+def _weights(c: ModelConfig, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
     wide, keys = c.heads * c.head_dim, c.kv_heads * c.head_dim
     sizes = {
         "attn.q": (wide, c.hidden), "attn.k": (keys, c.hidden), "attn.v": (keys, c.hidden),
         "attn.o": (c.hidden, wide), "mlp.gate": (c.intermediate, c.hidden),
         "mlp.up": (c.intermediate, c.hidden), "mlp.down": (c.hidden, c.intermediate),
     }  # fmt: skip
-    found = {"embed.weight": rng.normal(size=(c.vocab, c.hidden)) * 0.5}
+    found: dict[str, Array] = {"embed.weight": rng.normal(size=(c.vocab, c.hidden)) * 0.5}
     found["norm.weight"] = np.ones(c.hidden)
     for i in range(c.layers):
+        block = f"blocks.{i}"
         for name in ("norm_attn", "norm_mlp"):
-            found[f"blocks.{i}.{name}.weight"] = np.ones(c.hidden)
+            found[f"{block}.{name}.weight"] = np.ones(c.hidden)
         for name in LINEARS:
-            found[f"blocks.{i}.{name}.weight"] = rng.normal(size=sizes[name]) / 8
+            outputs, inputs = sizes[name]
+            found[f"{block}.{name}.weight"] = rng.normal(size=(outputs, inputs)) / 8
+            if c.mask_rank:
+                found[f"{block}.{name}.lora_a"] = rng.normal(size=(c.mask_rank, inputs)) / 8
+                found[f"{block}.{name}.lora_b"] = rng.normal(size=(outputs, c.mask_rank)) / 8
+        for part in "qkv" if c.qkv_bias else "":
+            found[f"{block}.attn.{part}.bias"] = rng.normal(size=sizes[f"attn.{part}"][0]) / 8
+        for part in "qk" if c.qk_norm else "":
+            found[f"{block}.attn.{part}_norm.weight"] = np.ones(c.head_dim)
     return {name: values.astype(np.float32) for name, values in found.items()}
 
 
-def _logits(session: Any) -> NDArray[np.float32]:
-    """Of a causal pass over some tokens, of one that is told their places, and of a canvas over the
-    same. [3, tokens, vocab]"""
-    c = _CONFIG
-    embedded = np.random.default_rng(1).normal(size=(1, _TOKENS, c.hidden)).astype(np.float32)
-    cos, sin = rope_tables(c, _ROOM)
+def _logits(session: Any, config: ModelConfig, variant: str, form: str) -> dict[Way, Array]:
+    """What a graph says in each of the ways that it can read. [tokens, vocab] each"""
+    wanted = {entry.name for entry in session.get_inputs()}
+    return {
+        way: session.run(["logits"], {name: feed[name] for name in wanted})[0]
+        for way, feed in _feeds(config, float_type(variant), form, wanted)
+    }
+
+
+def reader(session: Any, config: ModelConfig, variant: str, form: str) -> Callable[[], object]:
+    """One causal pass, to be timed."""
+    wanted = {entry.name for entry in session.get_inputs()}
+    _, feed = next(_feeds(config, float_type(variant), form, wanted))
+    given = {name: feed[name] for name in wanted}
+    return lambda: session.run(["token"], given)
+
+
+def _feeds(
+    c: ModelConfig, dtype: np.dtype[Any], form: str, wanted: set[str]
+) -> Iterator[tuple[Way, dict[str, Any]]]:
+    """Some tokens behind others, read causally, as tokens that are told their places, the last ones
+    masks, and as a canvas."""
+    rng = np.random.default_rng(1)
+    embedded = rng.normal(size=(1, _TOKENS, c.hidden)).astype(dtype)
+    past = rng.normal(size=(1, c.kv_heads, _ALL, c.head_dim)).astype(dtype)
+    cos, sin = rope_tables(c, _ALL)
     rows = np.arange(_TOKENS, dtype=np.int64)
-    past = np.zeros((1, c.kv_heads, _ROOM, c.head_dim), np.float32)
     feed: dict[str, Any] = {
-        "embedded": embedded, "cos": cos, "sin": sin, "rows": rows, "targets": rows,
-        "seqlens_k": np.array([_TOKENS - 1], np.int32), "total": np.array(_TOKENS, np.int32),
-        "suppressed": np.zeros(c.vocab, np.float32),
+        "embedded": embedded, "cos": cos.astype(dtype), "sin": sin.astype(dtype), "rows": rows,
+        "targets": rows, "seqlens_k": np.array([_ALL - 1], np.int32),
+        "total": np.array(_ALL, np.int32), "suppressed": np.zeros(c.vocab, np.float32),
     }  # fmt: skip
     feed |= {f"past_{part}.{i}": past for i in range(c.layers) for part in ("key", "value")}
-    said = []
     for causal, placed in ((True, False), (True, True), (False, False)):
-        count = 0 if causal and not placed else _TOKENS
-        feed |= {
-            "causal": np.array(causal),
-            "placed": np.array(placed),
-            "positions": rows[None, :count],
-            "bias": np.zeros((1, 1, count, count), np.float32),
-        }
-        wanted = {entry.name for entry in session.get_inputs()}
-        given = {name: value for name, value in feed.items() if name in wanted}
-        said.append(session.run(["logits"], given)[0])
-    return np.stack(said)
+        if causal != (form == "prefill") and form != "shared":
+            continue
+        if placed and "placed" not in wanted:
+            continue
+        given = _TOKENS if placed or not causal else 0
+        masks = rows[-_MASKS:] if placed and "mask_rows" in wanted else rows[:0]
+        yield (
+            (causal, placed),
+            feed
+            | {
+                "causal": np.array(causal), "placed": np.array(placed),
+                "positions": _CACHED + rows[None, :given],
+                "bias": np.zeros((1, 1, given, _ALL if given else 0), dtype),
+                "mask_rows": masks, "scored_masks": masks,
+            },
+        )  # fmt: skip

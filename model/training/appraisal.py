@@ -16,15 +16,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..decoding.denoise import (
-    AUTOREGRESSIVE,
-    LEFTMOST_FIRST,
-    AnswerLimits,
-    Brief,
-    Plan,
-    denoise,
-    plan_for,
-)
+from ..decoding.denoise import AUTOREGRESSIVE, LEFTMOST_FIRST, denoise, plan_for
+from ..decoding.plan import AnswerLimits, Brief, Plan
 from ..network.torch_network import KeyValues, Network
 from ..runtime.torch_backend import TorchBackend
 from .mask_drafts import rightness

@@ -7,6 +7,7 @@ is carried out.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
@@ -78,6 +79,23 @@ class TrainConfig:
                 raise SettingsError(f"{path} has unknown fields {strange} in [{name}]; see Noise.")
             data[name] = Noise(**table)
         return cls(**data)
+
+    @classmethod
+    def to_judge(cls, said: Mapping[str, str], rank: int, rows: int, exact: int) -> TrainConfig:
+        """By which a finished adapter is judged: as it was trained.
+
+        Args:
+            said: metadata of the adapter. rows, exact: ``evaluate_rows`` and ``exact_rows``.
+        """
+        masks = int(said.get("masks", "0"))
+        return cls(
+            adapter="all" if said.get("adapter") == "all" and not masks else "canvas",
+            rank=rank,
+            masks=masks,
+            causal_weight=float(said.get("verifier") == "ar"),
+            evaluate_rows=rows,
+            exact_rows=exact,
+        )
 
     @property
     def active(self) -> Literal["canvas", "all"]:

@@ -44,7 +44,7 @@ def combine(
     variant: str,
     folder: Path,
     recipe: str,
-    progress: ProgressCallback | None,
+    progress: ProgressCallback,
 ) -> None:
     """Make ``folder`` anew from a verified ``base`` and the model's adapter.
 
@@ -95,7 +95,7 @@ def _write_model(
     base: Path,
     variant: str,
     folder: Path,
-    progress: ProgressCallback | None,
+    progress: ProgressCallback,
 ) -> None:
     fields, tensors = read_checkpoint(base, tied=model.config.tied)
     _check_architecture(model.config, fields)
@@ -122,15 +122,14 @@ def write_graphs(
     canvas: Mapping[str, FloatArray],
     variant: str,
     folder: Path,
-    progress: ProgressCallback | None,
+    progress: ProgressCallback,
 ) -> None:
     """See :func:`~redraft.model.network.onnx_files.materialise`."""
     # Imported here: it brings onnx along, which serving does not need once a model is ready.
     from ..network.onnx_files import materialise
 
     def report(fraction: float) -> None:
-        if progress is not None:
-            progress(Progress("combine", round(fraction * 1_000), 1_000))
+        progress(Progress("combine", round(fraction * 1_000), 1_000))
 
     materialise(config, context, canvas, variant, folder, report)
 

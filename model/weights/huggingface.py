@@ -24,6 +24,8 @@ from .manifest import read_json
 from .safetensors_file import FloatArray, StoredTensor, tensors_in
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
+#: Where config.json says that weights are quantised: most publishers, MLX, and llm-compressor once.
+_QUANTISED = ("quantization_config", "quantization", "compression_config")
 #: Formats that execute code when they are read.
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
@@ -100,17 +102,30 @@ def _announced(
 ) -> tuple[dict[str, Any], Tokenizer, Family, dict[str, Any]]:
     """What the small files of a folder say: config.json, tokenizer, family and its shape."""
     hf = _configuration(folder)
-    if quantised := hf.get("quantization_config"):
-        how = quantised.get("quant_method") if isinstance(quantised, dict) else quantised
+    if quantised := next((hf[key] for key in _QUANTISED if hf.get(key)), None):
+        how = quantised.get("quant_method", quantised) if isinstance(quantised, dict) else quantised
         raise WeightsError(
             f"The weights in {folder} are quantised ({how}). Download the original in bfloat16 or "
             "float16, or a GGUF file of it."
         )
     tokenizer = Tokenizer.from_file(tokenizer_file(folder))
+    _check_tokens(folder, hf, tokenizer)
     family = family_of(hf, {text: i for i, text in tokenizer.special.items()})
     if block is None and family.in_blocks and "bd3lm" in folder.resolve().name.lower():
         block = 32  # Tiny-A2D's weights by blocks differ from the others in their name alone
     return hf, tokenizer, family, architecture(hf, family, block)
+
+
+def _check_tokens(folder: Path, hf: Mapping[str, Any], tokenizer: Tokenizer) -> None:
+    """Whether the tokenizer can be that of config.json, as far as its tokens' numbers tell."""
+    tokenizer.check_ids()
+    ends = hf.get("eos_token_id")
+    for end in ends if isinstance(ends, list) else [ends]:
+        if isinstance(end, int) and end >= tokenizer.size:
+            raise WeightsError(
+                f"config.json in {folder} ends texts with the token {end:,}, the tokenizer there "
+                f"knows {tokenizer.size:,}. They belong to different models: download them again."
+            )
 
 
 def checkpoint_sha256(folder: Path) -> str:
@@ -244,6 +259,7 @@ def _check_shapes(
                 f"{tensor.name!r} in {tensor.path} has shape {list(tensor.shape)}, config.json "
                 f"says {list(shape)}. The files belong to different models: download them again."
             )
+        tensor.check_type()
     extra = sorted(set(stored) - set(expected))
     if extra:
         raise WeightsError(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 import psutil
 
@@ -22,7 +22,7 @@ from ..errors import SettingsError, WeightsError
 from ..network.quantize import VARIANTS, FloatArray, check_variant
 from .adapter import Adapter, check_adapter, load_adapter, merge
 from .combine import CHAT_TEMPLATE, expected_bytes, make_ready, write_graphs
-from .fetch import Progress, ProgressCallback
+from .fetch import Progress, ProgressCallback, no_progress
 from .files import make_folder, sha256_of, write_atomically
 from .gguf import tensor_shapes
 from .registry import DESCRIPTION, ModelInfo, cache_dir, check_name, list_models, read_description
@@ -43,7 +43,7 @@ def import_model(
     variants: Sequence[str] | None = None,
     block: int | None = None,
     adapter: Path | None = None,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
     prompt_format: str | None = None,
     license_: str = "",
     called: tuple[str, ...] = (),
@@ -76,35 +76,24 @@ def import_model(
         check_variant(variant)
     source = read_source(path, name, block)
     source = replace(source, license=source.license or license_, names=(*source.names, *called))
-    config, digest = source.config, source.digest
-    check_name(config.name)
-    context: Mapping[str, FloatArray] = source.tensors
-    canvas = context
-    if adapter is None:
-        config = served(source, prompt_format)
-        if (drafting := drafting_adapter(path)) is not None and config.verifier == "ar":
-            config = replace(config, adapter="canvas")
-            context, canvas = merge(config, source.tensors, drafting)
-            digest = f"{sha256_of(path / DRAFTING_FILE)[:8]}{digest}"
-    else:
-        config, trained = _adapted(config, adapter, digest)
-        context, canvas = merge(config, source.tensors, trained)
-        digest = f"{sha256_of(adapter)[:8]}{digest}"
+    check_name(source.config.name)
+    made = _merged(source, path, adapter, prompt_format)
+    config, digest = made.config, made.digest
     variants = fitting(config, variants, memory or psutil.virtual_memory().total, gpu)
     target = cache_dir() / "models" / config.name
     before = _existing(config.name, target)
-    if progress is not None:
-        progress(Progress("combine", 0, 0))
+    progress(Progress("combine", 0, 0))
     model = _describe(source, config, digest[:16], variants, before, target)
-    if before is not None and before.version != model.version:
-        (target / DESCRIPTION).unlink()  # never beside weights it does not describe
+    others = before is not None and before.version != model.version
     for variant in variants:
 
         def write(place: Path, variant: str = variant) -> None:
             source.tokenizer.save(place / "tokenizer.json")
             if source.template:
                 (place / CHAT_TEMPLATE).write_text(source.template, "utf-8")
-            write_graphs(config, context, canvas, variant, place, progress)
+            write_graphs(config, made.context, made.canvas, variant, place, progress)
+            if others:  # about to be replaced: never a description beside weights of others
+                (target / DESCRIPTION).unlink(missing_ok=True)
 
         size = expected_bytes(config, variant)
         make_ready(target / variant, size, f"{digest} {variant}", write)
@@ -113,6 +102,29 @@ def import_model(
     for stale in set(VARIANTS) - set(model.prebuilt):
         shutil.rmtree(target / stale, ignore_errors=True)
     return model
+
+
+class _Merged(NamedTuple):
+    """Weights as they are to be written."""
+
+    config: ModelConfig
+    context: Mapping[str, FloatArray]  # of the prompt
+    canvas: Mapping[str, FloatArray]  # the same where nothing adapts it
+    digest: str  # of all they came from
+
+
+def _merged(source: Source, path: Path, adapter: Path | None, prompt_format: str | None) -> _Merged:
+    """The weights with their adapter: that which is named, else the one for drafts beside them."""
+    if adapter is not None:
+        config, trained = _adapted(source.config, adapter, source.digest)
+        file = adapter
+    else:
+        config, found = served(source, prompt_format), drafting_adapter(path)
+        if found is None or config.verifier != "ar":
+            return _Merged(config, source.tensors, source.tensors, source.digest)
+        config, trained, file = replace(config, adapter="canvas"), found, path / DRAFTING_FILE
+    context, canvas = merge(config, source.tensors, trained)
+    return _Merged(config, context, canvas, f"{sha256_of(file)[:8]}{source.digest}")
 
 
 def fitting(

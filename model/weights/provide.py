@@ -34,7 +34,15 @@ import filelock
 from ..errors import SettingsError, UnknownModel, WeightsError
 from ..network.quantize import VARIANTS
 from .combine import CHAT_TEMPLATE, combine, expected_bytes
-from .fetch import Base, Progress, ProgressCallback, bytes_to_fetch, fetch_base, take_base
+from .fetch import (
+    Base,
+    Progress,
+    ProgressCallback,
+    bytes_to_fetch,
+    fetch_base,
+    no_progress,
+    take_base,
+)
 from .files import (
     explaining,
     make_folder,
@@ -45,23 +53,6 @@ from .files import (
 )
 from .manifest import MANIFEST, STAMPS, problem_of, read_json
 from .registry import DESCRIPTION, ModelInfo, cache_dir, info, list_models
-
-__all__ = [
-    "ModelInfo",
-    "Progress",
-    "Stored",
-    "base_path",
-    "bytes_to_pull",
-    "cache_dir",
-    "check_known",
-    "ensure",
-    "export",
-    "info",
-    "list_models",
-    "pull",
-    "ready_variants",
-    "stored",
-]  # fmt: skip
 
 #: The modules that decide what a ready folder holds: when one changes, it is made anew. Hashing
 #: them replaces a version number that somebody would forget to raise.
@@ -114,7 +105,7 @@ def bytes_to_pull(model: ModelInfo, variant: str) -> int:
     return fetched + expected_bytes(model.config, variant)
 
 
-def ensure(name: str, variant: str | None = None, progress: ProgressCallback | None = None) -> Path:
+def ensure(name: str, variant: str | None = None, progress: ProgressCallback = no_progress) -> Path:
     """A folder with the model, ready to load; fetches and makes only what is missing or damaged.
 
     Files whose size and time are as when they were last compared are not hashed again. Where a
@@ -140,7 +131,7 @@ def pull(
     name: str,
     source: Path | None = None,
     variant: str | None = None,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
     drop_raw: bool = False,
 ) -> Path:
     """Like :func:`ensure`, but hashes everything, and takes the base from ``source`` if given.
@@ -159,7 +150,7 @@ def pull(
     return folder
 
 
-def base_path(name: str, progress: ProgressCallback | None = None) -> Path:
+def base_path(name: str, progress: ProgressCallback = no_progress) -> Path:
     """The base weights of a model as a verified GGUF file, fetched where missing or damaged."""
     with _locked(progress):
         return _provide_base(info(name).base, None, progress, room=0, insist=True)
@@ -192,7 +183,7 @@ def export(
     name: str,
     variant: str | None,
     out_dir: Path,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> Path:
     """Copy a ready model to ``out_dir``, a folder that ``REDRAFT_MODELS`` may name elsewhere.
 
@@ -264,7 +255,7 @@ def _earlier(model: ModelInfo, variant: str) -> Path | None:
 def _provide(
     model: ModelInfo,
     variant: str | None,
-    progress: ProgressCallback | None,
+    progress: ProgressCallback,
     thorough: bool,
     source: Path | None = None,
 ) -> Path:
@@ -300,7 +291,7 @@ def _provide(
 
 
 @contextlib.contextmanager
-def _locked(progress: ProgressCallback | None) -> Iterator[None]:
+def _locked(progress: ProgressCallback) -> Iterator[None]:
     """One process at a time fetches and combines; the system frees the lock of a dead one."""
     folder = cache_dir()
     make_folder(folder)
@@ -312,8 +303,7 @@ def _locked(progress: ProgressCallback | None) -> Iterator[None]:
                 f"another Redraft has been fetching weights into {folder} for "
                 f"{_LOCK_PATIENCE_S / 60:.0f} minutes. End it, then try again."
             )
-        if progress is not None:
-            progress(Progress("wait", 0, 0))
+        progress(Progress("wait", 0, 0))
     try:
         yield
     finally:
@@ -336,7 +326,7 @@ def _raw_path(base: Base) -> Path:
 def _provide_base(
     base: Base,
     source: Path | None,
-    progress: ProgressCallback | None,
+    progress: ProgressCallback,
     room: int,
     insist: bool,
 ) -> Path:

@@ -18,7 +18,7 @@ import psutil
 
 from ..errors import SettingsError, WeightsError
 from . import hub
-from .fetch import Progress, ProgressCallback
+from .fetch import Progress, ProgressCallback, no_progress
 from .files import explaining, make_folder, require_space, sha256_of, write_atomically
 from .hub import HubFile, Listed
 from .huggingface import announced, model_name
@@ -30,6 +30,7 @@ from .registry import ModelInfo, cache_dir, check_name
 #: What names a repository: hf:OWNER/NAME, or one file of it.
 PREFIX = "hf:"
 _NAMED = re.compile(r"hf:([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)(?:/([A-Za-z0-9._/+-]+\.gguf))?")
+_PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 #: Files that an import reads; no code of a repository is ever fetched.
 _SMALL = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
@@ -77,6 +78,11 @@ def wanted(asked: str, name: str | None = None) -> Wanted:
             f"{', '.join(entry.name for entry in KNOWN)}."
         )
     repo, file = found[1], found[2] or ""
+    if _PART.search(file):
+        raise SettingsError(
+            f"{file} is a part of a GGUF file. Choose one of that repository that is whole, or "
+            "import the parts once they are joined: llama-gguf-split --merge."
+        )
     called = Path(file).stem if file else repo.partition("/")[2]
     return Wanted(name or model_name(called.lower()), repo, file)
 
@@ -85,7 +91,7 @@ def pull_open(
     asked: str,
     variants: Sequence[str] | None = None,
     name: str | None = None,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
     drop_raw: bool = False,
     memory: int | None = None,
     gpu: bool = False,
@@ -118,20 +124,18 @@ def pull_open(
     require_space(folder, int(max(whole - there, 0) + _CONVERTED * whole))
     done = 0
     for file in files:
-        if file.name.endswith(".safetensors") and "/" not in file.name:
+        if _is_of_folder(file):
             fitting(announced(folder, want.name), variants, room, gpu)
         _fetch(want, file, folder, listing.revision, pins, whole, done, progress)
         done += file.size
     pins[_REVISION] = listing.revision
     _write_pins(want, pins)
-    source = folder / want.file if want.file else folder
-    stated = want.license or listing.license
     model = import_model(
-        source,
+        folder / want.file if want.file else folder,
         want.name,
         variants,
         progress=progress,
-        license_=stated,
+        license_=want.license or listing.license,
         called=(want.repo,),
         memory=room,
         gpu=gpu,
@@ -163,7 +167,7 @@ def _files_of(want: Wanted, listed: Sequence[Listed]) -> list[Listed]:
     if want.file:
         found = [file for file in listed if file.name == want.file]
     else:
-        weights = [f for f in listed if f.name.endswith(".safetensors") and "/" not in f.name]
+        weights = [file for file in listed if _is_of_folder(file)]
         small = [file for file in listed if file.name in _SMALL]
         found = [*small, *weights] if weights else []
     if found:
@@ -178,6 +182,11 @@ def _files_of(want: Wanted, listed: Sequence[Listed]) -> list[Listed]:
     raise WeightsError(f"{hub.endpoint()}/{want.repo} does not have {missing}. {advice}")
 
 
+def _is_of_folder(file: Listed) -> bool:
+    """Whether it holds weights of a Hugging Face folder."""
+    return file.name.endswith(".safetensors") and "/" not in file.name
+
+
 def _fetch(
     want: Wanted,
     file: Listed,
@@ -186,7 +195,7 @@ def _fetch(
     pins: dict[str, str],
     whole: int,
     before: int,
-    progress: ProgressCallback | None,
+    progress: ProgressCallback,
 ) -> None:
     """One file, whole and under its SHA-256; what is not is deleted."""
     target = folder / file.name
@@ -199,7 +208,7 @@ def _fetch(
             expected,
             file.size,
             part,
-            lambda done: progress and progress(Progress("download", before + done, whole)),
+            lambda done: progress(Progress("download", before + done, whole)),
             revision,
         )
         with explaining("write", target):

@@ -41,12 +41,19 @@ class StoredTensor:
         Raises:
             WeightsError: of a type that is not known, cut short, or not finite.
         """
+        self.check_type()
+        return self.checked(self.as_stored(rows).astype(np.float32))
+
+    def check_type(self) -> None:
+        """
+        Raises:
+            WeightsError: its numbers are of a kind that weights are not kept in.
+        """
         if self.dtype not in FLOATS:
             raise WeightsError(
                 f"{self.path} stores {self.name!r} as {self.dtype}; known are {', '.join(FLOATS)}. "
                 "Use a checkpoint that is not quantised."
             )
-        return self.checked(self.as_stored(rows).astype(np.float32))
 
     def as_stored(self, rows: int | None = None) -> NDArray[Any]:
         values: NDArray[Any] = self.values[slice(rows)]

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,22 +75,30 @@ def _versions() -> Iterator[Finding]:
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Whether exactly one recent onnxruntime is there, and where it would run what."""
-    from redraft.model.runtime.device import check_onnxruntime, import_onnxruntime, pick_device
+    from redraft.model.runtime.device import (
+        check_onnxruntime,
+        import_onnxruntime,
+        installed_for,
+        pick_device,
+    )
+    from redraft.model.runtime.providers import PROVIDERS, missing
 
     try:
         version = check_onnxruntime()
-        names = import_onnxruntime().get_available_providers()
+        runtime = import_onnxruntime()
+        here = [provider for provider in PROVIDERS if not missing(runtime, provider)]
         wanted = settings.provider.lower() if settings.provider else "auto"
         device = pick_device(wanted, settings.variant or "auto")
     except RedraftError as error:
         yield Finding("problem", "onnxruntime", str(error))
         return
-    providers = ", ".join(name.removesuffix("ExecutionProvider") for name in names)
-    yield Finding("ok", "onnxruntime", f"{version}, providers: {providers}")
+    yield Finding("ok", "onnxruntime", f"{version}, providers: {', '.join(here)}")
     yield Finding("ok", "runs on", f"{device.provider}, variant {device.variant}")
     if device.notice and shutil.which("nvidia-smi"):
         advice = "To use the GPU: 'pip uninstall onnxruntime', then 'pip install redraft[gpu]'."
         yield Finding("note", "runs on", device.notice, advice)
+    elif device.notice and installed_for() is not None:
+        yield Finding("note", "runs on", device.notice)
 
 
 def _machine() -> Iterator[Finding]:
@@ -111,7 +119,8 @@ def _settings_found() -> Iterator[Finding]:
 def _model(settings: Settings) -> tuple[list[Finding], bool]:
     """Findings on weights and cache, and whether the model can be loaded at once."""
     from redraft.model.weights.default_model import resolve
-    from redraft.model.weights.provide import bytes_to_pull, cache_dir, info, ready_variants
+    from redraft.model.weights.provide import bytes_to_pull, ready_variants
+    from redraft.model.weights.registry import cache_dir, info
 
     findings, ready, variant, needed = [], False, settings.variant, 0
     try:
@@ -229,13 +238,8 @@ async def _warm_up(settings: Settings) -> list[Finding]:
     return [Finding("ok", "warm-up", what)]
 
 
-async def _timed(
-    predictor: Predictor,
-    text: str,
-    after: str,
-    clock: Callable[[], float] = time.perf_counter,
-) -> float:
+async def _timed(predictor: Predictor, text: str, after: str) -> float:
     request = EditRequest("infill", "mean.py", text, text.index(after) + len(after), max_tokens=16)
-    begun = clock()
+    begun = time.perf_counter()
     await predictor.predict(request)
-    return (clock() - begun) * 1_000
+    return (time.perf_counter() - begun) * 1_000

@@ -26,12 +26,6 @@ Gate = Literal["threshold", "none"]
 Paths = Annotated[
     list[Path], typer.Argument(metavar="PATH...", help="Recordings, or folders of them.")
 ]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Moments at most, drawn evenly; a smaller sample is part of a larger."
-    ),
-]
 Server = Annotated[
     str, typer.Option(metavar="URL", help="A Redraft server to ask instead of loading a model.")
 ]

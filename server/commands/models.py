@@ -31,7 +31,8 @@ def model_list(
     if known:
         _list_known(as_json)
         return
-    from redraft.model.weights.provide import list_models, ready_variants
+    from redraft.model.weights.provide import ready_variants
+    from redraft.model.weights.registry import list_models
     from rich.table import Table
 
     from .console import out
@@ -131,8 +132,9 @@ def model_pull(
 ) -> None:
     """Fetch the base weights, check them and make them ready to run."""
     from redraft.model.weights.default_model import resolve
-    from redraft.model.weights.provide import list_models, pull
+    from redraft.model.weights.provide import pull
     from redraft.model.weights.pull_open import is_open
+    from redraft.model.weights.registry import list_models
 
     from .console import bar, out
 
@@ -185,7 +187,8 @@ def model_info(
     import json
 
     from redraft.model.weights.default_model import resolve
-    from redraft.model.weights.provide import info, ready_variants
+    from redraft.model.weights.provide import ready_variants
+    from redraft.model.weights.registry import info
 
     found = info(resolve(load(model=model).model).name)
     typer.echo(json.dumps({**found.describe(), "ready": ready_variants(found)}, indent=1))

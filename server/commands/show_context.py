@@ -25,7 +25,8 @@ from redraft.model.prompt.render import render
 from redraft.model.prompt.tokens import FAR_PREFIX, FILE, HISTORY, MARKS, PREFIX, SUFFIX, Tokenizer
 from redraft.model.records import EditRequest, Task
 from redraft.model.weights.default_model import resolve
-from redraft.model.weights.provide import ensure, info, ready_variants
+from redraft.model.weights.provide import ensure, ready_variants
+from redraft.model.weights.registry import info
 from rich.table import Table
 from rich.text import Text
 

@@ -39,14 +39,14 @@ Base = Annotated[
 ]
 
 
-def sources(paths: list[Path], kind: str = "train") -> list[Path]:
+def sources(paths: list[Path]) -> list[Path]:
     """The given files, and of a folder the files called ``train-*``: others are for judging."""
     found: list[Path] = []
     for path in paths:
-        found += sorted(path.glob(f"{kind}-*.jsonl.zst")) if path.is_dir() else [path]
+        found += sorted(path.glob("train-*.jsonl.zst")) if path.is_dir() else [path]
     if not found:
         raise SettingsError(
-            f"No {kind}-*.jsonl.zst in {', '.join(map(str, paths))}. Name the files themselves, or "
+            f"No train-*.jsonl.zst in {', '.join(map(str, paths))}. Name the files themselves, or "
             "a folder that holds them."
         )
     return found
@@ -210,10 +210,9 @@ def judge(
     base: Base = MODEL,
     device: Literal["auto", "cpu", "cuda"] = "auto",
 ) -> None:
-    """Loss, accuracy, exact match at threshold 0.9 and tokens per step on held-out rows."""
+    """Loss, accuracy, exact match at threshold 0.9 and tokens per step on held-out rows; of masks
+    how often their drafts are what the judge writes next, and tokens per pass."""
     train = _torch_side()
-    import dataclasses
-
     from redraft.model.config import ModelConfig
     from redraft.model.training.shards import read_shards
     from redraft.model.training.train_config import TrainConfig
@@ -225,14 +224,7 @@ def judge(
     described = {key: found.metadata[key] for key in ("adapter", "verifier")}
     model = ModelConfig.from_dict({**grounds.config.to_dict(), **described})
     rank = next(t.shape[0] for name, t in found.lora.items() if name.endswith("lora_a"))
-    config = dataclasses.replace(
-        TrainConfig(),
-        rank=rank,
-        adapter="canvas" if model.adapter == "canvas" else "all",
-        causal_weight=float(model.verifier == "ar"),
-        evaluate_rows=rows,
-        exact_rows=exact,
-    )
+    config = TrainConfig.to_judge(found.metadata, rank, rows, exact)
     below = dict(with_ground(model, grounds.tensors, found))
     figures = train.judge(
         config, model, below, _tensors(found), read_shards(held_out, model), device

@@ -14,6 +14,7 @@ def open_engine(settings: Settings) -> Predictor:
     Whatever goes wrong there, an unknown model or a missing onnxruntime included, is what its
     status says.
     """
+    from redraft.model.engine.abilities import chat_abilities_of
     from redraft.model.engine.companion import Companion
     from redraft.model.engine.engine import Engine
     from redraft.model.engine.load import onnx_loader
@@ -29,7 +30,11 @@ def open_engine(settings: Settings) -> Predictor:
     edits = engine(choice.name, choice.fallback)
     try:
         chat = info(choice.name).chat
-        longest = info(chat).config.max_positions if chat else 0
+        config = info(chat or choice.name).config
     except RedraftError:  # there is no such model: what the engine's status says
         return edits
-    return Companion(edits, chat, longest, lambda: engine(chat, None)) if chat else edits
+    if not chat:
+        return edits
+    # Only once it is loaded is its template known; each model that talks for another knows tools.
+    abilities = chat_abilities_of(config, knows_tools=True)
+    return Companion(edits, chat, config.max_positions, abilities, lambda: engine(chat, None))

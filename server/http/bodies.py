@@ -24,7 +24,7 @@ LARGE_BODY = 2**18
 
 T = TypeVar("T")
 
-OnEvent = Callable[[CanvasState | Prediction], Awaitable[None]]
+OnState = Callable[[CanvasState], Awaitable[None]]
 
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
 
@@ -147,17 +147,38 @@ class Stream:
             await self._response.write_eof()
         return self._response
 
-    async def follow(
-        self, service: Service, request: EditRequest, on_event: OnEvent
+    async def answer(
+        self,
+        service: Service,
+        request: EditRequest | None,
+        finish: Callable[[Prediction | None], Awaitable[None]],
+        on_state: OnState | None = None,
     ) -> web.StreamResponse:
-        """Hand each canvas state and the prediction to ``on_event``, which sends what it likes.
+        """As :meth:`follow`, also where the model is not asked: ``finish`` gets None then."""
+        if request is not None:
+            return await self.follow(service, request, finish, on_state)
+        await finish(None)
+        return await self.end()
+
+    async def follow(
+        self,
+        service: Service,
+        request: EditRequest,
+        finish: Callable[[Prediction], Awaitable[None]],
+        on_state: OnState | None = None,
+    ) -> web.StreamResponse:
+        """Hand each canvas state to ``on_state``, which sends what it likes, and the prediction to
+        ``finish``.
 
         A failure after the first piece becomes the stream's last piece.
         """
         try:
             async with aclosing(service.follow(request)) as events:
                 async for event in events:
-                    await on_event(event)
+                    if isinstance(event, Prediction):
+                        await finish(event)
+                    elif on_state is not None:
+                        await on_state(event)
         except RedraftError as error:
             if not self._response.prepared:
                 raise

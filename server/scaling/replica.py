@@ -97,11 +97,11 @@ class Replica:
             request.method,
             f"http://localhost{path}{query}",
             data=await request.body() or None,
-            headers=_passed_on(request.headers.items(), keep="content-length"),
+            headers=_passed_on(request.headers.items()),
             allow_redirects=False,
         )
         self._count(path, answer.status, time.monotonic() - began)
-        headers = _passed_on(answer.headers.items(), keep="content-length")
+        headers = _passed_on(answer.headers.items())
         return responses.StreamingResponse(
             _pieces(answer), answer.status, {**headers, REPLICA_HEADER: self._name}
         )
@@ -111,11 +111,11 @@ class Replica:
         await self._predictor.close()
 
 
-def _passed_on(headers: Any, keep: str) -> dict[str, str]:
+def _passed_on(headers: Any) -> dict[str, str]:
     return {
         name: value
         for name, value in headers
-        if name.lower() == keep or name.lower() not in _HOP_BY_HOP
+        if name.lower() == "content-length" or name.lower() not in _HOP_BY_HOP
     }
 
 

@@ -110,12 +110,10 @@ async def _stream(
             await send([], chat_usage(prediction))
         await stream.send("[DONE]")
 
-    async def on_event(event: CanvasState | Prediction) -> None:
-        if isinstance(event, Prediction):
-            await finish(event)
-        elif asked.body.diffusing:
-            await send([_delta(0, {"role": "assistant", "content": event.show()})])
-        elif not asked.whole and (text := told.more(event)):
+    async def on_state(state: CanvasState) -> None:
+        if asked.body.diffusing:
+            await send([_delta(0, {"role": "assistant", "content": state.show()})])
+        elif not asked.whole and (text := told.more(state)):
             await send([_delta(0, {"role": "assistant", "content": text})])
 
-    return await stream.follow(service, asked.request, on_event)
+    return await stream.follow(service, asked.request, finish, on_state)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.prompt.infills import INFILLS
 from redraft.model.reading import Json, Text, read
 from redraft.model.records import Grammar
 
@@ -24,6 +23,13 @@ ANY_OBJECT = '{"type": "object"}'
 T = TypeVar("T")
 
 Infill = Literal["line", "identifier", "string", "comment"]
+#: Regular expressions of ready-made answers: a line, a name, the inside of a string or a comment.
+INFILLS: dict[Infill, str] = {
+    "line": r"[^\r\n]*",
+    "identifier": r"[A-Za-z_$][A-Za-z0-9_$]*",
+    "string": r"([^\r\n\"'`\\]|\\[^\r\n])*",
+    "comment": r"([^\r\n*]|\*[^\r\n/*])*",
+}
 
 
 @dataclass(frozen=True, slots=True)

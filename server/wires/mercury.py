@@ -168,13 +168,8 @@ async def _stream(
         await stream.send({**body, **why(answers[0])})
         await stream.send("[DONE]")
 
-    async def on_event(event: CanvasState | Prediction) -> None:
-        if isinstance(event, Prediction):
-            await finish(event)
-        elif ask.body.diffusing and (text := ask.question.state(event)) is not None:
+    async def on_state(state: CanvasState) -> None:
+        if ask.body.diffusing and (text := ask.question.state(state)) is not None:
             await stream.send(head.body([form.piece(0, text, None)], form.chunk))
 
-    if ask.question.request is None:
-        await finish(None)
-        return await stream.end()
-    return await stream.follow(service, ask.question.request, on_event)
+    return await stream.answer(service, ask.question.request, finish, on_state)

@@ -5,18 +5,26 @@ Pure but for its routes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from aiohttp import web
 from redraft.model.reading import Json
-from redraft.model.records import MAX_ANSWER_TOKENS, ModelStatus
+from redraft.model.records import MAX_ANSWER_TOKENS, Ability, ModelStatus
 
 from ..http.bodies import SERVICE, json_response
 from .completion import model_names, unknown_model
 
 routes = web.RouteTableDef()
 
-#: What edits' models and conversations' are called on, as Mercury names its endpoints.
-WRITING = ("completions", "fim.completions", "edit.completions")
-TALKING = ("chat.completions", "decisions")
+#: What an ability is called on, as Mercury names its endpoints.
+ENDPOINTS: Mapping[Ability, tuple[str, ...]] = MappingProxyType(
+    {
+        "infill": ("completions", "fim.completions"),
+        "next_edit": ("edit.completions",),
+        "decide": ("decisions",),
+    }
+)
 #: Endpoints with lists of their own, by their paths.
 LISTS = {
     "/v1/chat/completions/models": "chat.completions",
@@ -56,19 +64,28 @@ for _path in LISTS:
 
 
 def described(status: ModelStatus) -> list[Json]:
-    """The loaded model, by each of its names, and the one that holds conversations in its place."""
+    """The loaded model, by each of its names, and the one that holds conversations in its place.
+    What a model can do is known once it is loaded; until then it has no endpoints."""
     names, talks = model_names(status), status.chat_model
-    both = (*WRITING, *TALKING) if talks == names[0] else WRITING
-    found = [_model(name, status, both) for name in names]
+    found = [_model(name, status, True, talks == names[0]) for name in names]
     if talks and talks not in names:
-        found.append(_model(talks, status, TALKING))
+        found.append(_model(talks, status, False, True))
     return found
 
 
-def _model(name: str, status: ModelStatus, endpoints: tuple[str, ...]) -> Json:
-    talks = "chat.completions" in endpoints
-    context = max(status.context_tokens, status.longest_tokens if talks else 0)
-    features = [*CONSTRAINTS, "diffusing", *(("tools", "reasoning_effort") if talks else ())]
+def _model(name: str, status: ModelStatus, writes: bool, talks: bool) -> Json:
+    """
+    Args:
+        writes: whether it answers outside conversations. talks: whether it answers these.
+    """
+    can = {*(status.abilities if writes else ()), *(status.chat_abilities if talks else ())}
+    context = max(status.context_tokens if writes else 0, status.longest_tokens if talks else 0)
+    endpoints = ["chat.completions"] if talks else []
+    for ability, paths in ENDPOINTS.items():
+        endpoints += paths if ability in can else ()
+    features = [*(CONSTRAINTS if "grammar" in can else ()), *(("diffusing",) if can else ())]
+    features += ["tools"] if "tools" in can else []
+    features += ["reasoning_effort"] if talks else []
     return {
         "id": name,
         "object": "model",
@@ -80,7 +97,8 @@ def _model(name: str, status: ModelStatus, endpoints: tuple[str, ...]) -> Json:
         "input_modalities": ["text"],
         "output_modalities": ["text"],
         "pricing": {"prompt": "0", "completion": "0"},
-        "supported_endpoints": [*endpoints],
+        "supported_endpoints": endpoints,
         "supported_features": features,
         "supported_sampling_parameters": [*SAMPLING],
+        "redraft": {"prompt_format": status.prompt_format if writes else ""},
     }

@@ -14,7 +14,7 @@ from typing import Annotated
 from aiohttp import web
 from redraft.model.edits.gate import Eagerness
 from redraft.model.reading import MAX_INTEGER, Exactly, Flag, Json, Text, read
-from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
+from redraft.model.records import MAX_STOPS, ModelStatus, Prediction
 from redraft.model.release import RELEASE
 from redraft.model.weights.provide import stored
 
@@ -72,10 +72,15 @@ async def generate(http: web.Request) -> web.StreamResponse:
     name = loaded(status)
     if asked is None:
         return await _load(http, name, body.stream)
-    if body.stream:
-        return await _stream(http, service, asked, name)
-    prediction = await service.predict(asked.request) if asked.request else None
-    return json_response(_last(service, name, asked, prediction))
+    if not body.stream:
+        prediction = await service.predict(asked.request) if asked.request else None
+        return json_response(_last(service, name, asked, prediction))
+    stream = Stream(http, LINES)
+
+    async def finish(prediction: Prediction | None) -> None:
+        await stream.send(_last(service, name, asked, prediction))
+
+    return await stream.answer(service, asked.request, finish)
 
 
 async def _load(http: web.Request, name: str, streamed: bool) -> web.StreamResponse:
@@ -101,24 +106,6 @@ def _ask(body: Body, settings: Settings) -> tuple[Body, Question | None]:
         wanted if wanted > 0 else settings.max_tokens, MAX_STOPS, where="options."
     )
     return body, question(meant, template, edit_threshold(body.eagerness, settings))
-
-
-async def _stream(
-    http: web.Request, service: Service, asked: Question, name: str
-) -> web.StreamResponse:
-    stream = Stream(http, LINES)
-
-    async def finish(prediction: Prediction | None) -> None:
-        await stream.send(_last(service, name, asked, prediction))
-
-    async def on_event(event: CanvasState | Prediction) -> None:
-        if isinstance(event, Prediction):
-            await finish(event)
-
-    if asked.request is None:
-        await finish(None)
-        return await stream.end()
-    return await stream.follow(service, asked.request, on_event)
 
 
 def _last(service: Service, name: str, asked: Question, prediction: Prediction | None) -> Json:
@@ -198,9 +185,17 @@ async def show(http: web.Request) -> web.Response:
         {
             "details": _details(status),
             "model_info": info,
-            "capabilities": ["completion", "insert"],
+            "capabilities": _capabilities(status),
         }
     )
+
+
+def _capabilities(status: ModelStatus) -> list[str]:
+    """As Ollama calls them; conversations may be another model's, answered under this name too."""
+    found = ["completion"]
+    found += ["insert"] if "infill" in status.abilities else []
+    found += ["tools"] if status.chat_model and "tools" in status.chat_abilities else []
+    return found
 
 
 def _details(status: ModelStatus) -> Json:

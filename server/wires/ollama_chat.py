@@ -46,15 +46,16 @@ async def chat(http: web.Request) -> web.StreamResponse:
         return json_response(_last(name, asked, await service.predict(asked.request), ""))
     stream, told = Stream(http, LINES), StreamedText(asked.request.stop)
 
-    async def on_event(event: CanvasState | Prediction) -> None:
-        if isinstance(event, Prediction):
-            await stream.send(_last(name, asked, event, told.text))
-        elif not asked.whole and (text := told.more(event)):
+    async def finish(prediction: Prediction) -> None:
+        await stream.send(_last(name, asked, prediction, told.text))
+
+    async def on_state(state: CanvasState) -> None:
+        if not asked.whole and (text := told.more(state)):
             message = {"role": "assistant", "content": text}
             head = {"model": name, "created_at": now()}
             await stream.send({**head, "message": message, "done": False})
 
-    return await stream.follow(service, asked.request, on_event)
+    return await stream.follow(service, asked.request, finish, on_state)
 
 
 def read_ollama(data: Json, settings: Settings) -> tuple[Chat, bool]:

@@ -129,9 +129,7 @@ async def _stream(
 
     def chunk(choices: list[Json], usage_: Json | None = None) -> Json:
         # With include_usage every chunk has the field, null but in the last.
-        return head.body(choices) | (
-            {"usage": usage_} if ask.body.stream_options.include_usage else {}
-        )
+        return head.body(choices) | ({"usage": usage_} if counted else {})
 
     async def finish(prediction: Prediction | None) -> None:
         http.app[LEDGER].given(head.id)
@@ -144,13 +142,8 @@ async def _stream(
             await stream.send(chunk([], usage(prediction)))
         await stream.send("[DONE]")
 
-    async def on_event(event: CanvasState | Prediction) -> None:
-        if isinstance(event, Prediction):
-            await finish(event)
-        elif ask.body.diffusing and (text := ask.question.state(event)) is not None:
+    async def on_state(state: CanvasState) -> None:
+        if ask.body.diffusing and (text := ask.question.state(state)) is not None:
             await stream.send(chunk([_choice(0, text, None)]))
 
-    if ask.question.request is None:
-        await finish(None)
-        return await stream.end()
-    return await stream.follow(service, ask.question.request, on_event)
+    return await stream.answer(service, ask.question.request, finish, on_state)

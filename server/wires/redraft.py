@@ -27,13 +27,13 @@ async def predict(http: web.Request) -> web.StreamResponse:
         return json_response(prediction_to_json(await service.predict(request)))
     stream = Stream(http, LINES)
 
-    async def on_event(event: CanvasState | Prediction) -> None:
-        if isinstance(event, CanvasState):
-            await stream.send(state_to_json(event))
-        else:
-            await stream.send(prediction_to_json(event))
+    async def finish(prediction: Prediction) -> None:
+        await stream.send(prediction_to_json(prediction))
 
-    return await stream.follow(service, request, on_event)
+    async def on_state(state: CanvasState) -> None:
+        await stream.send(state_to_json(state))
+
+    return await stream.follow(service, request, finish, on_state)
 
 
 @routes.get("/redraft/v1/status")

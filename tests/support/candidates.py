@@ -9,14 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from redraft.model.decoding.candidates import Field, Proposal, effort_for
 from redraft.model.decoding.canvas_edits import write_canvas_edits
-from redraft.model.decoding.denoise import (
-    AnswerLimits,
-    Brief,
-    Denoised,
-    Plan,
-    plan_for,
-)
+from redraft.model.decoding.denoise import Denoised, plan_for
 from redraft.model.decoding.judged_edits import write_edits
+from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
 from redraft.model.edits.hunks import recent_edit
 from redraft.model.engine.answer import Model, answer
 from redraft.model.prompt.tokens import EDIT, Tokenizer

@@ -7,13 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.decoding.denoise import (
-    AnswerLimits,
-    Brief,
-    Draft,
-    Plan,
-    denoise,
-)
+from redraft.model.decoding.denoise import denoise
+from redraft.model.decoding.plan import AnswerLimits, Brief, Draft, Plan
 from redraft.model.prompt.constraints import Beginning, Constraint
 from redraft.model.records import CanvasState
 

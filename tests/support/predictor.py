@@ -21,7 +21,14 @@ from redraft.model.records import (
     StepCallback,
 )
 
-READY = ModelStatus("ready", "fake-1m int8", "CPU", None, "", 4096)
+READY = ModelStatus(
+    "ready",
+    "fake-1m int8",
+    "CPU",
+    context_tokens=4096,
+    abilities=("infill", "next_edit", "grammar"),
+    prompt_format="redraft-2",
+)
 STATS = Stats(
     prompt_tokens=40,
     reused_tokens=30,
@@ -161,7 +168,12 @@ def editing(
 
 
 #: A model that holds conversations.
-CHATTY = replace(READY, chat_model="fake-1m", longest_tokens=8192)
+CHATTY = replace(
+    READY,
+    chat_model="fake-1m",
+    longest_tokens=8192,
+    chat_abilities=("grammar", "decide", "tools"),
+)
 
 
 def chatting(*texts: str, finish: Finish = "end") -> ScriptedPredictor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from redraft.evals.recordings.documents import StreamDocuments as Replayed
 from redraft.evals.recordings.format import Changed
-from redraft.evals.recordings.streams import StreamDocuments as Replayed
 from redraft.evals.recordings.streams import read_stream
 from redraft.lsp.editor.documents import ContentChange, Document, Documents
 from redraft.lsp.editor.history import History
