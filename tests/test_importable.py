@@ -132,6 +132,10 @@ def test_the_module_is_named_as_the_document_would_name_it(
         (RUST, "src/a/open.rs", "", "Purse"),  # private
         (RUST, "src/money.rs", "", "Shut"),  # in a private module
         (RUST, "other/src/money.rs", "", "Open"),  # of another crate
+        ({"__init__.py": "class Root: ...\n"}, "a.py", "", "Root"),  # of what package?
+        ({"__init__.py": "", "b.py": "class Root: ...\n"}, "a.py", "", "Root"),
+        (PYTHON | {"src/shop/a(b.py": "class Odd: ...\n"}, "src/shop/cart.py", "", "Odd"),
+        (RUST | {"src/a(b/c.rs": "pub struct Odd;\n"}, "src/money.rs", "", "Odd"),
         (JAVA, "src/main/java/com/shop/money/A.java", "package com.shop.money;\n", "Money"),
         (JAVA, "src/main/java/com/shop/A.java", "package com.shop;\n", "Purse"),
         (JAVA, "x/src/main/java/com/shop/A.java", "package com.shop;\n", "Money"),

@@ -133,11 +133,11 @@ class Importer:
         if found is None or _imports_back(found, asker):
             return None
         root, parts = self._module(found.path)
-        if not all(part.isidentifier() for part in parts) or parts[-1:] == ("__main__",):
+        if not parts or not all(map(str.isidentifier, parts)) or parts[-1] == "__main__":
             return None
         if not self._has(f"{dirname(found.path)}/__init__.py"):  # scripts beside each other
             beside = dirname(found.path) == dirname(asker.path)
-            return Importable(name, parts[-1]) if beside and parts else None
+            return Importable(name, parts[-1]) if beside else None
         top, (own_root, own) = parts[0], self._module(asker.path)
         head = rf"^\s*(?:from|import) {re.escape(top)}\b"
         whole = re.search(head, asker.text, re.M) is not None
@@ -153,6 +153,8 @@ class Importer:
         as_far = any(len(each) == len(dots) for each in near)
         if shared and own_root == root and (as_far or (near and not whole)):
             return Importable(name, dots + ".".join(parts[shared:]))
+        if not root and self._has("__init__.py"):
+            return None  # the workspace is a package itself, whose name nobody told
         return Importable(name, ".".join(self._handed_on(name, root, parts, own)))
 
     def _handed_on(
@@ -233,6 +235,8 @@ class Importer:
         if theirs is None or own is None or theirs[0] != own[0]:
             return None
         root, parts = theirs
+        if not all(map(str.isidentifier, parts)):
+            return None
         if basename(asker.path) == "main.rs" and self._has(f"{root}/lib.rs"):
             return None  # another crate than the library
         for at in range(1, len(parts)):
