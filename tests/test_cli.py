@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -333,6 +334,15 @@ def test_doctor_explains_a_missing_doubled_or_old_onnxruntime(
 def test_doctor_says_where_a_model_would_run() -> None:
     pytest.importorskip("onnxruntime", reason="the cpu or gpu extra installs it")
     assert "ok" in [f.verdict for f in runtime_findings(Settings()) if f.subject == "runs on"]
+
+
+def test_doctor_says_why_what_was_installed_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime", reason="the cpu or gpu extra installs it")
+    monkeypatch.setattr(device, "installed_for", lambda: "OPENVINO")
+    monkeypatch.setattr(device, "problem_of", lambda _, name, *tried: f"{name} is not for this")
+    monkeypatch.setattr(shutil, "which", lambda program: None)
+    notes = [f.what for f in runtime_findings(Settings()) if f.verdict == "note"]
+    assert notes == ["Running on the CPU: OPENVINO is not for this."]
 
 
 @pytest.mark.skipif(

@@ -330,7 +330,7 @@ def test_without_fp16_an_imported_model_runs_on_the_cpu_beside_a_gpu(
     import_model(tmp_path / "hf", "mine")
     cpu = device.pick_device("cpu", "q8")
 
-    def with_gpu(wanted: str = "auto", variant: str = "auto") -> device.Device:
+    def with_gpu(wanted: str = "auto", variant: str = "auto", *config: object) -> device.Device:
         return cpu if wanted == "cpu" else device.Device("CUDA", "fp16")
 
     monkeypatch.setattr(load, "pick_device", with_gpu)

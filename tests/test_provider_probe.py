@@ -4,17 +4,26 @@ and run; what computes something else is the CPU over weights that were damaged.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from redraft.model.config import ModelConfig
 from redraft.model.errors import InstallError, SettingsError
 from redraft.model.network.quantize import HALF, VARIANTS
 from redraft.model.runtime import device, providers
 from redraft.model.runtime.device import check_onnxruntime, installed_for, pick_device, problem_of
-from redraft.model.runtime.provider_probe import CLOSE, NETWORKS, Opener, provider_problem
+from redraft.model.runtime.provider_probe import (
+    CLOSE,
+    FULL,
+    PLAIN,
+    Opener,
+    network_like,
+    provider_problem,
+)
 from redraft.model.runtime.provider_speed import slower
 from redraft.model.runtime.providers import CPU_NAME, OTHERS, Provider
 
@@ -22,12 +31,20 @@ runtime = pytest.importorskip(
     "onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')"
 )
 FLOATS = [variant for variant in VARIANTS if variant not in HALF]
+#: What is tried for each kind of model.
+KINDS = {
+    "plain": PLAIN,
+    "with masks": FULL,
+    "by blocks": replace(PLAIN, attention="block", block=4, qk_norm=True),
+    "in both directions": replace(PLAIN, attention="bidirectional", qkv_bias=True),
+}
 CPU = device.opener(runtime, "CPU")
 
 
-def tried(on_other: Opener, variant: str, name: str = CPU_NAME, half: bool = False) -> str:
-    networks = NETWORKS[:1] if half else NETWORKS
-    return provider_problem(CPU, on_other, name, variant, networks)
+def tried(
+    on_other: Opener, variant: str, name: str = CPU_NAME, network: ModelConfig = PLAIN
+) -> str:
+    return provider_problem(CPU, on_other, name, variant, network)
 
 
 def damaging(change: Callable[[str, bytearray], None]) -> Opener:
@@ -62,22 +79,29 @@ def swap_nibbles(name: str, data: bytearray) -> None:
 
 
 @pytest.mark.parametrize("variant", FLOATS)
-def test_what_computes_the_same_is_used(variant: str) -> None:
-    assert tried(CPU, variant) == ""
+@pytest.mark.parametrize("network", KINDS.values(), ids=KINDS)
+def test_what_computes_the_same_is_used(network: ModelConfig, variant: str) -> None:
+    assert tried(CPU, variant, network=network) == ""
+
+
+def test_the_network_that_is_tried_has_the_operators_of_the_model() -> None:
+    for network in KINDS.values():
+        model = replace(network, hidden=896, heads=14, head_dim=64, layers=24, vocab=151_665)
+        assert network_like(model) == network
 
 
 @pytest.mark.parametrize("variant", HALF)
 def test_half_precision_is_rounding(variant: str) -> None:
     """Compared with whole precision, as CUDA is: the CPU runs the graphs of half precision but for
     the masks' adapter."""
-    assert tried(CPU, variant, half=True) == ""
-    said = tried(CPU, variant)
+    assert tried(CPU, variant) == ""
+    said = tried(CPU, variant, network=FULL)
     assert said.startswith(f"{CPU_NAME} does not run our graphs in {variant}") and "Scatter" in said
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_damaged_weights_are_refused_with_how_far_they_are_off(variant: str) -> None:
-    said = tried(damaging(lose_rows), variant, half=variant in HALF)
+    said = tried(damaging(lose_rows), variant)
     assert f"computes something else in {variant}: logits differ" in said
     apart = float(said.partition(" by ")[2].partition("%")[0]) / 100
     assert 2 * CLOSE[variant] < apart < 1
@@ -85,7 +109,7 @@ def test_damaged_weights_are_refused_with_how_far_they_are_off(variant: str) -> 
 
 @pytest.mark.parametrize("variant", ["q4", "q4f16"])
 def test_four_bits_in_another_order_are_refused(variant: str) -> None:
-    assert "computes something else" in tried(damaging(swap_nibbles), variant, half=True)
+    assert "computes something else" in tried(damaging(swap_nibbles), variant)
 
 
 def test_logits_that_are_no_numbers_are_refused() -> None:
@@ -147,16 +171,18 @@ def test_what_is_installed_decides_once_it_was_tried(
     package: str, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = {"CUDA": "there is none", provider: "", "slower": ""}
+    usual = "int8" if provider == "OPENVINO" else "q8"
+    monkeypatch.setattr(device, "int8_is_exact", lambda _: True)
     assert installed_for(lambda kind: "1.30.0" if kind == package else None) == provider
     monkeypatch.setattr(device, "installed_for", lambda: provider)
-    monkeypatch.setattr(device, "problem_of", lambda _, name, variant: found[name])
+    monkeypatch.setattr(device, "problem_of", lambda _, name, variant, network: found[name])
     monkeypatch.setattr(device, "slower", lambda *_: found["slower"])
-    assert pick_device() == device.Device(provider, "q8")
+    assert pick_device() == device.Device(provider, usual)
     assert pick_device("auto", "q4") == device.Device(provider, "q4")
     assert pick_device("cpu").provider == "CPU"
     found["slower"] = f"{provider} takes 9 ms a pass, the CPU 5"
     assert pick_device() == device.Device("CPU", "int8", f"Running on the CPU: {found['slower']}.")
-    assert pick_device(provider) == device.Device(provider, "q8"), "asked for, it is used"
+    assert pick_device(provider) == device.Device(provider, usual), "asked for, it is used"
     found[provider] = "logits differ by 30% of their spread"
     assert found[provider] in pick_device().notice
     with pytest.raises(InstallError, match="logits differ"):
@@ -186,4 +212,5 @@ def test_a_provider_that_is_not_installed_is_refused_with_what_to_do(provider: P
 def test_openvino_computes_what_the_cpu_does(variant: str) -> None:
     if why := providers.missing(runtime, "OPENVINO"):
         pytest.skip(f"no OpenVINO here: {why}")
-    assert problem_of(runtime, "OPENVINO", variant) == ""
+    for network in KINDS.values():
+        assert problem_of(runtime, "OPENVINO", variant, network) == ""

@@ -182,10 +182,10 @@ def _budget(backend: OnnxBackend, model: str, threads: int | None) -> int:
 def _choose(model: str, variant: str | None, provider: str | None) -> tuple[Device, str]:
     """Where to run which variant: what is asked for, or what suits the device, or the finer one
     that the model's description asks for; of an imported model one that was made."""
-    device = pick_device((provider or "auto").lower(), variant or "auto")
+    found = info(model)
+    device = pick_device((provider or "auto").lower(), variant or "auto", found.config)
     if variant is not None:
         return device, variant
-    found = info(model)
     wanted = found.default_variant
     chosen = (
         wanted if device.provider == "CPU" and wanted in ("q8", "fp32", "q4") else device.variant

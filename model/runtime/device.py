@@ -19,11 +19,12 @@ from typing import Any, cast
 import numpy as np
 import psutil
 
+from ..config import ModelConfig
 from ..errors import InstallError, SettingsError
 from ..network.quantize import HALF, check_variant
 from ..silence import import_silenced
 from . import provider_speed
-from .provider_probe import provider_problem
+from .provider_probe import PLAIN, network_like, provider_problem
 from .providers import (
     CPU_NAME,
     CUDA_NAME,
@@ -120,13 +121,16 @@ class Device:
     notice: str = ""  # for people, to be said once; "" when there is nothing to say
 
 
-def pick_device(wanted: str = "auto", variant: str = "auto") -> Device:
+def pick_device(
+    wanted: str = "auto", variant: str = "auto", config: ModelConfig | None = None
+) -> Device:
     """CUDA where it works, else the CPU; another provider where it is asked for, or where its
     package is installed and it is faster than the CPU. Each is used only once it was tried.
 
     Args:
         wanted: "auto", or one of PROVIDERS in any case.
         variant: "auto" or one of ``quantize.VARIANTS``.
+        config: of the model that is to run; None: no particular one.
 
     Raises:
         InstallError: onnxruntime is unusable, or what was demanded does not work; says why.
@@ -135,33 +139,34 @@ def pick_device(wanted: str = "auto", variant: str = "auto") -> Device:
     if wanted != "auto" and wanted.upper() not in PROVIDERS:
         names = ", ".join(provider.lower() for provider in PROVIDERS)
         raise SettingsError(f"Unknown device {wanted!r}: choose auto, {names}.")
-    runtime = import_onnxruntime()
+    runtime, network = import_onnxruntime(), network_like(config) if config else PLAIN
     if wanted == "auto":
-        return _best(runtime, variant)
+        return _best(runtime, variant, network)
     provider = cast("Provider", wanted.upper())
     chosen = _variant_for(runtime, provider, variant)
     check_runs(chosen, provider)
-    check_provider(runtime, provider, chosen)
+    check_provider(runtime, provider, chosen, network)
     return Device(provider, chosen)
 
 
-def _best(runtime: ModuleType, variant: str) -> Device:
+def _best(runtime: ModuleType, variant: str, network: ModelConfig) -> Device:
     """The device that is best for a variant, or the best of all for "auto"."""
     if variant != "auto":
         check_variant(variant)
     if variant in HALF:
-        check_provider(runtime, "CUDA", variant)
+        check_provider(runtime, "CUDA", variant, network)
         return Device("CUDA", variant)
     why_not = ""
     if variant == "auto":
         half = _variant_for(runtime, "CUDA", variant)
-        why_not = problem_of(runtime, "CUDA", half)
+        why_not = problem_of(runtime, "CUDA", half, network)
         if not why_not:
             return Device("CUDA", half)
     on_cpu = _variant_for(runtime, "CPU", variant)
     if (other := installed_for()) is not None:
         chosen = _variant_for(runtime, other, variant)
-        why_not = problem_of(runtime, other, chosen) or slower(runtime, other, chosen, on_cpu)
+        why_not = problem_of(runtime, other, chosen, network)
+        why_not = why_not or slower(runtime, other, chosen, on_cpu)
         if not why_not:
             return Device(other, chosen)
     return Device("CPU", on_cpu, f"Running on the CPU: {why_not}." if why_not else "")
@@ -172,7 +177,8 @@ def _variant_for(runtime: ModuleType, provider: Provider, variant: str) -> str:
         return variant
     if provider == "CUDA":
         return "fp16"
-    return "int8" if provider == "CPU" and int8_is_exact(runtime) else "q8"
+    whole = provider in ("CPU", "OPENVINO")  # which takes half the time for int8 that q8 takes
+    return "int8" if whole and int8_is_exact(runtime) else "q8"
 
 
 def installed_for(version_of: Callable[[str], str | None] | None = None) -> Provider | None:
@@ -199,12 +205,17 @@ def check_runs(variant: str, provider: Provider) -> None:
         raise SettingsError(f"The variant {variant} does not run on {provider}: choose {fitting}.")
 
 
-def check_provider(runtime: ModuleType, provider: Provider, variant: str) -> None:
+def check_provider(
+    runtime: ModuleType, provider: Provider, variant: str, network: ModelConfig
+) -> None:
     """
+    Args:
+        network: see :func:`problem_of`.
+
     Raises:
         InstallError: the provider cannot be used for this variant; says why.
     """
-    if provider != "CPU" and (problem := problem_of(runtime, provider, variant)):
+    if provider != "CPU" and (problem := problem_of(runtime, provider, variant, network)):
         also = ", with the variant int8, q8 or q4" if variant in HALF else ""
         raise InstallError(
             f"{provider} was asked for but {problem}. Choose the provider cpu{also}."
@@ -212,14 +223,19 @@ def check_provider(runtime: ModuleType, provider: Provider, variant: str) -> Non
 
 
 @cache  # tried once a process
-def problem_of(runtime: ModuleType, provider: Provider, variant: str) -> str:
-    """Why a provider cannot be used for a variant; "" when it computes what the CPU does."""
+def problem_of(
+    runtime: ModuleType, provider: Provider, variant: str, network: ModelConfig = PLAIN
+) -> str:
+    """Why a provider cannot be used for a variant; "" when it computes what the CPU does.
+
+    Args:
+        network: that is tried, see ``provider_probe.network_like``.
+    """
     problem = cuda_problem(runtime) if provider == "CUDA" else missing(runtime, provider)
     if problem:
         return problem
-    return provider_problem(
-        opener(runtime, "CPU"), opener(runtime, provider), name_of(provider), variant
-    )
+    on_cpu, on_other = opener(runtime, "CPU"), opener(runtime, provider)
+    return provider_problem(on_cpu, on_other, name_of(provider), variant, network)
 
 
 @cache

@@ -52,7 +52,7 @@ class OnnxBackend:
         runtime = import_onnxruntime()
         config, about = described(folder)
         self._mapped = _mapped(folder)
-        chosen = choose_provider(runtime, provider, str(about.get("variant")))
+        chosen = choose_provider(runtime, provider, str(about.get("variant")), config)
         self.graphs = Graphs(folder, config, about, runtime, chosen, threads or default_threads())
         self._pool = Pool(self.graphs.memory, kv_bytes, self.bytes_per_token)
 

@@ -9,16 +9,20 @@ from typing import Any
 
 import psutil
 
+from ..config import ModelConfig
 from ..errors import InstallError, SettingsError, WeightsError
 from ..network.quantize import HALF
 from .device import check_provider, check_runs
+from .provider_probe import network_like
 from .providers import PROVIDERS, Provider, name_of, open_on
 
 #: Microseconds a thread waits for work before it sleeps.
 SPIN_US = 20
 
 
-def choose_provider(runtime: Any, wanted: str | None, variant: str) -> Provider:
+def choose_provider(
+    runtime: Any, wanted: str | None, variant: str, config: ModelConfig
+) -> Provider:
     """The provider to run on, tried out where it is not the CPU.
 
     Args:
@@ -33,7 +37,7 @@ def choose_provider(runtime: Any, wanted: str | None, variant: str) -> Provider:
         raise SettingsError(f"Unknown provider {wanted!r}: choose one of {', '.join(PROVIDERS)}.")
     if name != "CPU":
         check_runs(variant, name)
-        check_provider(runtime, name, variant)
+        check_provider(runtime, name, variant, network_like(config))
     return name
 
 

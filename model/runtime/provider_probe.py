@@ -1,11 +1,11 @@
 """Does an execution provider of onnxruntime compute what the CPU does? Tried once, before use.
 
-Two tiny networks of our own with random weights run on both, in the variant that is about to be
-served: every operator of the real graphs is in them. A provider that gets one wrong, does not load,
+A tiny network with random weights runs on both, in the variant that is about to be served and with
+every operator of the graphs that are. A provider that gets one wrong, does not load,
 or leaves every product to the CPU is refused with the reason. Knows nothing of models or settings.
 
 How far apart it may be, as root mean square in per cent of the spread of the logits. Measured on a
-Xeon with AMX, onnxruntime 1.32, the worse of both networks:
+Xeon with AMX, onnxruntime 1.32, the worse of :data:`PLAIN` and :data:`FULL`:
 
 | what differs | fp32 | fp16 | q8 | int8 | q4 | q4f16 |
 |---|---|---|---|---|---|---|
@@ -22,7 +22,7 @@ Half precision is compared with whole: the CPU runs its graphs too, but for the 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -45,15 +45,13 @@ _IN_FULL: Mapping[str, str] = MappingProxyType({"fp16": "fp32", "q4f16": "q4"})
 
 _CACHED, _TOKENS, _MASKS = 8, 12, 3
 _ALL = _CACHED + _TOKENS
-_PLAIN = ModelConfig(
+PLAIN = ModelConfig(
     name="probe", vocab=96, hidden=64, layers=2, heads=4, kv_heads=2, head_dim=16,
     intermediate=96, adapter="none", max_positions=64,
 )  # fmt: skip
-#: A network without, and one with whatever a model may have besides.
-NETWORKS = (
-    _PLAIN,
-    replace(_PLAIN, adapter="masks", masks=_MASKS, mask_rank=4, qkv_bias=True, qk_norm=True),
-)
+_OF_MASKS: dict[str, Any] = {"adapter": "masks", "masks": _MASKS, "mask_rank": 4}
+#: With whatever a model that writes on canvases may have besides.
+FULL = replace(PLAIN, **_OF_MASKS, qkv_bias=True, qk_norm=True)
 
 #: Opens a graph somewhere, noting which provider each operator is given to.
 Opener = Callable[[Path], Any]
@@ -67,7 +65,7 @@ def provider_problem(
     on_other: Opener,
     name: str,
     variant: str,
-    networks: Sequence[ModelConfig] = NETWORKS,
+    network: ModelConfig = PLAIN,
 ) -> str:
     """Why a provider cannot be used for a variant; "" when it can.
 
@@ -75,25 +73,32 @@ def provider_problem(
         on_cpu, on_other: open a graph on the CPU, and on the provider, with
             ``session.record_ep_graph_assignment_info`` set.
         name: of the provider, as onnxruntime calls it.
+        network: see :func:`network_like`.
     """
     with tempfile.TemporaryDirectory() as folder:
-        for at, config in enumerate(networks):
-            here, in_full = Path(folder) / str(at), _IN_FULL.get(variant, variant)
-            (path,) = write_network(here / "full", config, in_full)
-            expected = _logits(on_cpu(path), config, in_full, path.stem)
-            for path in write_network(here, config, variant):
-                try:
-                    session = on_other(path)
-                    if problem := _left_out(session, name, variant):
-                        return problem
-                    found = _logits(session, config, variant, path.stem)
-                except Exception as error:  # whatever keeps it from working: the CPU serves
-                    return f"{name} does not run our graphs in {variant}: {first_line(error)}"
-                del session  # before its files go, which Windows insists on
-                for way, logits in found.items():
-                    if problem := difference(expected[way], logits, variant):
-                        return f"{name} computes something else in {variant}: {problem}"
+        in_full = _IN_FULL.get(variant, variant)
+        (path,) = write_network(Path(folder) / "full", network, in_full)
+        expected = _logits(on_cpu(path), network, in_full, path.stem)
+        for path in write_network(Path(folder) / "own", network, variant):
+            try:
+                session = on_other(path)
+                if problem := _left_out(session, name, variant):
+                    return problem
+                found = _logits(session, network, variant, path.stem)
+            except Exception as error:  # whatever keeps it from working: the CPU serves
+                return f"{name} does not run our graphs in {variant}: {first_line(error)}"
+            del session  # before its files go, which Windows insists on
+            for way, logits in found.items():
+                if problem := difference(expected[way], logits, variant):
+                    return f"{name} computes something else in {variant}: {problem}"
     return ""
+
+
+def network_like(config: ModelConfig) -> ModelConfig:
+    """The tiny network whose graphs have the operators of a model's."""
+    masks = _OF_MASKS if config.adapter == "masks" else {}
+    block = {"attention": config.attention, "block": 4 if config.block else 0}
+    return replace(PLAIN, **masks, **block, qkv_bias=config.qkv_bias, qk_norm=config.qk_norm)
 
 
 def difference(expected: Array, found: Array, variant: str) -> str:
@@ -131,7 +136,7 @@ def _left_out(session: Any, name: str, variant: str) -> str:
 
 
 def write_network(folder: Path, config: ModelConfig, variant: str) -> list[Path]:
-    """The graphs of one of :data:`NETWORKS` with weights drawn at random, always the same."""
+    """The graphs of a network with weights drawn at random, always the same."""
     from ..network.onnx_files import materialise  # here: most processes never probe
     from ..network.onnx_graph import forms_of
 

@@ -11,14 +11,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from .provider_probe import NETWORKS, Opener, reader, write_network
+from .provider_probe import PLAIN, Opener, reader, write_network
 
 #: As a part of the CPU's time: a provider that saves less is not worth its memory.
 WORTH = 0.9
 _WARM, _PASSES = 2, 9
-_WIDE = replace(
-    NETWORKS[0], layers=4, hidden=576, heads=9, kv_heads=3, head_dim=64, intermediate=1_536
-)
+_WIDE = replace(PLAIN, layers=4, hidden=576, heads=9, kv_heads=3, head_dim=64, intermediate=1_536)
 
 
 def slower(
