@@ -12,7 +12,7 @@ from redraft.evals.benchmarks.baselines import Policy
 from redraft.evals.benchmarks.carry_on import (
     LANGUAGES,
     Scenario,
-    ask_all,
+    ask,
     judged,
     read_scenario,
     scenarios,
@@ -178,7 +178,7 @@ def test_model_and_rules_are_told_apart() -> None:
 def test_the_tables_score_all_and_tell_each_kind_and_language() -> None:
     run = RunFile({})
     few = [read_scenario(DATA), replace(read_scenario(DATA | {"next": []}), id="quiet", kind="q")]
-    episodes = ask_all(Policy("none"), few, ASKING, run)
+    episodes = run.fill(few, lambda one: ask(Policy("none"), one, ASKING))
     assert [each["shown"] for each in episodes] == [False, None]
     right = judged(few[0], said(few[0], "print(total)", "print(count)"), 0.9)
     whole, halves, languages, kinds = tables([right | {"total_ms": 5.0}, episodes[1]], seed=0)

@@ -17,7 +17,7 @@ from redraft.model.errors import WeightsError
 from redraft.model.silence import import_silenced
 from redraft.model.weights import hub as hub_module
 from redraft.model.weights import packages
-from redraft.model.weights.fetch import Base, Progress, fetch_base, part_of, take_base
+from redraft.model.weights.fetch import Base, Progress, fetch_base, no_progress, part_of, take_base
 from redraft.model.weights.hub import HubFile
 from support.fake_hub import Hub, serving
 from support.tiny_wheels import only_wheels_of, sha, write_wheel
@@ -46,7 +46,7 @@ class World:
     def wheels(self) -> Path:
         return self.root / "index"
 
-    def fetch(self, progress: Any = None, **options: Any) -> None:
+    def fetch(self, progress: Any = no_progress, **options: Any) -> None:
         fetch_base(self.base, self.target, progress, **options)
 
     def check(self) -> None:

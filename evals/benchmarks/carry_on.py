@@ -36,7 +36,7 @@ from redraft.model.records import Prediction, RecentEdit
 from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of
 
-from ..figures.runs import Episode, OnDone, RunFile
+from ..figures.runs import Episode
 from ..figures.tables import Metric, Table, TableRow, overall
 from .baselines import Policy
 from .commit_moments import CommitMoment
@@ -190,18 +190,8 @@ def _wanted(text: str, places: Sequence[Sequence[str]], name: str) -> Iterator[s
 # --- asking -----------------------------------------------------------------------------------
 
 
-def ask_all(
-    model: Model | Policy,
-    asked: Sequence[Scenario],
-    asking: EditAsking,
-    run: RunFile,
-    progress: OnDone = lambda done, total: None,
-) -> list[Episode]:
-    """Ask about every scenario that ``run`` does not hold yet; episodes in the scenarios' order."""
-    return run.fill(asked, lambda scenario: _asked(model, scenario, asking), progress)
-
-
-def _asked(model: Model | Policy, scenario: Scenario, asking: EditAsking) -> Episode:
+def ask(model: Model | Policy, scenario: Scenario, asking: EditAsking) -> Episode:
+    """One scenario, asked and judged."""
     asked = ask_for(scenario.step, asking)
     begin_s = time.perf_counter()
     said = said_by(model, asked.request, asking.plan)

@@ -27,7 +27,7 @@ from redraft.model.text.common import common_ends
 
 from ..figures.before_after import scene_of
 from ..figures.metrics import delta_chrf
-from ..figures.runs import Episode, OnDone, RunFile, said_of
+from ..figures.runs import Episode, said_of
 from ..figures.tables import Metric, Score, Table, TableRow, overall, parted
 from .baselines import Policy
 from .commit_moments import CommitMoment
@@ -97,17 +97,6 @@ def ask_for(step: CommitMoment, asking: EditAsking) -> ContextRequest:
     asked = gather(step, asking.context, asking.without)
     request = replace(asked.request, max_tokens=asking.max_tokens, min_tokens=1, seed=asking.seed)
     return replace(asked, request=request)
-
-
-def ask_all(
-    model: Model | Policy,
-    steps: Sequence[CommitMoment],
-    asking: EditAsking,
-    run: RunFile,
-    progress: OnDone = lambda done, total: None,
-) -> list[Episode]:
-    """Ask at every step that ``run`` does not hold yet; episodes in the steps' order."""
-    return run.fill(steps, lambda step: ask(model, step, asking), progress)
 
 
 def ask(model: Model | Policy, step: CommitMoment, asking: EditAsking) -> Episode:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, TextIO, TypeVar
 
 from redraft.model.edits.gate_file import shipped
@@ -64,12 +63,7 @@ class RunFile:
     def __enter__(self) -> RunFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self.file is not None:
             self.file.close()
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from redraft.model.errors import SettingsError, Unauthorized
+from redraft.model.reading import object_of
 
 from ..settings import TOKEN
 from .framing import MAX_BODY
@@ -104,7 +105,7 @@ def _check(first: _Frame, token: str) -> None:
     Raises:
         Refused: the first message does not tell the token.
     """
-    message = _object(first.body)
+    message = object_of(first.body)
     told = first.token
     if told is None and message.get("method") == "initialize":
         option = at(message, "params", "initializationOptions", TOKEN)
@@ -118,14 +119,6 @@ def _check(first: _Frame, token: str) -> None:
         _INVALID_REQUEST,
         message.get("id"),
     )
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        message = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return message if isinstance(message, dict) else {}
 
 
 # --- frames ------------------------------------------------------------------------------------

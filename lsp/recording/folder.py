@@ -22,6 +22,7 @@ from typing import Any
 
 import platformdirs
 from redraft.model.errors import SettingsError
+from redraft.model.reading import object_of
 
 from .format import FORMAT
 
@@ -179,7 +180,7 @@ class Recordings:
 
     def _told(self) -> dict[str, Any] | None:
         """What the switch says; None where there is none, or what is there is another's."""
-        told = _json_of(_first_bytes(self._switch, _SWITCH_BYTES)[0])
+        told = object_of(_first_bytes(self._switch, _SWITCH_BYTES)[0])
         numbers = ("since", "fileBytes", "totalBytes")
         return told if all(type(told.get(name)) is int for name in numbers) else None
 
@@ -239,7 +240,7 @@ class Recordings:
 
     def has_learned(self) -> bool:
         """Is there a gate that was fitted on recordings?"""
-        told = _json_of(_first_bytes(self.learned, _HEADER_BYTES)[0])
+        told = object_of(_first_bytes(self.learned, _HEADER_BYTES)[0])
         return "heads" in told and "card" in told
 
     def forget(self) -> bool:
@@ -284,7 +285,7 @@ def _kept(path: Path) -> Kept | None:
     if name is None:
         return None
     line, found = _first_bytes(path, _HEADER_BYTES)
-    header = _json_of(line.split(b"\n", 1)[0])
+    header = object_of(line.split(b"\n", 1)[0])
     is_ours = (
         header.get("kind") == "header"
         and header.get("documentType") == FORMAT
@@ -316,12 +317,3 @@ def _first_bytes(path: Path, most: int) -> tuple[bytes, os.stat_result | None]:
         return b"", None
     finally:
         os.close(file)
-
-
-def _json_of(data: bytes) -> dict[str, Any]:
-    """An object, empty where the bytes are none."""
-    try:
-        told = json.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}

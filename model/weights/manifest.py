@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import WeightsError
+from ..reading import object_of
 from .files import sha256_of, write_atomically
 
 #: In every ready folder: the SHA-256 of its files and of the recipe it was made by.
@@ -68,7 +69,6 @@ def problem_of(folder: Path, recipe: str | None, thorough: bool | None) -> str:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, empty where the file is missing or holds anything else."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return object_of(path.read_bytes())
+    except OSError:
         return {}
-    return content if isinstance(content, dict) else {}

@@ -134,7 +134,7 @@ def edits(
         benchmark = carry_on if suite is not None else next_edit
         with opt.open_run_for(kept.out, settings, kept.resume) as run:
             with opt.progress_of("foreseeing edits") as progress:
-                episodes = benchmark.ask_all(model, asked, asking, run, progress)
+                episodes = run.fill(asked, lambda one: benchmark.ask(model, one, asking), progress)
             show_tables(run, list(benchmark.tables(episodes, kept.seed)), kept.json_file)
 
 
