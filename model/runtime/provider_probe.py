@@ -96,9 +96,15 @@ def provider_problem(
 
 def network_like(config: ModelConfig) -> ModelConfig:
     """The tiny network whose graphs have the operators of a model's."""
-    masks = _OF_MASKS if config.adapter == "masks" else {}
-    block = {"attention": config.attention, "block": 4 if config.block else 0}
-    return replace(PLAIN, **masks, **block, qkv_bias=config.qkv_bias, qk_norm=config.qk_norm)
+    masks: dict[str, Any] = _OF_MASKS if config.adapter == "masks" else {}
+    return replace(
+        PLAIN,
+        **masks,
+        attention=config.attention,
+        block=4 if config.block else 0,
+        qkv_bias=config.qkv_bias,
+        qk_norm=config.qk_norm,
+    )
 
 
 def difference(expected: Array, found: Array, variant: str) -> str:
