@@ -18,9 +18,9 @@ from redraft.model.decoding.plan import Plan
 from redraft.model.engine.answer import Model, answer
 from redraft.model.records import Conversation, EditRequest, Message
 
-from ..figures.runs import Episode, OnDone, RunFile
+from ..figures.runs import Episode
 from ..figures.tables import Metric, Table, overall
-from ..sandbox.sandbox import ProgramResult
+from ..sandbox.sandbox import ProgramResult, run_program
 
 SYSTEM = Message("system", "You are a helpful assistant.")
 METRICS = (
@@ -63,30 +63,12 @@ def tasks() -> list[ChatTask]:
     ]
 
 
-def converse(
-    model: Model,
-    asked: Sequence[ChatTask],
-    plan: Plan,
-    max_tokens: int,
-    execute: Callable[[str], ProgramResult],
-    run: RunFile,
-    progress: OnDone = lambda done, total: None,
-) -> list[Episode]:
-    """Put every task that ``run`` does not hold yet; episodes in the order of ``asked``.
+def ask(model: Model, task: ChatTask, plan: Plan, max_tokens: int) -> Episode:
+    """One task, put and judged.
 
     Raises:
         InvalidRequest: the weights have no template for conversations.
     """
-    return run.fill(asked, lambda task: _episode(model, task, plan, max_tokens, execute), progress)
-
-
-def _episode(
-    model: Model,
-    task: ChatTask,
-    plan: Plan,
-    max_tokens: int,
-    execute: Callable[[str], ProgramResult],
-) -> Episode:
     conversation = Conversation((SYSTEM, Message("user", task.question)))
     request = EditRequest(
         task="chat", path="", text="", cursor=0, max_tokens=max_tokens, conversation=conversation
@@ -99,7 +81,7 @@ def _episode(
         "language": task.language,
         "question": task.question,
         "answer": text,
-        "done": is_done(task, text, execute),
+        "done": is_done(task, text, run_program),
         "ended": bool(said.candidates) and said.candidates[0].finish == "end",
         "tokens": said.stats.canvas_tokens,
         "steps": said.stats.denoise_steps,

@@ -31,7 +31,6 @@ def chat(
     """Put fifty small requests to a model that converses, and look at what its answers hold."""
     from redraft.evals.benchmarks import conversations
     from redraft.evals.figures.samples import fingerprint, in_turn
-    from redraft.evals.sandbox.sandbox import run_program
 
     from .eval_tables import show_tables
 
@@ -42,12 +41,13 @@ def chat(
         "max_tokens": max_tokens, "seed": kept.seed,
     }  # fmt: skip
     asked = in_turn(tasks, limit, kept.seed)
+    how = opt.Planned(plan).made()
     with (
         opt.loaded(chosen_model, judged.threads, CONTEXT) as ready,
         opt.open_run_for(kept.out, settings, kept.resume) as run,
     ):
         with opt.progress_of("conversing") as progress:
-            episodes = conversations.converse(
-                ready, asked, opt.Planned(plan).made(), max_tokens, run_program, run, progress
+            episodes = run.fill(
+                asked, lambda task: conversations.ask(ready, task, how, max_tokens), progress
             )
         show_tables(run, list(conversations.tables(episodes, kept.seed)), kept.json_file)
