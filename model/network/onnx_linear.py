@@ -16,6 +16,8 @@ from .quantize import HALF, Format, Stored, block_size, float_type, format_of
 _STEP = 1.0 / 127.0
 #: Steps of a second byte are so much smaller: what the first leaves over is half a step at most.
 _FINER = 1.0 / 254.0
+#: Of a row's largest value, so that a row of zeros keeps its bias.
+_LEAST = 1e-6
 
 
 @dataclass
@@ -165,6 +167,7 @@ class LinearMaps:
                 before a row's scale is known, which saves a pass over the outputs.
         """
         unit, largest = self._unit(x)
+        largest = self.nodes.op("Max", largest, self.nodes.floats("least", _LEAST))
         coarse = self._bytes(unit, _STEP)
         known = self.nodes.op(
             "DequantizeLinear", coarse, self.nodes.floats("step", _STEP), self._zero()

@@ -235,18 +235,24 @@ def problem_of(
     if problem:
         return problem
     on_cpu, on_other = opener(runtime, "CPU"), opener(runtime, provider)
-    return provider_problem(on_cpu, on_other, name_of(provider), variant, network)
+    try:
+        return provider_problem(on_cpu, on_other, name_of(provider), variant, network)
+    except OSError as error:  # the networks that are tried have no place
+        return f"{provider} could not be tried: {first_line(error)}"
 
 
 @cache
 def slower(runtime: ModuleType, provider: Provider, variant: str, on_cpu: str) -> str:
     """Why a provider in a variant is not worth being chosen where the CPU runs another; ""."""
-    problem = provider_speed.slower(
-        (opener(runtime, "CPU"), on_cpu),
-        (opener(runtime, provider), variant),
-        provider,
-        time.perf_counter,
-    )
+    try:
+        problem = provider_speed.slower(
+            (opener(runtime, "CPU"), on_cpu),
+            (opener(runtime, provider), variant),
+            provider,
+            time.perf_counter,
+        )
+    except Exception as error:  # whatever keeps it from being timed: the CPU serves
+        return f"{provider} could not be timed: {first_line(error)}"
     return problem and f"{problem} (the provider {provider.lower()}, named, is used all the same)"
 
 
@@ -257,6 +263,15 @@ def opener(runtime: ModuleType, provider: Provider) -> Callable[[Path], Any]:
         return open_on(runtime, path, provider, options, 1)
 
     return opened
+
+
+def has_cuda() -> bool:
+    """Whether CUDA loads; whether it computes what the CPU does is :func:`problem_of`'s to say.
+
+    Raises:
+        InstallError: onnxruntime is unusable.
+    """
+    return not cuda_problem(import_onnxruntime())
 
 
 def cuda_problem(runtime: ModuleType) -> str:

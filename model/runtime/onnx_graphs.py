@@ -6,6 +6,7 @@ Read by passes and sequences. Knows nothing of what is in a sequence.
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -108,10 +109,11 @@ class Graphs:
     @property
     def idle_rows(self) -> int:
         """Rows that prefill scores where none is asked for: a CUDA kernel may refuse to be launched
-        over nothing, and onnxruntime before 1.32 reduces no rows to a wrong shape; else none costs
-        nothing."""
-        release = tuple(int(part) for part in self.runtime.__version__.split(".")[:2])
-        return 1 if self.provider == "CUDA" or release < (1, 32) else 0
+        over nothing, and onnxruntime before 1.32 reduces no rows to a wrong shape, which int8 does;
+        else none costs nothing."""
+        release = tuple(int(part) for part in re.findall(r"\d+", self.runtime.__version__)[:2])
+        misshapen = self.variant == "int8" and release < (1, 32)
+        return 1 if self.provider == "CUDA" or misshapen else 0
 
     @property
     def unseen(self) -> float:

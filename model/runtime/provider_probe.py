@@ -75,7 +75,7 @@ def provider_problem(
         name: of the provider, as onnxruntime calls it.
         network: see :func:`network_like`.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         in_full = _IN_FULL.get(variant, variant)
         (path,) = write_network(Path(folder) / "full", network, in_full)
         expected = _logits(on_cpu(path), network, in_full, path.stem)

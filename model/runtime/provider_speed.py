@@ -29,7 +29,7 @@ def slower(
         name: of the provider.
         clock: seconds.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         passes: list[Callable[[], object]] = []
         for opens, variant in (on_cpu, on_other):
             path = write_network(Path(folder) / str(len(passes)), _WIDE, variant)[0]

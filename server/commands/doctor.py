@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 import psutil
+from redraft.model.config import ModelConfig
 from redraft.model.errors import RedraftError
 from redraft.model.records import EditRequest, Predictor
 from redraft.model.release import RELEASE
@@ -88,7 +89,7 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
         runtime = import_onnxruntime()
         here = [provider for provider in PROVIDERS if not missing(runtime, provider)]
         wanted = settings.provider.lower() if settings.provider else "auto"
-        device = pick_device(wanted, settings.variant or "auto")
+        device = pick_device(wanted, settings.variant or "auto", _config_of(settings))
     except RedraftError as error:
         yield Finding("problem", "onnxruntime", str(error))
         return
@@ -99,6 +100,17 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
         yield Finding("note", "runs on", device.notice, advice)
     elif device.notice and installed_for() is not None:
         yield Finding("note", "runs on", device.notice)
+
+
+def _config_of(settings: Settings) -> ModelConfig | None:
+    """Of the model that would run; None where there is none of that name, which is told apart."""
+    from redraft.model.weights.default_model import resolve
+    from redraft.model.weights.registry import info
+
+    try:
+        return info(resolve(settings.model).name).config
+    except RedraftError:
+        return None
 
 
 def _machine() -> Iterator[Finding]:

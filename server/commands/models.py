@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -57,14 +57,14 @@ def model_list(
 
 def _list_known(as_json: bool) -> None:
     """Open weights by name, and whether they run on this machine."""
-    from redraft.model.runtime.device import memory_of, pick_device
+    from redraft.model.runtime.device import has_cuda, memory_of
     from redraft.model.weights.known import KNOWN
     from redraft.model.weights.pull_open import pulled_revision
     from rich.table import Table
 
     from .console import err, out
 
-    provider = pick_device().provider
+    provider: Literal["CPU", "CUDA"] = "CUDA" if has_cuda() else "CPU"
     memory = memory_of(provider)
     rows: list[dict[str, Any]] = [
         {
