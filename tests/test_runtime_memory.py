@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -232,6 +232,15 @@ def test_unusable_installations_say_what_to_do(installed: dict[str, str], advice
 @pytest.mark.parametrize("version", ["1.30.0", "1.31.1", "2.0", "1.32.0.dev20260101"])
 def test_recent_installations_are_accepted(version: str) -> None:
     assert check_onnxruntime({"onnxruntime": version}.get) == version
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_tried() -> Iterator[None]:
+    """What a provider came to is kept for a process; a test must not answer another's question."""
+    kept = device.problem_of
+    kept.cache_clear()
+    yield
+    kept.cache_clear()
 
 
 def test_the_cpu_is_chosen_with_a_notice_where_cuda_is_missing(
