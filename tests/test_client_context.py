@@ -11,6 +11,7 @@ from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
+from redraft.model.edits.hunks import apply_history, hunks_of
 from support.shop import CART, MAIN
 
 
@@ -167,6 +168,29 @@ def test_without_a_workspace_every_open_file_may_be_led_to() -> None:
     documents = [Document("file:///a/cart.py", CART, 0, "python")]
     context = ClientContext(lambda: documents, list, LspSettings, time.monotonic, background=False)
     assert [each.uri for each in context.documents()] == ["file:///a/cart.py"]
+
+
+def test_imports_are_told_to_files_of_the_only_folder(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "cart.py").write_text(CART)
+    folders = [project.as_uri()]
+    context = ClientContext(list, lambda: folders, LspSettings, time.monotonic, background=False)
+    context.folders_changed()
+    context.catch_up()
+    before, after = "x = 1\n", "x = 1\ncart = Cart()\n"
+    hunks = hunks_of(before.split("\n"), after.split("\n"))
+    edits = apply_history("main.py", before.split("\n"), hunks, len(hunks))[1]
+
+    def told(uri: str) -> list[str]:
+        query = Query(uri, "main.py", "python", after, len(after), 1)
+        return [one.module for one in context.importable(query, edits)]
+
+    assert told((project / "main.py").as_uri()) == ["cart"]
+    assert not told("untitled:main.py")
+    assert not told((tmp_path / "main.py").as_uri())
+    folders.append((tmp_path / "other").as_uri())
+    assert not told((project / "main.py").as_uri())
 
 
 def test_what_is_reported_goes_along_as_text_that_a_model_can_be_sent(desk: Desk) -> None:

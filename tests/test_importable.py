@@ -52,6 +52,43 @@ JAVA = {
 }
 
 
+SUB = {"pkg/__init__.py": "", "pkg/sub/b.py": "class Widget: ...\n"}
+ROUND = {"shop/__init__.py": ""}
+#: Files, the path and the text of the document, names of which nothing is to be told.
+SILENT: list[tuple[dict[str, str], str, str, str]] = [
+    # the line does not define the name
+    ({"wiring.py": "app.url_map = 1\n"}, "b.py", "", "url_map"),
+    ({"wiring.py": 'REG["Widget"] = 1\n'}, "b.py", "", "Widget"),
+    ({"src/routes.js": 'export default { Home: "/h" };\n'}, "src/b.js", "import './a'\n", "Home"),
+    # Go
+    (GO | {"money2/a.go": "package main\n\nfunc Run() {}\n"}, "c/m.go", "", "money2.Run"),
+    (
+        GO | {"pkg/money/up.go": 'package money\n\nimport "example.com/shop/cmd"\n'},
+        "cmd/m.go",
+        "package cmd\n",
+        "money.Parse",
+    ),
+    (GO | {"testing/fake/a.go": "package fake\n\nfunc Run() {}\n"}, "c/m.go", "", "fake.Run"),
+    (GO, "/elsewhere/m.go", "package main\n", "far.Go"),
+    # folders without __init__.py
+    (SUB, "pkg/sub/a.py", "", "Widget"),
+    ({"sub/b.py": "class Widget: ...\n"}, "sub/a.py", "from sub.c import d\n", "Widget"),
+    ({"x/sub/b.py": "class Widget: ...\n"}, "x/sub/a.py", "import x.sub.c\n", "Widget"),
+    ({"sub/b.py": "class Widget: ...\n"}, "sub/a.py", "from .c import d\n", "Widget"),
+    # round in a circle
+    (ROUND | {"shop/a.py": "from shop import b\n\nclass A: ...\n"}, "shop/b.py", "", "A"),
+    (ROUND | {"shop/a.py": "from . import (\n  b as c,\n)\nclass A: ...\n"}, "shop/b.py", "", "A"),
+    (ROUND | {"shop/a.py": "from shop import x\n\nclass A: ...\n"}, "shop/__init__.py", "", "A"),
+    (ROUND | {"shop/a.py": "from . import x\n\nclass A: ...\n"}, "shop/__init__.py", "", "A"),
+    # packages of one repository
+    ({"server/api.ts": "export class Api {}\n"}, "client/src/a.ts", "", "Api"),
+    ({"client/src/api.ts": "export class Api {}\n"}, "server/a.ts", "", "Api"),
+    ({"x/packages/one/a.ts": "export class Api {}\n"}, "x/packages/two/a.ts", "", "Api"),
+    ({"a.mts": "export class Api {}\n"}, "b.js", "import x from './x.js'\n", "Api"),
+    ({"a.js": "export class Event {}\n"}, "b.js", "import x from './x.js'\n", "Event"),
+]
+
+
 def importer(folder: Path, files: dict[str, str]) -> Importer:
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -90,6 +127,36 @@ def told(
         (RUST, "src/a/open.rs", "", "parse_money", "crate::money"),
         (RUST, "src/money.rs", "", "Open", "crate::a::open"),
         (RUST, "src/a/open.rs", "", "Shut", "crate::a::shut"),
+        (
+            JAVA
+            | {
+                "src/main/java/com/shop/money/Coin.java": "package com.shop.money;\n\n"
+                '@JsonTypeName("Coin")\npublic final class Coin {}\n'
+            },
+            "src/main/java/com/shop/A.java",
+            "package com.shop;\n",
+            "Coin",
+            "com.shop.money",
+        ),
+        (
+            {"srv/go.mod": "module ex.com/srv\n", "srv/a.go": "package srv\n\nfunc Run() {}\n"},
+            "srv/cmd/m.go",
+            "package main\n",
+            "srv.Run",
+            "ex.com/srv",
+        ),
+        ({"sub/b.py": "class Widget: ...\n"}, "sub/a.py", "import os\n", "Widget", "b"),
+        ({"b.py": "class Event: ...\n"}, "a.py", "", "Event", "b"),
+        (
+            ROUND | {"shop/a.py": "class A: ...\n"},
+            "shop/__init__.py",
+            "from .b import x\n",
+            "A",
+            ".a",
+        ),
+        (SCRIPT, "web/b.ts", "import './style.css'\nimport x from './x.js'\n", "fooBar", "./a.js"),
+        ({".storybook/x.ts": "export const theme = 1\n"}, "b.ts", "", "theme", "./.storybook/x"),
+        ({"src/modules/a/x.ts": "export class X {}\n"}, "src/modules/b/y.ts", "", "X", "../a/x"),
         (
             JAVA,
             "src/test/java/com/shop/ATest.java",
@@ -145,6 +212,53 @@ def test_where_there_is_a_choice_or_no_way_nothing_is_told(
     tmp_path: Path, files: dict[str, str], path: str, text: str, name: str
 ) -> None:
     assert not told(tmp_path, files, path, text, name)
+
+
+@pytest.mark.parametrize(("files", "path", "text", "name"), SILENT)
+def test_what_only_looks_importable_is_not_told(
+    tmp_path: Path, files: dict[str, str], path: str, text: str, name: str
+) -> None:
+    assert not told(tmp_path, files, path, text, name)
+
+
+@pytest.mark.parametrize(
+    ("init", "wanted"),
+    [
+        ("from .core import Engine\n", "eng"),
+        ("from .core import (\n    Other,  # (one)\n    Engine,\n)\n", "eng"),
+        ("from .core import Engine as Engine\n", "eng"),
+        ("from .core import Engine as _Engine\n", "eng.core"),
+        ('"""\nfrom .core import Engine\n\n    Engine\n"""\n', "eng.core"),
+        ("def f():\n    from .core import Engine\n    return Engine\n", "eng.core"),
+        ("from .core import run  # Engine\n", "eng.core"),
+    ],
+)
+def test_a_package_hands_on_what_it_takes_at_its_top(
+    tmp_path: Path, init: str, wanted: str
+) -> None:
+    files = {"eng/__init__.py": init, "eng/core.py": "class Engine: ...\n"}
+    assert told(tmp_path, files, "main.py", "", "Engine")["Engine"].module == wanted
+
+
+def test_two_packages_of_one_name_are_a_choice(tmp_path: Path) -> None:
+    files = GO | {
+        "a/conf/a.go": "package conf\n\nfunc Load() {}\n\nfunc Save() {}\n",
+        "b/conf/b.go": "package conf\n\nfunc Path() {}\n",
+    }
+    assert not told(tmp_path, files, "m.go", "package main\n", "conf.Load", "conf.Path")
+    assert told(tmp_path / "x", files, "m.go", "package main\n", "conf.Load", "conf.Save")
+
+
+def test_nothing_is_asked_of_a_folder_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    known = importer(tmp_path / "w", SCRIPT)
+    gone.rmdir()
+    (found,) = known.find(["fooBar"], Asker("web/sub/b.ts", "typescript", ""))
+    assert found.module == "../a"
 
 
 def test_a_default_and_a_type_are_told_apart(tmp_path: Path) -> None:

@@ -15,14 +15,20 @@ from dataclasses import dataclass, replace
 from posixpath import basename, dirname, relpath, splitext
 
 from redraft.model.records import Importable
-from redraft.model.text.names import whole_name
 
 from .imports import HEAD_LINES, imported
 from .symbol_index import Snapshot
 
 _SCRIPTS = frozenset(("typescript", "typescriptreact", "javascript", "javascriptreact"))
 _ALIKE = dict.fromkeys(_SCRIPTS, _SCRIPTS)
+_TYPED = (".ts", ".tsx", ".mts", ".cts")
 _SCRIPT_ENDINGS = frozenset((".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".mts", ".cts"))
+
+#: What scripts import that is none, always with its ending.
+_ASSET = re.compile(
+    r"\.(?:json5?|css|scss|sass|less|styl|svg|png|jpe?g|gif|webp|avif|ico|html|vue|svelte|astro|mdx?"
+    r"|txt|wasm|node|graphql|gql|ya?ml|woff2?|glsl)(?:\?.*)?$"
+)
 
 #: Folders and files of what nobody else imports: tests, examples, documentation.
 _ASIDE = re.compile(
@@ -34,11 +40,16 @@ _ASIDE = re.compile(
 #: Nobody imports from these, not even a test.
 _TESTS = re.compile(r"(?:^|/)(?:test_[^/]*|conftest|setup|[^/]*(?:_test|\.test|\.spec))\.\w+$")
 _ANY_NAME = re.compile(
-    r"^(?:from \S+ import \*|import [\w.]+\.\*;|(?:pub )?use .*\*\}?;|\s*(?:import )?\. \")", re.M
+    r"^(?:from \S+ import \*|import [\w.]+\.\*;|(?:pub )?use .*\*\}?;|[ \t]*(?:import )?\. \")",
+    re.M,
 )
-_PARCEL = re.compile(r"(?:packages|apps|libs|modules|examples|plugins)/(?:@[^/]+/)?[^/]+/")
-#: What languages know without an import.
-_BUILTIN = frozenset(
+_QUOTED = re.compile(r'"{3}[\s\S]*?"{3}|\'{3}[\s\S]*?\'{3}')
+_COMMENT = re.compile(r"#[^\n]*")
+_FROM = re.compile(
+    r"^from[ \t]+([\w.]+)[ \t]+import\b[ \t]*(?:\(([^()]*)\)|(\w[\w \t\r,]*)$)", re.M
+)
+_PARCEL = re.compile(r"/(?:packages|apps|libs|modules|examples|plugins)/(?:@[^/]+/)?[^/]+/")
+_SCRIPT_BUILTIN = frozenset(
     re.findall(
         r"\w+",
         "Array ArrayBuffer BigInt Boolean Buffer DataView Date Error EvalError Function Infinity "
@@ -48,13 +59,40 @@ _BUILTIN = frozenset(
         "process module exports require fetch describe it test expect before after beforeEach "
         "afterEach beforeAll afterAll jest Record Partial Required Readonly Pick Omit Exclude "
         "Extract ReturnType Parameters Awaited Iterable Iterator AsyncIterable Element Node "
-        "HTMLElement Option Some None Ok Err Result Vec Box Self Send Sync Sized Copy Clone Drop "
-        "Default Into From Iterator IntoIterator ToString AsRef Fn FnMut FnOnce Eq PartialEq Ord "
-        "PartialOrd Debug Hash Integer Long Double Float Short Byte Character Void Class Thread "
-        "Runnable Iterable Comparable CharSequence StringBuilder System Exception Throwable "
-        "RuntimeException Override Deprecated Enum",
+        "HTMLElement",
     )
-) | frozenset(dir(builtins))
+)
+#: What a language knows without an import.
+_BUILTIN = dict.fromkeys(_SCRIPTS, _SCRIPT_BUILTIN) | {
+    "python": frozenset(dir(builtins)),
+    "rust": frozenset(
+        re.findall(
+            r"\w+",
+            "Option Some None Ok Err Result String Vec Box Self Send Sync Sized Copy Clone Drop "
+            "Default Into From Iterator IntoIterator ToString AsRef Fn FnMut FnOnce Eq PartialEq "
+            "Ord PartialOrd Debug Hash",
+        )
+    ),
+    "java": frozenset(
+        re.findall(
+            r"\w+",
+            "Boolean Byte Character Double Float Integer Long Math Number Object Process Record "
+            "Short String StringBuilder System Class Thread Runnable Iterable Comparable "
+            "CharSequence Enum Error Exception Throwable RuntimeException Override Deprecated Void",
+        )
+    ),
+}
+#: The line that defines a name; what stands before it is ``export``, ``pub(crate)`` and the like.
+_DEFINES = {
+    "python": r"(?:(?:async )?def |class |type ){name}\b|{name}\s*(?::|=(?!=))",
+    "rust": r"(?:\w+(?:\(\w+\))? )*?"
+    r"(?:fn|struct|enum|union|trait|type|const|static(?: mut)?) {name}\b",
+    "java": r"(?:\w+ )*?(?:class|interface|enum|record|@interface) {name}\b",
+} | dict.fromkeys(
+    _SCRIPTS,
+    r"(?:\w+ )*?(?:function ?\*? ?|(?:class|interface|type|enum|namespace|const|let|var) ){name}"
+    r"(?![\w$])|(?:module\.)?exports\.{name}\s*=",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +110,7 @@ class _Defined:
 
     path: str
     text: str
-    line: str  # that defines it, without decorators
+    line: str  # that defines it, at its start
 
 
 class Importer:
@@ -97,8 +135,13 @@ class Importer:
         asker = replace(asker, text=head)  # where imports stand, and all that is asked of it
         if find is None or _ANY_NAME.search(asker.text):
             return ()
-        found = (find(name, asker) for name in names if name not in _BUILTIN)
-        return tuple({one.name: one for one in found if one is not None}.values())
+        known = _BUILTIN.get(asker.language, frozenset())
+        found = [find(name, asker) for name in names if name not in known]
+        certain = {one.name: one for one in found if one is not None}
+        modules = {(one.name, one.module) for one in found if one is not None}
+        return tuple(
+            one for one in certain.values() if sum(one.name == name for name, _ in modules) == 1
+        )
 
     def _defined(self, name: str, asker: Asker) -> _Defined | None:
         """The only file besides the asker's own that defines ``name`` at its top."""
@@ -114,12 +157,12 @@ class Importer:
         if len({each.path for each in places}) != 1 or places[0].path == asker.path:
             return None
         text = self._text_of(places[0].path)
+        defines = re.compile(_DEFINES[asker.language].format(name=re.escape(name)))
         lines = [] if text is None else text.split("\n")
         for place in places:
             body = lines[place.first : place.last]
-            word = whole_name(name)
-            line = next((each for each in body if word.search(each)), "")
-            if text is not None and line and not line[0].isspace():
+            line = next((each for each in body if defines.match(each)), "")
+            if text is not None and line:
                 return _Defined(place.path, text, line)
         return None
 
@@ -136,10 +179,10 @@ class Importer:
         if not parts or not all(map(str.isidentifier, parts)) or parts[-1] == "__main__":
             return None
         if not self._has(f"{dirname(found.path)}/__init__.py"):  # scripts beside each other
-            beside = dirname(found.path) == dirname(asker.path)
-            return Importable(name, parts[-1]) if beside else None
+            loose = dirname(found.path) == dirname(asker.path) and self._is_loose(asker)
+            return Importable(name, parts[-1]) if loose else None
         top, (own_root, own) = parts[0], self._module(asker.path)
-        head = rf"^\s*(?:from|import) {re.escape(top)}\b"
+        head = rf"^[ \t]*(?:from|import) {re.escape(top)}\b"
         whole = re.search(head, asker.text, re.M) is not None
         project = re.sub(r"(?:^|/)(?:src|lib|python)$", "", root)
         if not whole and not f"/{asker.path}".startswith(f"/{project}/".replace("//", "/")):
@@ -149,7 +192,7 @@ class Importer:
         while shared < min(len(package), len(parts)) and package[shared] == parts[shared]:
             shared += 1
         dots = "." * (1 + len(package) - shared)
-        near = re.findall(r"^\s*from (\.+)", asker.text, re.M)
+        near = re.findall(r"^[ \t]*from (\.+)", asker.text, re.M)
         as_far = any(len(each) == len(dots) for each in near)
         if shared and own_root == root and (as_far or (near and not whole)):
             return Importable(name, dots + ".".join(parts[shared:]))
@@ -166,9 +209,20 @@ class Importer:
                 break
             path = "/".join((root, *parts[:at], "__init__.py")).removeprefix("/")
             text = self._text_of(path) if self._has(path) else None
-            if text and re.search(rf"^(?:from \.|    ).*(?<![\w.]){name}\b", text, re.M):
+            taken = _taken_from(text) if text else ()
+            if any(names.get(name) == name for module, names in taken if module[0] == "."):
                 return parts[:at]
         return parts
+
+    def _is_loose(self, asker: Asker) -> bool:
+        """Whether a file's folder is just where scripts lie, not part of a package by its name."""
+        folder = dirname(asker.path)
+        named = rf"(?:[\w.]*\.)?{re.escape(basename(folder))}\b" if folder else r"\."
+        while folder != dirname(folder):
+            folder = dirname(folder)
+            if self._has(f"{folder}/__init__.py"):
+                return False
+        return re.search(rf"^[ \t]*(?:from|import) (?:\.|{named})", asker.text, re.M) is None
 
     def _module(self, path: str) -> tuple[str, tuple[str, ...]]:
         """The folder that a file's package lies in, and the parts of its module's name."""
@@ -184,45 +238,73 @@ class Importer:
         found = self._defined(name, asker)
         if found is None or _are_apart(found.path, asker.path):
             return None
-        typed = asker.path.endswith((".ts", ".tsx", ".mts", ".cts"))
-        if not typed and found.path.endswith((".ts", ".tsx")):
+        typed = asker.path.endswith(_TYPED)
+        if not typed and found.path.endswith(_TYPED):
             return None
         modern = typed or re.search(r"^(?:import|export)\b", asker.text, re.M) is not None
         told = _exported(name, found) if modern else _module_exports(name, found)
         if told is None or (not modern and "require(" not in asker.text):
             return None
         module = _script_module(found.path, asker, modern, typed)
-        is_type = re.match(r"(?:export )?(?:declare )?(?:interface|type)\b", found.line) is not None
+        is_type = (
+            re.match(r"(?:export )?(?:default |declare )?(?:interface|type)\b", found.line)
+            is not None
+        )
         return None if module is None else Importable(name, module, told == "default", is_type)
 
     # --- Go, Rust, Java ------------------------------------------------------------------------
 
     def _go(self, name: str, asker: Asker) -> Importable | None:
         package, _, used = name.partition(".")
-        folders = {
-            dirname(each.path)
+        aside = _ASIDE.search(asker.path) is not None
+        places = [
+            each
             for each in self._snapshot.places(used, "go")
             if each.kind != "method" and not each.path.endswith("_test.go")
             if basename(dirname(each.path)) == package
-        }
+            if aside or not _ASIDE.search(each.path)
+        ]
+        folders = {dirname(each.path) for each in places}
         if len(folders) != 1 or not used[:1].isupper():
             return None
         (folder,) = folders
-        root = self._go_root(folder)
-        if folder == dirname(asker.path) or root is None or root != self._go_root(asker.path):
+        root, own = self._go_root(folder), dirname(asker.path)
+        if folder == own or root is None or root != self._go_root(own):
             return None
         within, internal, _ = f"/{folder}/".partition("/internal/")
         if internal and not f"/{asker.path}".startswith(f"{within}/"):
             return None
         text = self._text_of(f"{root}/go.mod".removeprefix("/")) or ""
         told = re.search(r"^module\s+\"?([^\s\"]+)", text, re.M)
-        below = folder.removeprefix(root).strip("/")
-        return None if told is None else Importable(package, f"{told[1]}/{below}", True)
+        if told is None:
+            return None
+        module, mine = (
+            "/".join((told[1], each.removeprefix(root).strip("/"))).rstrip("/")
+            for each in (folder, own)
+        )
+        if not self._go_fits({each.path for each in places}, package, mine):
+            return None
+        return Importable(package, module, True)
+
+    def _go_fits(self, paths: set[str], package: str, own: str) -> bool:
+        """Whether files are of the package that their folder is named after, which does not import
+        the asker's."""
+        folder = dirname(next(iter(paths)))
+        for each in self._snapshot.entries:
+            if dirname(each.path) != folder or not each.path.endswith(".go"):
+                continue
+            text = "" if each.path.endswith("_test.go") else self._text_of(each.path)
+            if text is None or f'"{own}"' in text:
+                return False
+            named = re.search(r"^package[ \t]+(\w+)", text, re.M)
+            if each.path in paths and (named is None or named[1] != package):
+                return False
+        return True
 
     def _go_root(self, path: str) -> str | None:
         """The nearest folder of a ``go.mod``."""
         while not self._has(f"{path}/go.mod"):
-            if not path:
+            if path == dirname(path):
                 return None
             path = dirname(path)
         return path
@@ -280,20 +362,37 @@ class Importer:
 # --- small parts ---------------------------------------------------------------------------------
 
 
+def _taken_from(text: str) -> list[tuple[str, dict[str, str]]]:
+    """Of each ``from module import`` at a file's top level: the module, and by the names of what it
+    takes those that it is known by."""
+    found = []
+    for module, block, line in _FROM.findall(_COMMENT.sub("", _QUOTED.sub("", text))):
+        entries = (each.split() for each in (block or line).split(","))
+        found.append((module, {each[0]: each[-1] for each in entries if each}))
+    return found
+
+
 def _imports_back(found: _Defined, asker: Asker) -> bool:
     """Whether the file that defines the name imports the one that lacks it."""
-    own = tuple(splitext(asker.path)[0].split("/"))
+    own = tuple(splitext(asker.path)[0].removesuffix("/__init__").split("/"))
+    taken = "\n".join(
+        f"from {module.removesuffix('.')}.{name} import x"
+        for module, names in _taken_from(found.text)
+        for name in names
+    )
     modules = imported(found.text, asker.language, found.path)
+    modules += imported(taken, asker.language, found.path)
     return any(own[-len(parts) :] == parts for parts in modules)
 
 
 def _are_apart(one: str, other: str) -> bool:
     """Whether files are of different packages of one repository."""
-    a, b = (f"/{path}".partition("/src/") for path in (one, other))
-    if a[1] and b[1] and a[0] != b[0]:
-        return True
-    parcels = [_PARCEL.match(path) for path in (one, other)]
-    return len({found[0] if found else "" for found in parcels}) > 1
+    heads = [f"/{path}".partition("/src/") for path in (one, other)]
+    for (whole, src, _), path in zip(heads, (other, one), strict=True):
+        if src and not f"/{path}".startswith(f"{whole}/"):
+            return True
+    parcels = [_PARCEL.search(whole + src[:1]) for whole, src, _ in heads]
+    return len({found.string[: found.end()] if found else "" for found in parcels}) > 1
 
 
 def _exported(name: str, found: _Defined) -> str | None:
@@ -330,7 +429,7 @@ def _script_module(path: str, asker: Asker, modern: bool, typed: bool) -> str | 
     near = [each for each in named if each.startswith(".")]
     if not near and any(each.startswith(("@/", "~/", "#")) for each in named):
         return None
-    endings = {splitext(basename(each))[1] for each in near if not each.endswith(".json")}
+    endings = {splitext(basename(each))[1] for each in near if not _ASSET.search(each)}
     endings = {each if each in _SCRIPT_ENDINGS else "" for each in endings}
     if ("" in endings and len(endings) > 1) or (not endings and modern and not typed):
         return None
@@ -342,8 +441,8 @@ def _script_module(path: str, asker: Asker, modern: bool, typed: bool) -> str | 
         ending = suffix.replace("tsx", "js").replace("ts", "js") if compiled else suffix
     elif basename(stem) == "index":
         stem = dirname(stem)
-    module = relpath(stem or ".", dirname(asker.path) or ".") + ending
-    return module if module.startswith(".") else f"./{module}"
+    module = relpath(f"/{stem}", f"/{dirname(asker.path)}") + ending
+    return module if module.startswith(("../", "./")) or module in (".", "..") else f"./{module}"
 
 
 def _java_package(text: str) -> str | None:

@@ -166,7 +166,13 @@ class ClientContext:
         return self._context.definers(name, language)
 
     def importable(self, query: Query, edits: Sequence[RecentEdit]) -> tuple[Importable, ...]:
-        """What the document would import names from that ``edits`` of it wrote."""
+        """What the document would import names from that ``edits`` of it wrote. Nothing where it is
+        no file below the one folder of the workspace: paths would not tell where files lie."""
+        folders = self._folders()
+        if len(folders) != 1 or not query.uri.startswith("file:"):
+            return ()
+        if not lies_within(query.uri, folders):
+            return ()
         language = code_language(query.path) or query.language
         example = read([each for each in edits if each.path == query.path], language)
         names = names_used(example)
