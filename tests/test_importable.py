@@ -384,6 +384,10 @@ def test_what_is_brought_in_or_only_looks_like_a_name_is_left_alone(text: str) -
         "const f = (Money, b) => Money(b)\n",
         "function f(a, Money) { Money() }\n",
         "export { Money } from './bank'\n",
+        "class A {\n  async Money(id: string) {\n  }\n}\n",
+        "const a = <h1>Money</h1>\n",
+        "const a = <h1>No Money today</h1>\n",
+        "const a = $Money(1)\n",
     ],
 )
 def test_parameters_and_parts_of_an_object_are_local(written: str) -> None:
@@ -391,6 +395,28 @@ def test_parameters_and_parts_of_an_object_are_local(written: str) -> None:
     money = Importable("Money", "./money")
     assert not changed(before, before + written, "typescript", money)
     assert changed(before, f"{before}f(Money, 1)\n", "typescript", money)
+
+
+@pytest.mark.parametrize("head", ["export {", "import type {"])
+def test_what_is_handed_on_or_of_types_alone_takes_no_name_that_is_called(head: str) -> None:
+    before = f"{head}\n  parse,\n}} from './util';\n\nlet x = 1;\n"
+    made = changed(
+        before, f"{before}x = format(1);\n", "typescript", Importable("format", "./util")
+    )
+    assert all("  format,\n" not in text for text in made)
+    plain = before.replace(head, "import {")
+    (made_plain,) = changed(
+        plain, f"{plain}x = format(1);\n", "typescript", Importable("format", "./util")
+    )
+    assert "  format,\n  parse,\n" in made_plain
+
+
+def test_a_public_use_takes_no_name() -> None:
+    before = "pub use crate::a::{\n    parse,\n};\n\nfn x() {}\n"
+    made = changed(
+        before, f"{before}fn y() {{ format(1); }}\n", "rust", Importable("format", "crate::a")
+    )
+    assert all("    format,\n" not in text for text in made)
 
 
 def test_a_name_of_a_library_that_the_workspace_defines_too_is_a_choice() -> None:

@@ -19,7 +19,7 @@ _UNDEFINED = tuple(
     for pattern in (
         rf"{_QUOTED}?([^\W\d]\w*)['\"`’”]? is (?:not defined|undefined|possibly unbound)",
         rf"undefined (?:name|variable|identifier|reference)?[: ]*(?:to )?{_QUOTED}?([^\W\d]\w*)",
-        rf"cannot find (?:\w+,? ?)*? ?{_QUOTED}([^\W\d]\w*)",
+        rf"cannot find (?:\w+,? ){{0,8}}{_QUOTED}([^\W\d]\w*)",
         rf"(?:undeclared|unresolved|unknown) (?:\w+ )?{_QUOTED}([^\W\d]\w*)",
         r"undefined: ([^\W\d]\w*)",
         r"symbol: +\w+ ([^\W\d]\w*)",

@@ -154,18 +154,23 @@ def _by_kind(name: str) -> str:
 
 def _in_block(wanted: Import, lines: Sequence[str]) -> Found | None:
     """One name more where an import of its module goes on over several lines, a name on each."""
+    if wanted.form != "from":
+        return None
     module, name = re.escape(wanted.module), wanted.names[0]
-    heads = re.compile(rf"from {module} import \(|(?:pub )?use {module}::\{{")
+    heads = re.compile(rf"from {module} import \(|use {module}::\{{")
+    plain = ("import {", "import type {") if wanted.is_type else ("import {",)
     ends = re.compile(rf"\}} from ['\"]{module}['\"];?")
     for row, line in enumerate(lines[:MOST_ROWS]):
         esm = ends.fullmatch(line) is not None
-        if wanted.form != "from" or not (esm or heads.fullmatch(line)):
+        if not (esm or heads.fullmatch(line)):
             continue
         step, at = (-1, row - 1) if esm else (1, row + 1)
         rows = []
         while 0 <= at < len(lines) and (one := _ENTRY.fullmatch(lines[at])) is not None:
             rows.append((at, one))
             at += step
+        if esm and (at < 0 or lines[at] not in plain):
+            continue  # handed on, or of types alone
         rows.sort(key=lambda each: each[0])
         names = [one["name"] for _, one in rows]
         if not rows or name in names:

@@ -19,7 +19,7 @@ from ..text.names import places_of
 from .code_lines import code_of, quoted_rows
 from .example import NAME, Example, Found, readable
 from .import_lines import MOST_ROWS, Import, import_of, imports_in
-from .misspelt import is_born
+from .misspelt import NEAR_CHARS, is_born
 
 _ALIKE = {
     "typescript": "javascript",
@@ -41,6 +41,12 @@ _MADE_BEFORE = re.compile(
 _PARTS_TAKEN = re.compile(r"\b(?:const|let|var)\s*[{\[][^}\]=]*$")
 _OF_ARROW = re.compile(r"\(([\w\s,{}]*)\)\s*=>")
 _OF_FUNCTION = re.compile(r"\b(?:def|function)\b\s*\w*\s*\(")
+#: What a person reads of an element, before and behind a word of it.
+_IN_ELEMENT = re.compile(r"(?<![=-])>[^<>{}]*$")
+_METHOD = re.compile(
+    r"\s+(?:(?:async|static|get|set|public|private|protected|override|abstract) )*\*?"
+)
+_METHOD_HEAD = re.compile(r"\([^()]*\)(?: *: *[^={}]+)? *\{\s*")
 _PARAMETER = re.compile(r"[(,]\s*[*&{.]*$")
 _PACKAGE = re.compile(r"(?<![\w.])([a-z]\w*)\.([A-Z]\w*)")
 
@@ -148,6 +154,10 @@ def _is_used(name: str, line: str, found: re.Match[str], whole: bool) -> bool:
     before, behind = line[: found.start()], line[found.end() :]
     if before.rstrip().endswith((".", "::", "->")) or _is_made(line, found):
         return False
+    if before.endswith("$") or behind.startswith("$"):  # a part of another name
+        return False
+    if _IN_ELEMENT.search(before) and re.match(r"[^<>{}]*</", behind):
+        return False
     if whole:
         return re.match(r"\.\w", behind) is not None
     if name.islower() and "_" not in name:  # a word of prose may read like it
@@ -160,9 +170,12 @@ def _is_made(line: str, found: re.Match[str]) -> bool:
     if _HANDED_ON.match(line):
         return True
     before, behind = line[: found.start()], line[found.end() :]
-    if _MADE_BEFORE.search(before) and not re.match(r"\s*=(?!=)", behind):
+    near = max(0, found.start() - NEAR_CHARS)
+    if _MADE_BEFORE.search(line, near, found.start()) and not re.match(r"\s*=(?!=)", behind):
         return False
     if is_born(line, found) or _PARTS_TAKEN.search(before):
+        return True
+    if _METHOD.fullmatch(before) and _METHOD_HEAD.fullmatch(behind):  # of a class
         return True
     if any(one.start(1) <= found.start() < one.end(1) for one in _OF_ARROW.finditer(line)):
         return True

@@ -30,6 +30,8 @@ _BORN = re.compile(
     r"|import|from|as|use|package|namespace|mod|lambda|catch|except|global|goto|break|continue)\s+"
     r"(?:[\w\s,.*(]|::)*$|\|[\w\s,]*$"
 )
+#: As far before a name as it matters what stands there.
+NEAR_CHARS = 160
 _SET = re.compile(r"\s*(?::=|=(?![=>])|:(?!:)|,[\w\s,]*(?::=|=(?!=))|\s+in\b|\s*=>)")
 
 
@@ -69,7 +71,7 @@ def _may_be_wrong(name: str, code: str, found: re.Match[str]) -> bool:
 def is_born(code: str, found: re.Match[str]) -> bool:
     """Whether a name is brought into being where it stands in a line of code."""
     before = code[: found.start()]
-    if _BORN.search(before):
+    if _BORN.search(code, max(0, found.start() - NEAR_CHARS), found.start()):
         return True
     owned = before.rstrip().endswith((".", "->", "::"))
     return not owned and _SET.match(code[found.end() :]) is not None
