@@ -21,8 +21,8 @@ from ..runtime.backend import CausalOutput, FloatArray, IntArray
 from .denoise import Run
 
 #: Tokens read in one pass: a cancel is heard before each, and whole distributions of as many lie in
-#: memory at once.
-WIDEST = 64
+#: memory at once (``VERIFY_CHUNK`` in ``runtime/onnx_sequence.py`` says what that takes).
+WIDEST = 32
 
 
 @dataclass(slots=True, eq=False)

@@ -160,7 +160,8 @@ class LinearMaps:
         A head whose activations have outliers (29 times the deviation, Qwen2.5-Coder-0.5B) needs
         them: over 1,200 rows KL to float32 is 0.00008 (one byte 0.0009, blocks of 64 0.0002),
         0.0014 for SmolLM2-135M (0.014 and 0.0028). What the first byte leaves over is a second
-        row of the same product, which waits for the weights longer than for a few rows.
+        row of the same product, which waits for the weights longer than for a few rows. One small
+        product adds the two up: apart they would lie in memory three times.
 
         Args:
             bias: float32 [outputs] of zeros, and of numbers far below any product: it is added
@@ -173,12 +174,14 @@ class LinearMaps:
             "DequantizeLinear", coarse, self.nodes.floats("step", _STEP), self._zero()
         )
         fine = self._bytes(self.nodes.op("Sub", unit, known), _STEP * _FINER)
-        both = self.nodes.op("Concat", coarse, fine, axis=0)  # [2 r, inputs]
-        products = self._integer_product(both, tensors, bias)
-        first, second = self.nodes.ops("Split", [products], 2, axis=0, num_outputs=2)
+        between = self.nodes.ints("between", [1])
+        both = [self.nodes.op("Unsqueeze", half, between) for half in (coarse, fine)]
+        pairs = self.nodes.op("Concat", *both, axis=1)  # [r, 2, inputs]
+        products = self._integer_product(pairs, tensors, bias)  # [r, 2, outputs]
         less = self.nodes.op("Mul", largest, self.nodes.floats("finer", _FINER))
-        first = self.nodes.op("Mul", first, largest)
-        return self.nodes.op("Add", first, self.nodes.op("Mul", second, less), out=out)
+        units = self.nodes.op("Concat", largest, less, axis=-1)  # [r, 2]
+        summed = self.nodes.op("MatMul", self.nodes.op("Unsqueeze", units, between), products)
+        return self.nodes.op("Squeeze", summed, between, out=out)
 
     def _unit(self, x: str) -> tuple[str, str]:
         """Each row of x divided by its largest value, and that: [..., 1].
