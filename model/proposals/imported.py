@@ -188,7 +188,8 @@ def known_import(name: str, language: str, example: Example) -> tuple[Import | N
     workspace alone says so."""
     for text in example.elsewhere:
         for one in imports_in(text.split("\n"), language):
-            if name in one.names and not one.module.startswith("."):
+            fits = one.form != "static" and not one.module.startswith(".")
+            if fits and name in one.names:
                 return Import(one.module, (name,), one.form), False
     told = _table(language).get(name)
     own = next((one for one in example.importable if one.name == name), None)
