@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from redraft.lsp.context.importable import Asker, Importer
 from redraft.lsp.context.indexer import fill
 from redraft.lsp.context.symbol_index import Index
 from redraft.model.edits.hunks import apply_history, hunks_of
-from redraft.model.proposals.example import read
+from redraft.model.proposals import imported
+from redraft.model.proposals.example import Example, read
 from redraft.model.proposals.imported import names_used
 from redraft.model.proposals.propose import propose
 from redraft.model.records import Importable
@@ -265,6 +267,19 @@ def test_a_default_and_a_type_are_told_apart(tmp_path: Path) -> None:
     found = told(tmp_path, SCRIPT, "web/b.ts", "", "Widget", "Shape", "fooBar")
     assert found["Widget"].whole and not found["fooBar"].whole
     assert found["Shape"].is_type and not found["fooBar"].is_type
+
+
+def test_names_of_a_document_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, first_used = [], imported.first_used
+
+    def counting(example: Example, lines: Sequence[str]) -> list[str]:
+        looked.append(lines)
+        return first_used(example, lines)
+
+    monkeypatch.setattr(imported, "first_used", counting)
+    known = (Importable("Money", "shop.dates"),)
+    assert len(changed("x = 1\n", "x = 1\ny = Money(json.loads(x))\n", "python", *known)) == 2
+    assert len(looked) == 1
 
 
 # --- in the document -----------------------------------------------------------------------------
