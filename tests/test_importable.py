@@ -56,6 +56,7 @@ JAVA = {
 
 SUB = {"pkg/__init__.py": "", "pkg/sub/b.py": "class Widget: ...\n"}
 ROUND = {"shop/__init__.py": ""}
+API = "export class Api {}\n"
 #: Files, the path and the text of the document, names of which nothing is to be told.
 SILENT: list[tuple[dict[str, str], str, str, str]] = [
     # the line does not define the name
@@ -86,6 +87,8 @@ SILENT: list[tuple[dict[str, str], str, str, str]] = [
     ({"server/api.ts": "export class Api {}\n"}, "client/src/a.ts", "", "Api"),
     ({"client/src/api.ts": "export class Api {}\n"}, "server/a.ts", "", "Api"),
     ({"x/packages/one/a.ts": "export class Api {}\n"}, "x/packages/two/a.ts", "", "Api"),
+    ({"api/a.ts": API, "api/package.json": "{}", "web/package.json": "{}"}, "web/a.ts", "", "Api"),
+    ({"api/a.ts": API, "api/package.json": "{}"}, "tools/a.ts", "", "Api"),
     ({"a.mts": "export class Api {}\n"}, "b.js", "import x from './x.js'\n", "Api"),
     ({"a.js": "export class Event {}\n"}, "b.js", "import x from './x.js'\n", "Event"),
 ]
@@ -123,6 +126,7 @@ def told(
         (SCRIPT, "web/b.ts", "", "deepOne", "./lib"),
         (SCRIPT, "web/b.js", "const x = require('x')\n", "makeOld", "./old"),
         (SCRIPT, "packages/one/b.ts", "", "InOne", "./a"),
+        ({"package.json": "{}", "api/a.ts": API}, "web/a.ts", "", "Api", "../api/a"),
         (GO, "cmd/run/main.go", "package main\n", "money.Parse", "example.com/shop/pkg/money"),
         (GO, "pkg/a/a.go", "package a\n", "deep.Dig", "example.com/shop/pkg/a/internal/deep"),
         (RUST, "src/a/open.rs", "", "Money", "crate::money"),
