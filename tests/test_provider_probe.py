@@ -120,6 +120,22 @@ def test_logits_that_are_no_numbers_are_refused() -> None:
     assert "not finite" in tried(damaging(poison), "fp32")
 
 
+@pytest.mark.parametrize("variant", FLOATS)
+def test_a_head_that_forgets_which_tokens_are_kept_out_is_refused(variant: str) -> None:
+    class Forgetful:
+        def __init__(self, path: Path) -> None:
+            self._session = CPU(path)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._session, name)
+
+        def run(self, names: list[str], feed: dict[str, Any]) -> Any:
+            zeros = np.zeros_like(feed["suppressed"])
+            return self._session.run(names, feed | {"suppressed": zeros})
+
+    assert "must not be predicted" in tried(Forgetful, variant)
+
+
 def test_what_leaves_all_to_the_cpu_in_silence_is_refused() -> None:
     """Azure's provider is in every build and takes no operator of a graph that lies here."""
     name = "AzureExecutionProvider"
@@ -187,6 +203,51 @@ def test_what_is_installed_decides_once_it_was_tried(
     assert found[provider] in pick_device().notice
     with pytest.raises(InstallError, match="logits differ"):
         pick_device(provider)
+
+
+def test_what_is_served_is_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that is not here in the variant that suits a device is tried in the one it has."""
+    tried: list[tuple[object, ...]] = []
+    has = {"CUDA": "q4f16", "OPENVINO": "q4", "CPU": "fp32"}
+    cuda = [""]
+
+    def problem(_: object, name: Provider, variant: str, network: ModelConfig) -> str:
+        tried.append((name, variant))
+        return cuda[0] if name == "CUDA" else ""
+
+    monkeypatch.setattr(device, "installed_for", lambda: "OPENVINO")
+    monkeypatch.setattr(device, "problem_of", problem)
+    monkeypatch.setattr(device, "cuda_problem", lambda _: "there is none")
+    monkeypatch.setattr(device, "slower", lambda _, *asked: tried.append(asked) or "")
+
+    def served(provider: Provider, usual: str) -> str:
+        return has[provider]
+
+    def picked(threads: int | None = None) -> device.Device:
+        tried.clear()
+        return pick_device("auto", "auto", None, served, threads)
+
+    assert picked() == device.Device("CUDA", "q4f16") and tried == [("CUDA", "q4f16")]
+    cuda[0] = "it is broken"
+    assert picked(3) == device.Device("OPENVINO", "q4")
+    assert tried[1:] == [("OPENVINO", "q4"), ("OPENVINO", "q4", "fp32", 3)]
+    has["CUDA"] = has["OPENVINO"] = ""
+    found = picked()
+    assert (found.provider, found.variant, tried) == ("CPU", "fp32", [])
+    assert "there is none" in found.notice
+    assert pick_device("openvino", "auto", None, served).variant in ("int8", "q8")
+
+
+def test_a_provider_is_timed_with_the_threads_that_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+
+    def opening(_: Any, path: Path, provider: Provider, options: Any, threads: int) -> Any:
+        opened.append((options.intra_op_num_threads, threads))
+        raise OSError("not opened")
+
+    monkeypatch.setattr(device, "open_on", opening)
+    assert "could not be timed" in device.slower(runtime, "OPENVINO", "q8", "q8", 3)
+    assert opened == [(3, 3)]
 
 
 @pytest.mark.parametrize(

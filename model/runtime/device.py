@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -121,8 +122,20 @@ class Device:
     notice: str = ""  # for people, to be said once; "" when there is nothing to say
 
 
+#: Of a provider and the variant that suits it, the one that a model is served in there; "": none.
+Served = Callable[[Provider, str], str]
+
+
+def _as_it_suits(provider: Provider, usual: str) -> str:
+    return usual
+
+
 def pick_device(
-    wanted: str = "auto", variant: str = "auto", config: ModelConfig | None = None
+    wanted: str = "auto",
+    variant: str = "auto",
+    config: ModelConfig | None = None,
+    served: Served = _as_it_suits,
+    threads: int | None = None,
 ) -> Device:
     """CUDA where it works, else the CPU; another provider where it is asked for, or where its
     package is installed and it is faster than the CPU. Each is used only once it was tried.
@@ -131,6 +144,8 @@ def pick_device(
         wanted: "auto", or one of PROVIDERS in any case.
         variant: "auto" or one of ``quantize.VARIANTS``.
         config: of the model that is to run; None: no particular one.
+        served: in which variants that model is to be had; asked where ``variant`` is "auto".
+        threads: that will serve on the CPU; None: one per physical core.
 
     Raises:
         InstallError: onnxruntime is unusable, or what was demanded does not work; says why.
@@ -141,34 +156,43 @@ def pick_device(
         raise SettingsError(f"Unknown device {wanted!r}: choose auto, {names}.")
     runtime, network = import_onnxruntime(), network_like(config) if config else PLAIN
     if wanted == "auto":
-        return _best(runtime, variant, network)
+        return _best(runtime, variant, network, served, threads or default_threads())
     provider = cast("Provider", wanted.upper())
-    chosen = _variant_for(runtime, provider, variant)
+    usual = _variant_for(runtime, provider, variant)
+    chosen = (served(provider, usual) or usual) if variant == "auto" else usual
     check_runs(chosen, provider)
     check_provider(runtime, provider, chosen, network)
     return Device(provider, chosen)
 
 
-def _best(runtime: ModuleType, variant: str, network: ModelConfig) -> Device:
+def _best(
+    runtime: ModuleType, variant: str, network: ModelConfig, served: Served, threads: int
+) -> Device:
     """The device that is best for a variant, or the best of all for "auto"."""
     if variant != "auto":
         check_variant(variant)
+
+    def chosen(provider: Provider) -> str:
+        usual = _variant_for(runtime, provider, variant)
+        return served(provider, usual) if variant == "auto" else usual
+
     if variant in HALF:
         check_provider(runtime, "CUDA", variant, network)
         return Device("CUDA", variant)
     why_not = ""
     if variant == "auto":
-        half = _variant_for(runtime, "CUDA", variant)
-        why_not = problem_of(runtime, "CUDA", half, network)
+        if half := chosen("CUDA"):
+            why_not = problem_of(runtime, "CUDA", half, network)
+            if not why_not:
+                return Device("CUDA", half)
+        else:
+            why_not = cuda_problem(runtime) or "the model is here neither in fp16 nor in q4f16"
+    on_cpu = chosen("CPU") or _variant_for(runtime, "CPU", variant)
+    if (other := installed_for()) is not None and (whole := chosen(other)):
+        why_not = problem_of(runtime, other, whole, network)
+        why_not = why_not or slower(runtime, other, whole, on_cpu, threads)
         if not why_not:
-            return Device("CUDA", half)
-    on_cpu = _variant_for(runtime, "CPU", variant)
-    if (other := installed_for()) is not None:
-        chosen = _variant_for(runtime, other, variant)
-        why_not = problem_of(runtime, other, chosen, network)
-        why_not = why_not or slower(runtime, other, chosen, on_cpu)
-        if not why_not:
-            return Device(other, chosen)
+            return Device(other, whole)
     return Device("CPU", on_cpu, f"Running on the CPU: {why_not}." if why_not else "")
 
 
@@ -242,12 +266,13 @@ def problem_of(
 
 
 @cache
-def slower(runtime: ModuleType, provider: Provider, variant: str, on_cpu: str) -> str:
-    """Why a provider in a variant is not worth being chosen where the CPU runs another; ""."""
+def slower(runtime: ModuleType, provider: Provider, variant: str, on_cpu: str, threads: int) -> str:
+    """Why a provider in a variant is not worth being chosen where the CPU runs another, on as many
+    threads as would serve; ""."""
     try:
         problem = provider_speed.slower(
-            (opener(runtime, "CPU"), on_cpu),
-            (opener(runtime, provider), variant),
+            (opener(runtime, "CPU", threads), on_cpu),
+            (opener(runtime, provider, threads), variant),
             provider,
             time.perf_counter,
         )
@@ -256,11 +281,18 @@ def slower(runtime: ModuleType, provider: Provider, variant: str, on_cpu: str) -
     return problem and f"{problem} (the provider {provider.lower()}, named, is used all the same)"
 
 
-def opener(runtime: ModuleType, provider: Provider) -> Callable[[Path], Any]:
+def default_threads() -> int:
+    """Physical cores this process may use."""
+    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
+    return max(1, min(physical, allowed))
+
+
+def opener(runtime: ModuleType, provider: Provider, threads: int = 1) -> Callable[[Path], Any]:
     def opened(path: Path) -> Any:
-        options = _quiet(runtime)
+        options = _quiet(runtime, threads)
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        return open_on(runtime, path, provider, options, 1)
+        return open_on(runtime, path, provider, options, threads)
 
     return opened
 
@@ -328,8 +360,8 @@ def _probe_model() -> bytes:
     return data
 
 
-def _quiet(runtime: ModuleType) -> Any:
+def _quiet(runtime: ModuleType, threads: int = 1) -> Any:
     options = runtime.SessionOptions()
     options.log_severity_level = 4  # a failure is reported by us, once
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     return options
