@@ -12,7 +12,7 @@ from pathlib import Path
 
 from redraft.model.config import ModelConfig
 from redraft.model.engine.answer import Model, warm_up
-from redraft.model.engine.load import KV_BYTES, choose_device, template_in
+from redraft.model.engine.load import KV_BYTES, choose_device, noted, template_in
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.runtime.device import pick_device
@@ -77,7 +77,13 @@ def find_model(
         label = f"{described.name} {described.version}"
         return JudgedModel(label, folder, device.variant, device.provider, identity)
     changed = bare(described) if adapter == BARE else with_adapter(described, Path(adapter))
-    device = pick_device((provider or "auto").lower(), variant or "auto", changed.config)
+    device = pick_device(
+        (provider or "auto").lower(),
+        variant or "auto",
+        changed.config,
+        threads=threads,
+        notes=noted(),
+    )
     identity = changed.adapter_sha256 or described.base.gguf_sha256
     place = (keep or cache_dir() / "judged") / identity[:16] / device.variant
     _make(changed, model, place, device.variant, report)

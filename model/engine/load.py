@@ -24,6 +24,7 @@ from ..runtime.huge_pages import collapse
 from ..runtime.kv_memory import return_freed, size_class
 from ..runtime.prefix_cache import PrefixCache
 from ..runtime.providers import Provider
+from ..runtime.verdicts import FILE
 from ..weights.combine import CHAT_TEMPLATE
 from ..weights.fetch import Progress, ProgressCallback
 from ..weights.provide import ensure
@@ -190,7 +191,12 @@ def choose_device(
         InstallError: what was asked for does not work.
     """
     wanted = (provider or "auto").lower()
-    return pick_device(wanted, variant or "auto", found.config, served_by(found), threads)
+    return pick_device(wanted, variant or "auto", found.config, served_by(found), threads, noted())
+
+
+def noted() -> Path:
+    """Where verdicts on providers are kept between starts."""
+    return cache_dir() / FILE
 
 
 def served_by(found: ModelInfo) -> Served:
