@@ -64,12 +64,12 @@ class Copy:
     alike: int = 0  # tokens that agreed, at most MOST_EVIDENCE
 
 
-def continuation(source: IntArray, written: IntArray, first_text: int) -> Copy:
+def continuation(source: IntArray, written: IntArray, text_ids: range) -> Copy:
     """What followed the last place in ``source`` that reads like the end of ``written``.
 
     Args:
         source: [n] tokens to copy from. written: [m] all tokens before the draft.
-        first_text: ids below it are marks, which end a draft.
+        text_ids: other ids are marks, which end a draft.
     """
     for length, copied in zip(MATCHES, LENGTHS, strict=True):
         if len(written) < length or len(source) <= length:
@@ -81,7 +81,7 @@ def continuation(source: IntArray, written: IntArray, first_text: int) -> Copy:
         if len(found):
             at = int(found[-1]) + length
             draft = source[at : at + copied]
-            marks = np.flatnonzero(draft < first_text)
+            marks = np.flatnonzero((draft < text_ids.start) | (draft >= text_ids.stop))
             text = draft[: marks[0]] if len(marks) else draft
             return Copy(tuple(int(token) for token in text), _alike(source[:at], written))
     return Copy()
