@@ -39,6 +39,7 @@ from ..runtime.prefix_cache import PrefixCache
 from ..text.syntax import language_of
 from .converse import chat_prompt, price_labels
 from .read import Reader
+from .recent import RecentAnswers
 
 Clock = Callable[[], float]  # seconds, monotonic
 
@@ -61,6 +62,7 @@ class Model:
     version: str = ""  # of the weights
     prices: PassPrices | None = None  # of causal passes on this machine; None: not measured
     odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
+    recent: RecentAnswers = field(default_factory=RecentAnswers)  # drafts for those to come
     template: ChatTemplate | None = None  # of conversations; None: these weights know none
     #: Why its files are not what was loaded; "" while they are. Asked between two passes.
     changed: Callable[[], str] = lambda: ""
@@ -122,6 +124,8 @@ def answer(
         writing = _Writing(clock, cancelled, on_step)
         written = _write(model, lease.sequence, prompt, request, brief, writing)
     end = clock()
+    if request.conversation is None and request.grammar is None and written.drafts:
+        model.recent.note(request, prompt, written.drafts[0])
 
     # 3. What was written, read as edits.
     vocab_bytes = prompt.vocab_bytes or model.tokenizer.vocab_bytes
@@ -311,11 +315,16 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
 
 
 def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
-    """The prompt, and before it the region's lines without their numbers: an edit repeats them."""
+    """The prompt, before it the region's lines without their numbers, which an edit repeats, and
+    before these the last answers."""
     first, last = prompt.region
     lines = prompt.lines[first:last] if request.task == "next_edit" else []
     region = model.tokenizer.encode("\n".join(lines)) if lines else []
-    return np.asarray([*region, *prompt.tokens], dtype=np.int64)
+    recent: list[int] = []
+    if request.conversation is None and request.grammar is None:
+        end_token = model.backend.config.end_token
+        recent = model.recent.source(request, prompt, model.tokenizer, end_token)
+    return np.asarray([*recent, *region, *prompt.tokens], dtype=np.int64)
 
 
 def warm_up(backend: Backend) -> None:
