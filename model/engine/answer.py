@@ -118,8 +118,7 @@ def answer(
     room = room_for(request, config) + len(prompt.behind)
     with model.cache.acquire(context, room) as lease:
         lease.sequence.permit(prompt.permitted or config.ends)
-        step = CPU_STEP if model.backend.provider == "CPU" else CHUNK
-        prefill(lease.sequence, context[lease.reused :], cancelled, step)
+        prefill(lease.sequence, context[lease.reused :], cancelled, step_of(model.backend))
         prefilled = clock()
         writing = _Writing(clock, cancelled, on_step)
         written = _write(model, lease.sequence, prompt, request, brief, writing)
@@ -171,8 +170,16 @@ def room_for(request: EditRequest, config: ModelConfig) -> int:
     return max(request.max_tokens + 2 * width, rows * width, request.max_tokens + judged, branches)
 
 
+def step_of(backend: Backend) -> int:
+    """Tokens of a prompt that are read at once."""
+    return CPU_STEP if backend.provider == "CPU" else CHUNK
+
+
 def prefill(
-    sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[], bool], step: int = CHUNK
+    sequence: Sequence,
+    tokens: tuple[int, ...] | NDArray[np.int64],
+    cancelled: Callable[[], bool],
+    step: int = CHUNK,
 ) -> None:
     """Append ``tokens``, so many at a time: a cancel is heard between two chunks, and what was read
     before it is kept for the next prompt."""
@@ -335,7 +342,7 @@ def warm_up(backend: Backend) -> None:
     try:
         some = min(64, len(config.text_ids))
         tokens = config.text_ids.start + np.arange(CHUNK, dtype=np.int64) % some
-        sequence.prefill(tokens)
+        prefill(sequence, tokens, lambda: False, step_of(backend))  # no wider: memory stays
         sequence.truncate(CHUNK - 8)
         sequence.prefill(tokens[-8:-1])  # a keystroke's worth
         window = np.full(width, config.mask_token, dtype=np.int64)
