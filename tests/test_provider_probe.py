@@ -3,10 +3,13 @@ and run; what computes something else is the CPU over weights that were damaged.
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -256,6 +259,38 @@ def test_a_provider_is_timed_with_the_threads_that_serve(monkeypatch: pytest.Mon
     monkeypatch.setattr(device, "open_on", opening)
     assert "could not be timed" in device.slower(runtime, "OPENVINO", "q8", "q8", 3)
     assert opened == [(3, 3)]
+
+
+def test_a_plugin_is_registered_once_however_many_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered, second = [], threading.Event()
+
+    class Runtime:
+        def get_available_providers(self) -> list[str]:
+            return [CPU_NAME]
+
+        def register_execution_provider_library(self, name: str, path: str) -> None:
+            second.wait(0.05)  # nobody else gets as far meanwhile
+            registered.append(name)
+            second.set()
+
+        def get_ep_devices(self) -> list[Any]:
+            return []
+
+    plugin = ModuleType("plugin")
+    monkeypatch.setattr(plugin, "get_library_path", lambda: "", raising=False)
+    monkeypatch.setitem(sys.modules, OTHERS["OPENVINO"].plugin, plugin)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: plugin)
+    here: Any = Runtime()
+    said: list[str] = []
+    asking = [
+        threading.Thread(target=lambda: said.append(providers.missing(here, "OPENVINO")))
+        for _ in range(2)
+    ]
+    for each in asking:
+        each.start()
+    for each in asking:
+        each.join()
+    assert len(registered) == 1 and len(set(said)) == 1 and "finds no device" in said[0]
 
 
 def test_what_a_provider_came_to_is_kept_between_starts(
