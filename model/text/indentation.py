@@ -21,6 +21,7 @@ DEEPER = "a line is deeper than the one above it, which opens no block"
 NO_BODY = "a block has no body"
 NO_LEVEL = "a line is as deep as no block around it"
 NO_HEAD = "a clause has no statement to belong to"
+UNCLOSED = "a bracket stays open"
 
 #: Lines looked at above what is written, and below it.
 _AROUND = 200
@@ -76,8 +77,12 @@ def misfit(above: str, written: str, below: str, language: str, ended: bool = Tr
         written += "\n"  # lines above a line, of which the last lacks its end
     code = _QUOTED.sub(_blank, above + written + below)
     begin, end = len(above), len(above) + len(written)
-    if _WITHIN in code[end - 1 : end + 1] or _depth(code, end) != 0:
+    if _WITHIN in code[end - 1 : end + 1]:
         return ""
+    if opened := _depth(code, end):
+        opened -= _depth(code, begin)
+        unclosed = opened > 0 and _depth(code, len(code)) == opened
+        return UNCLOSED if unclosed and ended else ""
     low, high = _around(code, begin, end)
     lines = [*_lines(code, low, high)]
     for index in range(1, len(lines)):
