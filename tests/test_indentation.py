@@ -14,7 +14,7 @@ from redraft.model.text.indentation import (
 )
 
 
-def of(text: str, ended: bool = True, language: str = "python") -> str:
+def of(text: str, ended: bool = True, language: str | None = "python") -> str:
     """What is said of a text in which ``⟨`` and ``⟩`` stand around what is written."""
     above, _, rest = text.partition("⟨")
     written, _, below = rest.partition("⟩")
@@ -116,7 +116,7 @@ def test_a_header_or_a_bracket_that_was_cut_behind_may_get_the_rest() -> None:
 
 def test_indentation_of_other_languages_means_nothing() -> None:
     assert of("⟨a()\n⟩    b()\n", language="javascript") == ""
-    assert misfit("", "a()\n", "    b()\n", None) == ""
+    assert of("⟨a()\n⟩    b()\n", language=None) == ""
 
 
 def test_what_the_user_indented_is_not_held_against_the_text_behind_it() -> None:

@@ -12,6 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+
+from .names import is_word
 
 #: Languages whose blocks are indentation.
 LANGUAGES = ("python",)
@@ -34,6 +37,10 @@ _QUOTED = re.compile(
 )
 _WITHIN = "\0"  # stands for each character between quotes
 _MARKS = re.compile(r"[()\[\]{}\n]")
+_OPENERS = (
+    *("if", "elif", "else", "for", "while", "with", "try", "except", "finally"),
+    *("def", "class", "async", "match", "case"),
+)
 _CLAUSE = re.compile(r"(else|elif|except|finally)\b")
 _HEADS = {
     "else": re.compile(r"(if|elif|for|while|try|except|async)\b"),
@@ -62,7 +69,7 @@ class _Line:
         return self.indent != other.indent and self.indent.startswith(other.indent)
 
 
-def misfit(above: str, written: str, below: str, language: str, ended: bool = True) -> str:
+def misfit(above: str, written: str, below: str, language: str | None, ended: bool = True) -> str:
     """Why the lines of ``written`` do not fit each other or those around them; "": they do, or
     nothing can be said.
 
@@ -85,18 +92,31 @@ def misfit(above: str, written: str, below: str, language: str, ended: bool = Tr
         return UNCLOSED if unclosed and ended else ""
     low, high = _around(code, begin, end)
     lines = [*_lines(code, low, high)]
-    for index in range(1, len(lines)):
-        line, next_ = lines[index - 1], lines[index]
-        ours = line.first < end and line.end > begin
-        if line.first >= end or not (ours or next_.first > begin or next_.start == begin):
-            continue
-        if next_.end <= begin:
-            continue
-        last = next_.first >= end
+    for index, next_ in enumerate(lines[1:], start=1):
+        line = lines[index - 1]
+        if line.first >= end:
+            break
+        if line.end <= begin and next_.first <= begin != next_.start:
+            continue  # both are older, or the user chose how deep the second is
         reason = _between(lines[:index], next_, whole=low == 0)
-        if reason and not (reason == NO_BODY and last and not ended):
+        if reason and (ended or reason != NO_BODY or next_.first < end):
             return reason
     return ""
+
+
+def hopeless(line: str, reason: str) -> bool:
+    """Whether a line that begins so cannot do away with a misfit, whatever follows on it.
+
+    Args:
+        line: what stands of it, cut anywhere. reason: what :func:`misfit` said of another.
+    """
+    begun = line.lstrip()
+    word = "".join(takewhile(is_word, begun))
+    behind = begun[len(word) :]
+    opens = word in _OPENERS if behind else any(each.startswith(word) for each in _OPENERS)
+    if reason == DEEPER:
+        return not opens
+    return reason == NO_BODY and opens and behind != "" and ":" not in behind
 
 
 def _between(lines: Sequence[_Line], next_: _Line, whole: bool) -> str:
@@ -165,26 +185,3 @@ def _lines(code: str, low: int, high: int) -> Iterator[_Line]:
                 end = start + len(text.rstrip())
                 yield _Line(start, start + len(indent), end, indent, body.rstrip())
         start = mark + 1
-
-
-_OPENERS = (
-    *("if", "elif", "else", "for", "while", "with", "try", "except", "finally"),
-    *("def", "class", "async", "match", "case"),
-)
-
-
-def hopeless(line: str, reason: str) -> bool:
-    """Whether a line that begins so cannot do away with a misfit, whatever follows on it.
-
-    Args:
-        line: what stands of it, cut anywhere. reason: what :func:`misfit` said of another.
-    """
-    begun = line.lstrip()
-    word = re.match(r"\w*", begun)
-    assert word is not None
-    header = word[0] in _OPENERS if word[0] != begun else any(o.startswith(begun) for o in _OPENERS)
-    if reason == DEEPER:
-        return bool(begun) and not header
-    if reason == NO_BODY:
-        return header and word[0] != begun and ":" not in begun
-    return False
