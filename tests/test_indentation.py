@@ -135,10 +135,7 @@ def test_what_the_user_indented_is_not_held_against_the_text_behind_it() -> None
         ("    form", DEEPER, True),
         ("    return", DEEPER, True),
         ("    x = ", DEEPER, True),
-        ("    if x", NO_BODY, True),
-        ("    if x:", NO_BODY, False),
-        ("    if x: return", NO_BODY, False),
-        ("    i", NO_BODY, False),
+        ("    @", DEEPER, True),
         ("    x", NO_BODY, False),
     ],
 )

@@ -95,10 +95,13 @@ def test_after_a_second_try_the_cache_holds_what_was_written() -> None:
     assert backend.sequences[0].tokens[-len(LOOP) :] == ids(LOOP)
 
 
-def test_a_header_without_a_body_goes_on_behind_its_end() -> None:
-    whole = "    if n:\n        n += 1\n"
-    model, _ = model_of({OTHER: 0.55, whole: 0.45})
-    assert text_of(answer(model, asked(below="    return n\n"), Clock())) == whole
+def test_a_header_at_the_end_stays_but_is_nothing_to_change_to() -> None:
+    below = "    return n\n"
+    model, _ = model_of({OTHER: 0.6, "    n += 1\n": 0.4})
+    assert text_of(answer(model, asked(below=below), Clock())) == OTHER
+    deeper, header, fits = "    n += 1\n        n += 2\n", "    n += 1\n    if n:\n", "    n += 1\n"
+    model, _ = model_of({deeper: 0.5, header: 0.3, fits: 0.2})
+    assert text_of(answer(model, asked(below=below), Clock())) == fits
 
 
 def test_ending_before_what_does_not_fit_is_a_way_too() -> None:

@@ -75,7 +75,8 @@ def denoise_fitting(
     run = Run(sequence, cancelled, None)
     search = _Search(run, len(sequence.tokens), last_token, brief, rng, around)
     draft = search.first()
-    reason = around.misfit(draft.text, draft.ended)
+    # A header at the end stays: where an answer ended with one, half of the truths had one too.
+    reason = around.misfit(draft.text, ended=False)
     if reason and brief.plan.second_tries:
         draft = search.other(draft, reason) or draft
     return Denoised((draft,), run.passes, run.prefilled, run.tally.counts())
@@ -118,8 +119,7 @@ class _Search:
         return None
 
     def _fits(self, draft: Draft) -> bool:
-        """Whether something is written, and fits. A header whose body was found too unlikely is no
-        better than one that never had any."""
+        """Whether something is written, and fits as it is."""
         written = draft.text[len(self.brief.limits.forced) :]
         return bool(written.strip()) and not self.around.misfit(draft.text, ended=True)
 

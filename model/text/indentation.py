@@ -76,7 +76,8 @@ def misfit(above: str, written: str, below: str, language: str | None, ended: bo
     Args:
         above: the text before it, as far back as a string or bracket may reach: all of it. below:
             the text behind it.
-        ended: whether it is all that belongs there. A header that was cut behind may get its body.
+        ended: whether it is all that belongs there. If not, a header at its end may get a body yet,
+            and what opens a bracket there the rest of it.
     """
     if language not in LANGUAGES or not written.strip():
         return ""
@@ -110,13 +111,14 @@ def hopeless(line: str, reason: str) -> bool:
     Args:
         line: what stands of it, cut anywhere. reason: what :func:`misfit` said of another.
     """
+    if reason != DEEPER:
+        return False
     begun = line.lstrip()
     word = "".join(takewhile(is_word, begun))
     behind = begun[len(word) :]
-    opens = word in _OPENERS if behind else any(each.startswith(word) for each in _OPENERS)
-    if reason == DEEPER:
-        return not opens
-    return reason == NO_BODY and opens and behind != "" and ":" not in behind
+    if behind:
+        return word not in _OPENERS
+    return not any(each.startswith(word) for each in _OPENERS)
 
 
 def _between(lines: Sequence[_Line], next_: _Line, whole: bool) -> str:
