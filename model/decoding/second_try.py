@@ -75,7 +75,7 @@ def denoise_fitting(
     run = Run(sequence, cancelled, None)
     search = _Search(run, len(sequence.tokens), last_token, brief, rng, around)
     draft = search.first()
-    # A header at the end stays: where an answer ended with one, half of the truths had one too.
+    # A header at the end stays: it is mostly right, and its body comes later (evals/LOG.md).
     reason = around.misfit(draft.text, ended=False)
     if reason and brief.plan.second_tries:
         draft = search.other(draft, reason) or draft
