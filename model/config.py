@@ -14,6 +14,8 @@ from .errors import WeightsError
 
 #: Names of the seven linear maps of a block, in the order they run.
 LINEARS = ("attn.q", "attn.k", "attn.v", "attn.o", "mlp.gate", "mlp.up", "mlp.down")
+#: Those that an adapter on masks changes: each product it is in costs two small ones more.
+ON_MASKS = ("mlp.gate", "mlp.up", "mlp.down")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from redraft.model.runtime.prefix_cache import PrefixCache
 from support.fake_backend import (
     END,
     MASK,
-    SPECIAL,
+    TEXT,
     VOCAB,
     FakeBackend,
     Noise,
@@ -100,8 +100,8 @@ def test_a_canvas_must_bring_what_its_pass_and_the_judges_positions_cost() -> No
 
 def test_a_copy_knows_how_many_tokens_were_alike() -> None:
     source = np.asarray(ids("1 total = 5; x = 7"))
-    assert continuation(source, np.asarray(ids("a total =")), SPECIAL).alike == 8
-    assert continuation(source, np.asarray(ids("yx =")), SPECIAL) == Copy(tuple(ids(" 7")), 3)
+    assert continuation(source, np.asarray(ids("a total =")), TEXT).alike == 8
+    assert continuation(source, np.asarray(ids("yx =")), TEXT) == Copy(tuple(ids(" 7")), 3)
 
 
 def test_what_follows_a_right_copy_has_one_more_token_alike() -> None:
@@ -236,6 +236,14 @@ def test_masks_take_over_where_copies_have_nothing() -> None:
     assert sources == {"copy", "mask"}
     off = written(1, AUTOREGRESSIVE, masks=3)
     assert off[2] == () and all(entry == "verify 1" for entry in off[1])
+
+
+def test_what_followed_a_masks_guess_elsewhere_is_drafted_behind_it() -> None:
+    tallies = [written(seed, Plan(threshold=0.9), masks=1)[2] for seed in range(6)]
+    copies = [each for tally in tallies for each in tally if each.source == "copy"]
+    assert any(
+        later > first for first, later in ((each.drafted[0], each.drafted[1]) for each in copies)
+    )
 
 
 @pytest.mark.parametrize(

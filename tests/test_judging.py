@@ -27,6 +27,7 @@ from support.fake_backend import (
     END,
     MASK,
     SPECIAL,
+    TEXT,
     VOCAB,
     FakeBackend,
     FakeSequence,
@@ -205,11 +206,13 @@ def test_weights_say_when_their_first_canvas_is_worth_its_pass_and_a_plan_overru
 
 def test_a_copy_ends_at_a_mark_and_prefers_the_longest_and_latest_match() -> None:
     source = np.asarray([*ids("1abc2 9abc3"), MASK, *ids("xabc")])
-    found = continuation(np.asarray([*source]), np.asarray(ids("xabc")), SPECIAL)
+    found = continuation(np.asarray([*source]), np.asarray(ids("xabc")), TEXT)
     assert found == Copy(tuple(ids("3")), 3)
-    latest = continuation(source, np.asarray(ids("1abc")), SPECIAL)
+    latest = continuation(source, np.asarray(ids("1abc")), TEXT)
     assert (list(latest.tokens[:2]), latest.alike) == (ids("2 "), 4)
-    assert continuation(source, np.asarray(ids("q")), SPECIAL) == Copy()
+    assert continuation(source, np.asarray(ids("q")), TEXT) == Copy()
+    marked = np.asarray([*ids("abc2"), len(VOCAB), *ids("3")])  # marks behind the text, as Qwen's
+    assert continuation(marked, np.asarray(ids("abc")), TEXT).tokens == tuple(ids("2"))
 
 
 def test_a_draft_nearly_as_likely_stays_where_the_plan_allows_it() -> None:

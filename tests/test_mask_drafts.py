@@ -151,7 +151,7 @@ def test_training_makes_drafts_agree_with_the_judge(tmp_path: Path) -> None:
     path = run(CONFIG, MODEL, weights(), {}, shards, shards, tmp_path / "run", "cpu")
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     losses = [entry["loss"] for entry in log if entry["kind"] == "step"]
-    assert np.mean(losses[-8:]) < 0.8 * np.mean(losses[:8])
+    assert np.mean(losses[-8:]) < 0.85 * np.mean(losses[:8])
     judged = [entry for entry in log if entry["kind"] == "evaluation"][-1]
     assert judged["infill_draft_chances"][0] > before["chances"][0] + 0.2
     assert judged["infill_draft_tokens_per_pass"] > before["tokens_per_pass"]

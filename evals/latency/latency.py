@@ -37,6 +37,7 @@ from redraft.model.decoding.plan import Plan
 from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.budget import processor
 from redraft.model.engine.load import KV_BYTES, onnx_loader
+from redraft.model.engine.recent import RecentAnswers
 from redraft.model.errors import InstallError
 from redraft.model.records import DraftCount, EditRequest, Prediction, Quality, Stats
 from redraft.model.runtime.onnx_backend import OnnxBackend
@@ -367,11 +368,11 @@ def ask(model: Model, request: EditRequest, plan: Plan | None = None) -> Predict
 
 @contextlib.contextmanager
 def emptied(model: Model) -> Iterator[Model]:
-    """The same model with a prefix cache of its own, empty at first; its memory is given back, so
-    that the next one need not wait for the system to find new pages."""
+    """The same model with a prefix cache of its own, empty at first, and no answer to draft from.
+    Its memory is given back, so that the next one need not wait for the system to find pages."""
     cache = PrefixCache(model.backend, KV_BYTES)
     try:
-        yield replace(model, cache=cache)
+        yield replace(model, cache=cache, recent=RecentAnswers())
     finally:
         cache.clear()
 

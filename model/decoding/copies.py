@@ -64,12 +64,13 @@ class Copy:
     alike: int = 0  # tokens that agreed, at most MOST_EVIDENCE
 
 
-def continuation(source: IntArray, written: IntArray, first_text: int) -> Copy:
-    """What followed the last place in ``source`` that reads like the end of ``written``.
+def continuation(source: IntArray, written: IntArray, text_ids: range) -> Copy:
+    """What followed the place in ``source`` that reads most like the end of ``written``: that with
+    the most tokens alike, the last of several.
 
     Args:
         source: [n] tokens to copy from. written: [m] all tokens before the draft.
-        first_text: ids below it are marks, which end a draft.
+        text_ids: other ids are marks, which end a draft.
     """
     for length, copied in zip(MATCHES, LENGTHS, strict=True):
         if len(written) < length or len(source) <= length:
@@ -79,12 +80,26 @@ def continuation(source: IntArray, written: IntArray, first_text: int) -> Copy:
         )  # [n - length, length]
         found = np.flatnonzero((places == written[-length:]).all(axis=1))
         if len(found):
-            at = int(found[-1]) + length
+            at = _most_alike(source, written, found, length) + length
             draft = source[at : at + copied]
-            marks = np.flatnonzero(draft < first_text)
+            marks = np.flatnonzero((draft < text_ids.start) | (draft >= text_ids.stop))
             text = draft[: marks[0]] if len(marks) else draft
             return Copy(tuple(int(token) for token in text), _alike(source[:at], written))
     return Copy()
+
+
+def _most_alike(source: IntArray, written: IntArray, places: IntArray, length: int) -> int:
+    """Of ``places`` [k] in ``source`` before ``length`` tokens that end ``written``, the last of
+    those with the most tokens alike before these."""
+    for further in range(1, MOST_EVIDENCE - length + 1):
+        if length + further > len(written):
+            break
+        inside = places[places >= further]
+        alike = inside[source[inside - further] == written[-length - further]]
+        if not len(alike):
+            break
+        places = alike
+    return int(places[-1])
 
 
 def _alike(one: IntArray, other: IntArray) -> int:

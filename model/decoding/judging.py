@@ -13,7 +13,7 @@ import numpy as np
 
 from ..runtime.backend import CanvasOutput, CausalOutput, JudgedOutput
 from .answer import Answer, Guess
-from .copies import CANVAS_PAUSE, CANVAS_WORTH, FREE, Drafts, Pace, continuation
+from .copies import CANVAS_PAUSE, CANVAS_WORTH, FREE, Drafts, Pace, continuation, surest
 from .filling import Filling
 from .judged_row import JudgedRow
 from .prices import Groups, PassPrices, worth, worth_a_canvas, worth_groups
@@ -44,15 +44,19 @@ class Judging:
 
     def copy(self) -> Drafts:
         """What followed the same tokens elsewhere in the prompt, as far as it is worth judging."""
-        answer, brief = self.answer, self.answer.brief
-        if not brief.plan.copies:
-            return ()
-        whole = np.concatenate([brief.source, np.asarray(answer.settled, np.int64)])
-        found = brief.odds.of_copy(continuation(whole, whole, brief.config.special_tokens))
-        found = self._legal(found[: answer.room()])
+        found = self._legal(self._copied()[: self.answer.room()])
         if self._prices is not None:
             return self._worth(found, self._prices)
         return found if self._copy_pace.due else found[:FREE]
+
+    def _copied(self, ahead: Drafts = ()) -> Drafts:
+        """What followed elsewhere what is written, and ``ahead`` behind it."""
+        brief = self.answer.brief
+        if not brief.plan.copies:
+            return ()
+        written = [*self.answer.settled, *(each.token for each in ahead)]
+        whole = np.concatenate([brief.source, np.asarray(written, np.int64)])
+        return brief.odds.of_copy(continuation(whole, whole, brief.config.text_ids))
 
     def forced(self) -> Drafts:
         """What the constraint leaves no choice about. Judged like any draft: the same text may be
@@ -70,8 +74,13 @@ class Judging:
         return drafts[: constraint.legal(answer.written(), [each.token for each in drafts])]
 
     def masks(self) -> Drafts:
-        """What masks of the last pass guessed comes next, as far as it is worth judging."""
-        found = self._legal(self._masks[: self.answer.room()])
+        """What masks of the last pass guessed comes next, and what followed as much of that
+        elsewhere, as far as it is worth judging."""
+        best: Drafts = ()
+        for count in range(1, len(self._masks) + 1):
+            guessed = self._masks[:count]
+            best = surest((*guessed, *self._copied(guessed)), best)
+        found = self._legal(best[: self.answer.room()])
         return found if self._prices is None else self._worth(found, self._prices)
 
     def groups(self, drafts: Drafts) -> Groups:

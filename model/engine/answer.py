@@ -41,6 +41,7 @@ from ..text.syntax import language_of
 from .around import Around
 from .converse import chat_prompt, price_labels
 from .read import Reader
+from .recent import RecentAnswers
 
 Clock = Callable[[], float]  # seconds, monotonic
 
@@ -63,6 +64,7 @@ class Model:
     version: str = ""  # of the weights
     prices: PassPrices | None = None  # of causal passes on this machine; None: not measured
     odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
+    recent: RecentAnswers = field(default_factory=RecentAnswers)  # drafts for those to come
     template: ChatTemplate | None = None  # of conversations; None: these weights know none
     #: Why its files are not what was loaded; "" while they are. Asked between two passes.
     changed: Callable[[], str] = lambda: ""
@@ -118,12 +120,13 @@ def answer(
     room = room_for(request, config) + len(prompt.behind)
     with model.cache.acquire(context, room) as lease:
         lease.sequence.permit(prompt.permitted or config.ends)
-        step = CPU_STEP if model.backend.provider == "CPU" else CHUNK
-        prefill(lease.sequence, context[lease.reused :], cancelled, step)
+        prefill(lease.sequence, context[lease.reused :], cancelled, step_of(model.backend))
         prefilled = clock()
         writing = _Writing(clock, cancelled, on_step)
         written = _write(model, lease.sequence, prompt, request, brief, writing)
     end = clock()
+    if request.conversation is None and request.grammar is None and written.drafts:
+        model.recent.note(request, prompt, written.drafts[0])
 
     # 3. What was written, read as edits.
     vocab_bytes = prompt.vocab_bytes or model.tokenizer.vocab_bytes
@@ -169,8 +172,16 @@ def room_for(request: EditRequest, config: ModelConfig) -> int:
     return max(request.max_tokens + 2 * width, rows * width, request.max_tokens + judged, branches)
 
 
+def step_of(backend: Backend) -> int:
+    """Tokens of a prompt that are read at once."""
+    return CPU_STEP if backend.provider == "CPU" else CHUNK
+
+
 def prefill(
-    sequence: Sequence, tokens: tuple[int, ...], cancelled: Callable[[], bool], step: int = CHUNK
+    sequence: Sequence,
+    tokens: tuple[int, ...] | NDArray[np.int64],
+    cancelled: Callable[[], bool],
+    step: int = CHUNK,
 ) -> None:
     """Append ``tokens``, so many at a time: a cancel is heard between two chunks, and what was read
     before it is kept for the next prompt."""
@@ -324,11 +335,16 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
 
 
 def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
-    """The prompt, and before it the region's lines without their numbers: an edit repeats them."""
+    """The prompt, before it the region's lines without their numbers, which an edit repeats, and
+    before these the last answers."""
     first, last = prompt.region
     lines = prompt.lines[first:last] if request.task == "next_edit" else []
     region = model.tokenizer.encode("\n".join(lines)) if lines else []
-    return np.asarray([*region, *prompt.tokens], dtype=np.int64)
+    recent: list[int] = []
+    if request.conversation is None and request.grammar is None:
+        end_token = model.backend.config.end_token
+        recent = model.recent.source(request, prompt, model.tokenizer, end_token)
+    return np.asarray([*recent, *region, *prompt.tokens], dtype=np.int64)
 
 
 def warm_up(backend: Backend) -> None:
@@ -339,7 +355,7 @@ def warm_up(backend: Backend) -> None:
     try:
         some = min(64, len(config.text_ids))
         tokens = config.text_ids.start + np.arange(CHUNK, dtype=np.int64) % some
-        sequence.prefill(tokens)
+        prefill(sequence, tokens, lambda: False, step_of(backend))  # no wider: memory stays
         sequence.truncate(CHUNK - 8)
         sequence.prefill(tokens[-8:-1])  # a keystroke's worth
         window = np.full(width, config.mask_token, dtype=np.int64)

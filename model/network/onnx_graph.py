@@ -129,11 +129,14 @@ class _Builder:
         y, x = self._norm(f"{name}.norm_mlp", x, y)
         both = [f"{name}.mlp.gate", f"{name}.mlp.up"]
         wide = 2 * c.intermediate
-        y = self.linear.apply(f"{name}.mlp.gate_up", both, y, c.hidden, wide, tail=last)
+        y = self.linear.apply(
+            f"{name}.mlp.gate_up", both, y, c.hidden, wide, tail=last, adapts=True
+        )
         gate, up = self.nodes.ops("Split", [y], 2, axis=-1, num_outputs=2)
         y = self.nodes.op("Mul", self._silu(gate), up)
         down = f"{name}.mlp.down"
-        return x, self.linear.apply(down, [down], y, c.intermediate, c.hidden, tail=last)
+        y = self.linear.apply(down, [down], y, c.intermediate, c.hidden, tail=last, adapts=True)
+        return x, y
 
     def _silu(self, x: str) -> str:
         return self.nodes.op("QuickGelu", x, domain=CONTRIB, alpha=1.0)

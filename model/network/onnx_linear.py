@@ -16,6 +16,9 @@ from .quantize import HALF, Format, Stored, block_size, float_type, format_of
 _STEP = 1.0 / 127.0
 #: Steps of a second byte are so much smaller: what the first leaves over is half a step at most.
 _FINER = 1.0 / 254.0
+#: Inputs that share a scale in the masks' adapter, whose ranks are small: what fills up a larger
+#: block would be multiplied for nothing.
+_LOW_RANK_BLOCK = 32
 #: Of a row's largest value, so that a row of zeros keeps its bias.
 _LEAST = 1e-6
 
@@ -45,11 +48,13 @@ class LinearMaps:
         outputs: int,
         bias: bool = False,
         tail: bool = False,
+        adapts: bool = False,
     ) -> str:
         """x times the stacked weights; [..., inputs] -> [..., outputs].
 
         Args:
             tail: x has the rows that are spoken about alone.
+            adapts: an adapter on masks changes these weights.
         """
         how = format_of(self.variant, "linear")
         stored = Stored(
@@ -69,7 +74,7 @@ class LinearMaps:
             y = self._rows_product(x, tensors)
         else:
             y = self.nodes.op("MatMul", x, tensors[0])
-        if self.masks:
+        if self.masks and adapts:
             y = self._adapt_masks(sources, x, y, inputs, outputs, tail)
         if not bias:
             return y
@@ -105,14 +110,14 @@ class LinearMaps:
             how,
             (outputs, inputs),
             self._dtype,
-            block_size(self.variant),
+            _LOW_RANK_BLOCK,
             of_masks=True,
             diagonal=side == "lora_b",
         )
         self.nodes.store(stored)
         tensors = list(stored.tensors())
         if how == "blocks":
-            return self.blocks_product(x, tensors, inputs, outputs)
+            return self.blocks_product(x, tensors, inputs, outputs, block=_LOW_RANK_BLOCK)
         return self.nodes.op("MatMul", x, tensors[0])
 
     def _index_of(self, rows: str) -> str:
@@ -132,13 +137,19 @@ class LinearMaps:
         bias: str = "",
         out: str = "",
         bits: int = 8,
+        block: int = 0,
     ) -> str:
         """Blocks of 8 or 4 bits; accuracy level 4 quantises the activations per block as well,
-        without which 16 rows take three times as long."""
+        without which 16 rows take three times as long.
+
+        Args:
+            block: inputs that share a scale; 0: as the variant has it.
+        """
         arguments = [x, *tensors, "", "", bias] if bias else [x, *tensors]
+        block = block or block_size(self.variant)
         return self.nodes.ops(
             "MatMulNBits", arguments, 1, out=[out] if out else None, domain=CONTRIB,
-            K=inputs, N=outputs, bits=bits, block_size=block_size(self.variant), accuracy_level=4,
+            K=inputs, N=outputs, bits=bits, block_size=block, accuracy_level=4,
         )[0]  # fmt: skip
 
     def _rows_product(self, x: str, tensors: list[str]) -> str:

@@ -137,7 +137,8 @@ class Block(nn.Module):
     def __init__(self, config: ModelConfig, rank: int, scale: float) -> None:
         super().__init__()
         self.norm_attn = RMSNorm(config.hidden, config.norm_eps)
-        self.attn = Attention(config, rank, scale)
+        # An adapter on masks is on the MLPs alone: each product it is in costs two small ones more.
+        self.attn = Attention(config, 0 if config.adapter == "masks" else rank, scale)
         self.norm_mlp = RMSNorm(config.hidden, config.norm_eps)
         self.mlp = FeedForward(config, rank, scale)
 
@@ -180,9 +181,8 @@ class Network(nn.Module):
                 torch.empty(config.vocab, config.hidden), requires_grad=rank == 0
             )
         if rank:
-            for module in self.modules():
-                if isinstance(module, RMSNorm):
-                    module.weight.requires_grad_(False)
+            for name, parameter in self.named_parameters():
+                parameter.requires_grad_(name.endswith(("lora_a", "lora_b", "mask_embedding")))
         cos, sin = rope_tables(config, reach or config.max_positions)
         self.register_buffer("cos", torch.from_numpy(cos), persistent=False)
         self.register_buffer("sin", torch.from_numpy(sin), persistent=False)

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import LINEARS, ModelConfig
+from ..config import LINEARS, ON_MASKS, ModelConfig
 from ..network.quantize import float_type
 from ..network.rope import rope_tables
 from .providers import first_line
@@ -167,7 +167,7 @@ def _weights(c: ModelConfig, rng: np.random.Generator) -> dict[str, NDArray[np.f
         for name in LINEARS:
             outputs, inputs = sizes[name]
             found[f"{block}.{name}.weight"] = rng.normal(size=(outputs, inputs)) / 8
-            if c.mask_rank:
+            if c.mask_rank and name in ON_MASKS:
                 found[f"{block}.{name}.lora_a"] = rng.normal(size=(c.mask_rank, inputs)) / 8
                 found[f"{block}.{name}.lora_b"] = rng.normal(size=(outputs, c.mask_rank)) / 8
         for part in "qkv" if c.qkv_bias else "":

@@ -397,6 +397,11 @@ def _of_rank(start: Arrays, network: Network, rank: int) -> Arrays:
     for name, given in start.items():
         if not name.endswith(("lora_a", "lora_b")):
             continue
+        if name not in fresh:
+            raise SettingsError(
+                f"The adapter to start from changes {name.rpartition('.')[0]}, which one on masks "
+                "leaves as it is. Start from one that was trained on masks, or fresh."
+            )
         had = given.shape[0] if name.endswith("lora_a") else given.shape[1]
         if had > rank:
             raise SettingsError(

@@ -98,8 +98,10 @@ class TrainConfig:
         )
 
     @property
-    def active(self) -> Literal["canvas", "all"]:
+    def active(self) -> Literal["canvas", "all", "masks"]:
         """Where what is shipped is active."""
+        if self.masks:
+            return "masks"
         return "canvas" if self.adapter == "canvas" else "all"
 
     def laying(self, processes: int = 1) -> Laying:

@@ -32,6 +32,7 @@ END = 0
 #: Two tokens of several bytes, so that alternatives to single bytes exist.
 WORDS = (b"return", b" self", b"    ", b"ret")
 VOCAB = [b""] * SPECIAL + [bytes([b]) for b in range(256)] + list(WORDS)
+TEXT = range(SPECIAL, len(VOCAB))
 
 
 def small_config(width: int = 8, verifier: str = "none") -> ModelConfig:

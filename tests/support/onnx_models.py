@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.config import LINEARS, ModelConfig
+from redraft.model.config import ON_MASKS, ModelConfig
 from redraft.model.network.onnx_files import materialise
 from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.weights.combine import make_ready
@@ -66,7 +66,7 @@ def low_rank(config: ModelConfig, seed: int) -> Weights:
     found: Weights = {}
     for name, shape in tensor_shapes(dataclasses.asdict(config)).items():
         stem = name.removesuffix(".weight")
-        if not stem.endswith(LINEARS):
+        if not stem.endswith(ON_MASKS):
             continue
         outputs, inputs = shape
         found[f"{stem}.lora_a"] = rng.normal(0, 0.3, (config.mask_rank, inputs)).astype(np.float32)

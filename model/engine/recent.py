@@ -1,0 +1,77 @@
+"""The last answers, as something to draft from: a key later most of an answer is the same again.
+
+Every draft is judged, so what is kept here decides how fast an answer comes and never what it says.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from ..decoding.plan import Draft
+from ..prompt.render import Prompt
+from ..prompt.tokens import Tokenizer
+from ..records import EditRequest
+
+#: Answers kept: editors ask in turns for ghost text and next edits, in a few files.
+MOST = 8
+#: Tokens of a prompt's end that stand before its answer, by which it is found again.
+LEAD = 12
+#: Characters before the cursor that must agree for an answer to go on where it was; and how many of
+#: them may have been deleted since.
+REACH, BACK = 200, 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    place: tuple[str, str]  # task and path
+    before: str  # infill: the end of what stood before the cursor
+    text: str  # infill: what was written there
+    tokens: tuple[int, ...]  # of the prompt's end and the answer
+
+    def rest(self, before: str) -> str | None:
+        """What is left of an infill where ``before`` stands before the cursor: some of it was typed
+        since, or some characters were deleted. None: the cursor is elsewhere, or went on
+        otherwise."""
+        whole, at = self.before + self.text, len(self.before)
+        places = sorted(range(max(at - BACK, 1), len(whole) + 1), key=lambda j: abs(j - at))
+        for place in places:
+            if before.endswith(whole[max(place - REACH, 0) : place]):
+                return whole[place:]
+        return None
+
+
+class RecentAnswers:
+    """Serves the one thread that answers."""
+
+    def __init__(self) -> None:
+        self._kept: deque[_Answered] = deque(maxlen=MOST)
+
+    def note(self, request: EditRequest, prompt: Prompt, draft: Draft) -> None:
+        """``draft`` answered ``request``."""
+        before, text = "", ""
+        if request.task == "infill":
+            before = request.text[max(request.cursor - REACH - BACK, 0) : request.cursor]
+            text = draft.text[len(prompt.forced) :]
+        tokens = (*prompt.tokens[-LEAD:], *draft.token_ids)
+        self._kept.append(_Answered((request.task, request.path), before, text, tokens))
+
+    def source(
+        self, request: EditRequest, prompt: Prompt, tokenizer: Tokenizer, end_token: int
+    ) -> list[int]:
+        """The answers as tokens, the latest last, each behind what stood before it and followed by
+        END: to be copied from. An infill that goes on is what is left of it, behind the end of
+        ``prompt``."""
+        found: list[int] = []
+        begin = max(request.cursor - REACH - BACK, 0)
+        before = request.text[begin : request.cursor]
+        for each in self._kept:
+            rest = None
+            if request.task == "infill" and each.place == (request.task, request.path):
+                rest = each.rest(before)
+            if rest is None:
+                found += each.tokens
+            else:
+                found += [*prompt.tokens[-LEAD:], *tokenizer.encode(prompt.forced + rest)]
+            found.append(end_token)
+        return found

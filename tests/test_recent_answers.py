@@ -1,0 +1,115 @@
+"""Drafts from the last answers: what is left of an infill a key later, and that no text changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from redraft.model.decoding.plan import Draft
+from redraft.model.decoding.probabilities import confidence
+from redraft.model.engine.answer import Model, answer
+from redraft.model.engine.recent import MOST, RecentAnswers
+from redraft.model.prompt.render import Prompt
+from redraft.model.records import EditRequest
+from redraft.model.runtime.prefix_cache import PrefixCache
+from support.engines_of import Clock
+from support.fake_backend import END, FakeBackend, Noise, fake_tokenizer, ids, small_config
+
+TOKENIZER = fake_tokenizer()
+ABOVE = "def area(width, height):\n    "
+PROMPT = Prompt(tuple(ids(ABOVE)))
+
+
+def request(before: str, path: str = "shapes.py") -> EditRequest:
+    return EditRequest("infill", path, before + "\n", len(before), max_tokens=40)
+
+
+def draft(text: str) -> Draft:
+    return Draft(text, tuple(ids(text)), confidence([0.9]), 1, 0, "end")
+
+
+def source(kept: RecentAnswers, asked: EditRequest) -> list[list[int]]:
+    """The answers to copy from, each without what ends it."""
+    found: list[list[int]] = [[]]
+    for token in kept.source(asked, PROMPT, TOKENIZER, END):
+        found.append([]) if token == END else found[-1].append(token)
+    return found[:-1]
+
+
+@pytest.mark.parametrize(
+    ("before", "left"),
+    [
+        (ABOVE, "return width * height"),  # asked again
+        (ABOVE + "ret", "urn width * height"),  # typed on
+        (ABOVE + "return width * height", ""),  # all of it
+        (ABOVE[:-2], "  return width * height"),  # deleted
+    ],
+)
+def test_what_is_left_of_an_infill_stands_behind_the_end_of_the_prompt(
+    before: str, left: str
+) -> None:
+    kept = RecentAnswers()
+    kept.note(request(ABOVE), PROMPT, draft("return width * height"))
+    assert source(kept, request(before)) == [[*PROMPT.tokens[-12:], *ids(left)]]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        request(ABOVE + "rex"),  # typed something else
+        request(ABOVE + "ret", "other.py"),
+        request("x = 1\n"),
+        replace(request(ABOVE), task="next_edit"),
+    ],
+)
+def test_elsewhere_an_answer_stands_behind_what_it_answered(asked: EditRequest) -> None:
+    kept = RecentAnswers()
+    kept.note(request(ABOVE), PROMPT, draft("return 1"))
+    assert source(kept, asked) == [[*ids(ABOVE)[-12:], *ids("return 1")]]
+
+
+def test_what_an_answer_repeats_of_the_cursors_word_is_not_written_twice() -> None:
+    kept, healed = RecentAnswers(), Prompt(tuple(ids(ABOVE)), forced="ret")
+    kept.note(request(ABOVE + "ret"), healed, draft("return 1"))
+    found = kept.source(request(ABOVE + "retu"), replace(healed, forced="retu"), TOKENIZER, END)
+    assert found == [*ids(ABOVE)[-12:], *ids("return 1"), END]
+
+
+def test_only_the_last_answers_are_kept() -> None:
+    kept = RecentAnswers()
+    for number in range(MOST + 3):
+        kept.note(request(f"x{number} = "), PROMPT, draft(f"{number % 10}"))
+    assert len(source(kept, request("y"))) == MOST
+
+
+class Remembers:
+    """A causal pass that writes one line, whatever of it stands there already."""
+
+    LINE = "    return width * height"
+
+    def __call__(self, context: list[int]) -> NDArray[np.float32]:
+        row = Noise(1)([0], [0])[0] * 0
+        text = bytes(token - 17 for token in context if token >= 17).decode("latin-1")
+        written = text.rpartition("\n")[2]
+        goes_on = self.LINE.startswith(written) and len(written) < len(self.LINE)
+        row[ids(self.LINE[len(written)])[0] if goes_on else END] = 12.0
+        return row
+
+
+def model() -> Model:
+    config = replace(small_config(verifier="ar"), draft_after=4096)
+    backend = FakeBackend(Noise(3), config, Remembers())
+    return Model("fake", backend, TOKENIZER, PrefixCache(backend, 1 << 20), 512)
+
+
+def test_a_key_later_the_same_line_takes_half_the_passes_at_most() -> None:
+    """The document has nothing to copy from, so that the first answer takes a pass a token."""
+    kept, typed = model(), Remembers.LINE.strip()
+    first = answer(kept, request("q = 0\n    "), Clock())
+    later = answer(kept, request("q = 0\n    " + typed[:3]), Clock())
+    alone = answer(model(), request("q = 0\n    " + typed[:3]), Clock())
+    assert [each.candidates[0].text for each in (later, alone)] == [typed[3:]] * 2
+    assert alone.stats.denoise_steps <= first.stats.denoise_steps
+    assert later.stats.denoise_steps <= alone.stats.denoise_steps / 2
