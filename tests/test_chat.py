@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from redraft.model.records import EditRequest, ModelStatus
 from redraft.server.app import create_app
 from redraft.server.settings import Settings
-from redraft.server.wires.models import described
+from redraft.server.wires.models import CONSTRAINTS, described
 from support.edit_prompts import mercury_as_zed, mercury_body
 from support.predictor import CHATTY, READY, ScriptedPredictor, chatting
 from support.served import never_a_500, post, served
@@ -337,6 +337,8 @@ def test_models_say_what_they_can_do() -> None:
     assert "fim.completions" in found[0]["supported_endpoints"]
     assert found[2]["supported_endpoints"] == ["chat.completions", "decisions"]
     assert found[2]["context_length"] == 8192
+    edits = asyncio.run(run("/v1/edit/completions/models"))
+    assert [each["supported_features"] for each in edits] == [["diffusing"]] * 2
     (talker,) = asyncio.run(run("/v1/chat/completions/models"))
     assert talker["id"] == "talker-1b"
     assert talker["supported_features"][-2:] == ["tools", "reasoning_effort"]
@@ -348,7 +350,14 @@ def test_a_model_claims_no_more_than_it_can() -> None:
     (model, _) = described(little)
     assert model["supported_endpoints"] == ["chat.completions", "completions", "fim.completions"]
     assert model["supported_features"] == ["diffusing", "reasoning_effort"]
-    assert model["redraft"] == {"prompt_format": "in-place"}
+    assert model["redraft"]["prompt_format"] == "in-place"
+    told = described(replace(little, chat_abilities=("grammar", "decide", "tools")))[0]
+    assert told["redraft"]["features"] == {
+        "chat.completions": [*CONSTRAINTS, "diffusing", "tools", "reasoning_effort"],
+        "completions": ["diffusing"],
+        "fim.completions": ["diffusing"],
+        "decisions": [],
+    }
     loading = ModelStatus("loading", "fake-1m int8")
     assert [each["supported_endpoints"] for each in described(loading)] == [[], []]
 

@@ -22,6 +22,7 @@ from redraft.evals.sandbox.sandbox import run_program
 from redraft.model.errors import RedraftError, SettingsError, WeightsError
 from redraft.model.weights import registry
 from redraft.model.weights.fetch import Progress
+from redraft.server.commands import eval_options as opt
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.onnx_models import store
@@ -345,3 +346,14 @@ def test_an_adapter_of_another_base_is_refused(base: str, tmp_path: Path) -> Non
         find_model(str(odd), None, "fp32", "CPU", tmp_path, quiet, "tiny")
     with pytest.raises(SettingsError, match="No adapter at"):
         find_model("missing", None, "fp32", "CPU", tmp_path, quiet, "tiny")
+
+
+def test_settings_say_where_the_judged_model_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_VARIANT", "q8")
+    monkeypatch.setenv("REDRAFT_PROVIDER", "cpu")
+    told = opt.settled(opt.Judged("auto"))
+    assert (told.variant, told.provider) == ("q8", "CPU")
+    asked = opt.Judged("auto", variant="fp32", provider="CUDA")
+    assert opt.settled(asked) == asked
+    ready = opt.Judged("auto", weights=Path("folder"))
+    assert opt.settled(ready) == ready

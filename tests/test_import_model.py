@@ -328,16 +328,12 @@ def test_without_fp16_an_imported_model_runs_on_the_cpu_beside_a_gpu(
 ) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
     import_model(tmp_path / "hf", "mine")
-    cpu = device.pick_device("cpu", "q8")
-
-    def with_gpu(wanted: str = "auto", variant: str = "auto", *config: object) -> device.Device:
-        return cpu if wanted == "cpu" else device.Device("CUDA", "fp16")
-
-    monkeypatch.setattr(load, "pick_device", with_gpu)
+    monkeypatch.setattr(device, "problem_of", lambda *_: "")
+    monkeypatch.setattr(device, "cuda_problem", lambda _: "")
     model = load.onnx_loader("mine", None, None, 1)(lambda *report: None)
     model.backend.close()
     assert (model.backend.provider, model.backend.variant) == ("CPU", "q8")
-    assert "imported as q8" in model.notice
+    assert "neither in fp16 nor in q4f16" in model.notice
     with pytest.raises(WeightsError, match="--variant fp16"):
         load.onnx_loader("mine", None, "CUDA", 1)(lambda *report: None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from redraft.lsp.context.importable import Asker, Importer
 from redraft.lsp.context.indexer import fill
 from redraft.lsp.context.symbol_index import Index
 from redraft.model.edits.hunks import apply_history, hunks_of
-from redraft.model.proposals.example import read
+from redraft.model.proposals import imported
+from redraft.model.proposals.example import Example, read
 from redraft.model.proposals.imported import names_used
 from redraft.model.proposals.propose import propose
 from redraft.model.records import Importable
@@ -54,6 +56,7 @@ JAVA = {
 
 SUB = {"pkg/__init__.py": "", "pkg/sub/b.py": "class Widget: ...\n"}
 ROUND = {"shop/__init__.py": ""}
+API = "export class Api {}\n"
 #: Files, the path and the text of the document, names of which nothing is to be told.
 SILENT: list[tuple[dict[str, str], str, str, str]] = [
     # the line does not define the name
@@ -84,6 +87,8 @@ SILENT: list[tuple[dict[str, str], str, str, str]] = [
     ({"server/api.ts": "export class Api {}\n"}, "client/src/a.ts", "", "Api"),
     ({"client/src/api.ts": "export class Api {}\n"}, "server/a.ts", "", "Api"),
     ({"x/packages/one/a.ts": "export class Api {}\n"}, "x/packages/two/a.ts", "", "Api"),
+    ({"api/a.ts": API, "api/package.json": "{}", "web/package.json": "{}"}, "web/a.ts", "", "Api"),
+    ({"api/a.ts": API, "api/package.json": "{}"}, "tools/a.ts", "", "Api"),
     ({"a.mts": "export class Api {}\n"}, "b.js", "import x from './x.js'\n", "Api"),
     ({"a.js": "export class Event {}\n"}, "b.js", "import x from './x.js'\n", "Event"),
 ]
@@ -121,6 +126,7 @@ def told(
         (SCRIPT, "web/b.ts", "", "deepOne", "./lib"),
         (SCRIPT, "web/b.js", "const x = require('x')\n", "makeOld", "./old"),
         (SCRIPT, "packages/one/b.ts", "", "InOne", "./a"),
+        ({"package.json": "{}", "api/a.ts": API}, "web/a.ts", "", "Api", "../api/a"),
         (GO, "cmd/run/main.go", "package main\n", "money.Parse", "example.com/shop/pkg/money"),
         (GO, "pkg/a/a.go", "package a\n", "deep.Dig", "example.com/shop/pkg/a/internal/deep"),
         (RUST, "src/a/open.rs", "", "Money", "crate::money"),
@@ -265,6 +271,19 @@ def test_a_default_and_a_type_are_told_apart(tmp_path: Path) -> None:
     found = told(tmp_path, SCRIPT, "web/b.ts", "", "Widget", "Shape", "fooBar")
     assert found["Widget"].whole and not found["fooBar"].whole
     assert found["Shape"].is_type and not found["fooBar"].is_type
+
+
+def test_names_of_a_document_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, first_used = [], imported.first_used
+
+    def counting(example: Example, lines: Sequence[str]) -> list[str]:
+        looked.append(lines)
+        return first_used(example, lines)
+
+    monkeypatch.setattr(imported, "first_used", counting)
+    known = (Importable("Money", "shop.dates"),)
+    assert len(changed("x = 1\n", "x = 1\ny = Money(json.loads(x))\n", "python", *known)) == 2
+    assert len(looked) == 1
 
 
 # --- in the document -----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from redraft.model.edits.hunks import apply_history, hunks_of
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.rules import refuse_edit
 from redraft.model.edits.spans import Span
-from redraft.model.proposals.import_lines import imports_in
+from redraft.model.proposals.import_lines import Import, import_of, imports_in
 from redraft.model.proposals.misspelt import is_slip
 from redraft.model.proposals.propose import Proposed, propose
 
@@ -221,6 +221,68 @@ def test_imports_are_read_as_they_are_written() -> None:
         ("a.b", ("c", "d"), "from", 1),
         ("numpy", ("np",), "all", 2),
     ]
+
+
+STATIC = "import static org.junit.Assert.*;"
+
+
+@pytest.mark.parametrize(
+    ("imports", "module", "wanted"),
+    [
+        ("com.a.Coin com.a.Purse", "com.a", "com.a.Coin com.a.Money com.a.Purse"),
+        ("com.a.Coin java.util.List", "org.x", "com.a.Coin java.util.List org.x.Money"),
+        ("java.util.List org.junit.Test", "com.a", "com.a.Money java.util.List org.junit.Test"),
+        ("java.util.List org.b.B com.c.C", "com.d", "java.util.List org.b.B com.c.C com.d.Money"),
+        ("java.util.List | org.b.B", "net.x", "java.util.List | net.x.Money org.b.B"),
+        ("org.b.B com.b.B | com.a.A", "com.a.z", "org.b.B com.b.B | com.a.A com.a.z.Money"),
+        ("java.io.* javax.a.A", "java.util", "java.io.* java.util.Money javax.a.A"),
+        ("com.b.B | static", "com.c", "com.b.B com.c.Money | static"),
+        ("static | com.b.B", "com.a", "static | com.a.Money com.b.B"),
+        ("com.b.B static", "com.c", "com.b.B com.c.Money static"),
+        ("static", "com.c", "static | com.c.Money"),
+    ],
+)
+def test_imports_of_java_come_where_the_groups_of_the_file_have_them(
+    imports: str, module: str, wanted: str
+) -> None:
+    def written(words: str) -> list[str]:
+        lines = {"|": "", "static": STATIC}
+        return [lines.get(word, f"import {word};") for word in words.split()]
+
+    lines = written(imports)
+    have = imports_in(lines, "java")
+    found = import_of(Import(module, ("Money",), "from"), have, lines, "java")
+    assert found is not None
+    lines[found.first : found.last] = found.lines
+    assert lines == written(wanted)
+
+
+def test_what_another_file_imports_statically_is_not_imported_as_a_class() -> None:
+    elsewhere = ("import static org.x.Y.zap;\n",)
+    before = "package a;\n\nclass A {\n"
+    assert not proposed(before, f"{before}int i = zap(1);\n", "java", "imported", elsewhere)
+
+
+class Counted(str):
+    """Counts how often it is put in order."""
+
+    asked = 0
+
+    def __gt__(self, other: str) -> bool:
+        Counted.asked += 1
+        return str.__gt__(self, other)
+
+    def __lt__(self, other: str) -> bool:
+        Counted.asked += 1
+        return str.__lt__(self, other)
+
+
+def test_a_place_among_many_imports_is_found_in_one_go() -> None:
+    lines = [f"import a{at:03}" for at in range(0, 400, 2)]
+    have = [Import(Counted(line[7:]), (line[7:],), "whole", at) for at, line in enumerate(lines)]
+    found = import_of(Import("a301", ("a301",), "whole"), have, lines, "python")
+    assert found is not None and found.first == 151 and found.lines == ("import a301",)
+    assert Counted.asked <= 3 * len(lines)
 
 
 # --- however far --------------------------------------------------------------------------------

@@ -3,7 +3,8 @@ and run; what computes something else is the CPU over weights that were damaged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.errors import InstallError, SettingsError
 from redraft.model.network.quantize import HALF, VARIANTS
-from redraft.model.runtime import device, providers
+from redraft.model.runtime import device, provider_speed, providers, verdicts
 from redraft.model.runtime.device import check_onnxruntime, installed_for, pick_device, problem_of
 from redraft.model.runtime.provider_probe import (
     CLOSE,
@@ -39,6 +40,13 @@ KINDS = {
     "in both directions": replace(PLAIN, attention="bidirectional", qkv_bias=True),
 }
 CPU = device.opener(runtime, "CPU")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_tried() -> Iterator[None]:
+    verdicts.forget()
+    yield
+    verdicts.forget()
 
 
 def tried(
@@ -120,6 +128,22 @@ def test_logits_that_are_no_numbers_are_refused() -> None:
     assert "not finite" in tried(damaging(poison), "fp32")
 
 
+@pytest.mark.parametrize("variant", FLOATS)
+def test_a_head_that_forgets_which_tokens_are_kept_out_is_refused(variant: str) -> None:
+    class Forgetful:
+        def __init__(self, path: Path) -> None:
+            self._session = CPU(path)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._session, name)
+
+        def run(self, names: list[str], feed: dict[str, Any]) -> Any:
+            zeros = np.zeros_like(feed["suppressed"])
+            return self._session.run(names, feed | {"suppressed": zeros})
+
+    assert "must not be predicted" in tried(Forgetful, variant)
+
+
 def test_what_leaves_all_to_the_cpu_in_silence_is_refused() -> None:
     """Azure's provider is in every build and takes no operator of a graph that lies here."""
     name = "AzureExecutionProvider"
@@ -175,7 +199,7 @@ def test_what_is_installed_decides_once_it_was_tried(
     monkeypatch.setattr(device, "int8_is_exact", lambda _: True)
     assert installed_for(lambda kind: "1.30.0" if kind == package else None) == provider
     monkeypatch.setattr(device, "installed_for", lambda: provider)
-    monkeypatch.setattr(device, "problem_of", lambda _, name, variant, network: found[name])
+    monkeypatch.setattr(device, "problem_of", lambda _, name, *tried: found[name])
     monkeypatch.setattr(device, "slower", lambda *_: found["slower"])
     assert pick_device() == device.Device(provider, usual)
     assert pick_device("auto", "q4") == device.Device(provider, "q4")
@@ -187,6 +211,108 @@ def test_what_is_installed_decides_once_it_was_tried(
     assert found[provider] in pick_device().notice
     with pytest.raises(InstallError, match="logits differ"):
         pick_device(provider)
+
+
+def test_what_is_served_is_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that is not here in the variant that suits a device is tried in the one it has."""
+    tried: list[tuple[object, ...]] = []
+    has = {"CUDA": "q4f16", "OPENVINO": "q4", "CPU": "fp32"}
+    cuda = [""]
+
+    def problem(_: object, name: Provider, variant: str, *network: object) -> str:
+        tried.append((name, variant))
+        return cuda[0] if name == "CUDA" else ""
+
+    monkeypatch.setattr(device, "installed_for", lambda: "OPENVINO")
+    monkeypatch.setattr(device, "problem_of", problem)
+    monkeypatch.setattr(device, "cuda_problem", lambda _: "there is none")
+    monkeypatch.setattr(device, "slower", lambda _, *asked: tried.append(asked[:-1]) or "")
+
+    def served(provider: Provider, usual: str) -> str:
+        return has[provider]
+
+    def picked(threads: int | None = None) -> device.Device:
+        tried.clear()
+        return pick_device("auto", "auto", None, served, threads)
+
+    assert picked() == device.Device("CUDA", "q4f16") and tried == [("CUDA", "q4f16")]
+    cuda[0] = "it is broken"
+    assert picked(3) == device.Device("OPENVINO", "q4")
+    assert tried[1:] == [("OPENVINO", "q4"), ("OPENVINO", "q4", "fp32", 3)]
+    has["CUDA"] = has["OPENVINO"] = ""
+    found = picked()
+    assert (found.provider, found.variant, tried) == ("CPU", "fp32", [])
+    assert "there is none" in found.notice
+    assert pick_device("openvino", "auto", None, served).variant in ("int8", "q8")
+
+
+def test_a_provider_is_timed_with_the_threads_that_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+
+    def opening(_: Any, path: Path, provider: Provider, options: Any, threads: int) -> Any:
+        opened.append((options.intra_op_num_threads, threads))
+        raise OSError("not opened")
+
+    monkeypatch.setattr(device, "open_on", opening)
+    assert "could not be timed" in device.slower(runtime, "OPENVINO", "q8", "q8", 3)
+    assert opened == [(3, 3)]
+
+
+def test_what_a_provider_came_to_is_kept_between_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That it works is; what is wrong with it may be mended, and is looked at again."""
+    notes, said, asked = tmp_path / "cache" / "providers.json", [""], []
+
+    def problem(*tried: object) -> str:
+        asked.append(tried[3])
+        return said[0]
+
+    def found(variant: str = "q8") -> str:
+        verdicts.forget()  # as a new process
+        return problem_of(runtime, "COREML", variant, PLAIN, notes)
+
+    monkeypatch.setattr(device, "missing", lambda *_: "")
+    monkeypatch.setattr(device, "provider_problem", problem)
+    assert (found(), found(), asked) == ("", "", ["q8"])
+    said[0] = "it computes something else"
+    assert found("q4") == found("q4") == said[0] and asked == ["q8", "q4", "q4"]
+    assert found() == "", "another variant's verdict is not touched"
+    monkeypatch.setattr(verdicts, "processor", lambda: "another machine")
+    assert found() == said[0]
+    notes.write_text("[1, {", encoding="utf-8")
+    assert found() == said[0]
+    said[0] = ""
+    assert found() == "" and found() == ""
+    verdicts.forget(notes)
+    said[0] = "it broke"
+    assert found() == said[0], "asked again once it is forgotten"
+
+
+def test_a_provider_that_hangs_is_given_up_and_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes, goes_on, asked = tmp_path / "providers.json", threading.Event(), []
+
+    def hang(*tried: object) -> str:
+        asked.append(tried)
+        goes_on.wait()
+        return ""
+
+    monkeypatch.setattr(device, "missing", lambda *_: "")
+    monkeypatch.setattr(device, "provider_problem", hang)
+    monkeypatch.setattr(provider_speed, "slower", hang)
+    monkeypatch.setattr(verdicts, "MOST_S", 0.01)
+    try:
+        for _ in range(2):
+            said = problem_of(runtime, "COREML", "q8", PLAIN, notes)
+            assert "COREML was not tried to the end" in said and "redraft doctor" in said
+            timed = device.slower(runtime, "COREML", "q8", "q8", 1, notes)
+            assert "not tried to the end" in timed
+            verdicts.forget()
+    finally:
+        goes_on.set()
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from redraft.model.errors import InstallError, InvalidRequest, SettingsError, WeightsError
-from redraft.model.runtime import device
+from redraft.model.runtime import device, verdicts
 from redraft.model.runtime import kv_memory as memory_module
 from redraft.model.runtime.device import check_onnxruntime, int8_is_exact, pick_device
 from redraft.model.runtime.kv_memory import RESERVE, DeviceMemory, Pool, size_class
@@ -237,10 +237,9 @@ def test_recent_installations_are_accepted(version: str) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_was_tried() -> Iterator[None]:
     """What a provider came to is kept for a process; a test must not answer another's question."""
-    kept = device.problem_of
-    kept.cache_clear()
+    verdicts.forget()
     yield
-    kept.cache_clear()
+    verdicts.forget()
 
 
 def test_the_cpu_is_chosen_with_a_notice_where_cuda_is_missing(

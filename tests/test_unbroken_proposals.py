@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from redraft.model.edits.hunks import apply_history, hunks_of
+from redraft.model.proposals import propose as propose_module
 from redraft.model.proposals.propose import propose
 from redraft.model.proposals.unbroken import Unbroken
 
@@ -57,6 +60,30 @@ def test_lists_of_a_text_are_no_lists_of_names() -> None:
     after = before.replace("    copper,\n", "    copper,\n    tin,\n", 1)
     assert "listed" in proposed(before, after, "javascript").values()
     assert "listed" not in proposed(before, after, "markdown").values()
+
+
+def test_syntax_is_looked_at_for_as_many_as_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of these would leave a block empty."""
+    asked: list[int] = []
+
+    class Counting(Unbroken):
+        def keeps(self, first: int, last: int, new: Sequence[str]) -> bool:
+            asked.append(first)
+            return super().keeps(first, last, new)
+
+    monkeypatch.setattr(propose_module, "Unbroken", Counting)
+    rest = "".join(
+        f"def f{i}():\n    trace_value(a)\n{'    work(a)' * (i > 0)}\n" for i in range(9)
+    )
+    old, lines = (ONE + rest).split("\n"), (ONE + rest).split("\n")
+    del lines[2]
+    edits = apply_history("a", old, hunks_of(old, lines), 1)[1]
+    all_ = propose(edits, lines, 0, len(lines), 2, (), "python")
+    every = len(asked)
+    for most in (0, 1, 2, 5):
+        asked.clear()
+        few = propose(edits, lines, 0, len(lines), 2, (), "python", most=most)
+        assert few == all_[:most] and len(asked) <= most + 1 < every
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from redraft.model.config import ModelConfig
 from redraft.model.engine.answer import Model, warm_up
-from redraft.model.engine.load import KV_BYTES, template_in
+from redraft.model.engine.load import KV_BYTES, choose_device, noted, template_in
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.runtime.device import pick_device
@@ -51,6 +51,7 @@ def find_model(
     keep: Path | None,
     report: OnProgress,
     model: str = AUTO,
+    threads: int | None = None,
 ) -> JudgedModel:
     """The folder of what is to be judged, made where it is not there yet.
 
@@ -68,15 +69,21 @@ def find_model(
     if weights is not None:
         return _ready_folder(weights, provider)
     model = resolve(model).name
-    device = pick_device((provider or "auto").lower(), variant or "auto")
     described = info(model)
     if adapter == SHIPPED:
-        wanted = variant or (described.default_variant if described.prebuilt else device.variant)
-        folder = ensure(model, wanted, report)
+        device = choose_device(described, variant, provider, threads)
+        folder = ensure(model, device.variant, report)
         identity = described.adapter_sha256 or sha256_of(folder / MANIFEST)
         label = f"{described.name} {described.version}"
-        return JudgedModel(label, folder, wanted, device.provider, identity)
+        return JudgedModel(label, folder, device.variant, device.provider, identity)
     changed = bare(described) if adapter == BARE else with_adapter(described, Path(adapter))
+    device = pick_device(
+        (provider or "auto").lower(),
+        variant or "auto",
+        changed.config,
+        threads=threads,
+        notes=noted(),
+    )
     identity = changed.adapter_sha256 or described.base.gguf_sha256
     place = (keep or cache_dir() / "judged") / identity[:16] / device.variant
     _make(changed, model, place, device.variant, report)

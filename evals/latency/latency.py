@@ -35,7 +35,6 @@ from redraft.lsp.context.reading import Unreadable, read_file
 from redraft.model.decoding.denoise import LEFTMOST_FIRST
 from redraft.model.decoding.plan import Plan
 from redraft.model.engine.answer import Model, answer
-from redraft.model.engine.budget import processor
 from redraft.model.engine.load import KV_BYTES, onnx_loader
 from redraft.model.engine.recent import RecentAnswers
 from redraft.model.errors import InstallError
@@ -43,6 +42,7 @@ from redraft.model.records import DraftCount, EditRequest, Prediction, Quality, 
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.pass_costs import measure_passes
 from redraft.model.runtime.prefix_cache import PrefixCache
+from redraft.model.runtime.verdicts import processor
 
 from ..figures.drafts import together
 from ..figures.spread import Spread

@@ -45,7 +45,14 @@ class PredictorChoice:
     def judged_model(self, report: OnProgress) -> JudgedModel:
         """The model's folder, fetched or made where it is missing."""
         return find_model(
-            self.adapter, self.weights, self.variant, self.provider, self.keep, report, self.model
+            self.adapter,
+            self.weights,
+            self.variant,
+            self.provider,
+            self.keep,
+            report,
+            self.model,
+            self.threads,
         )
 
 

@@ -169,6 +169,14 @@ class Importer:
     def _has(self, path: str) -> bool:
         return self._snapshot.get(path.removeprefix("/")) is not None
 
+    def _holder(self, folder: str, file: str) -> str | None:
+        """The nearest folder, from ``folder`` upwards, that a file of that name lies in."""
+        while not self._has(f"{folder}/{file}"):
+            if folder == dirname(folder):
+                return None
+            folder = dirname(folder)
+        return folder
+
     # --- Python --------------------------------------------------------------------------------
 
     def _python(self, name: str, asker: Asker) -> Importable | None:
@@ -238,6 +246,9 @@ class Importer:
         found = self._defined(name, asker)
         if found is None or _are_apart(found.path, asker.path):
             return None
+        theirs, own = (self._holder(dirname(each.path), "package.json") for each in (found, asker))
+        if theirs != own:
+            return None
         typed = asker.path.endswith(_TYPED)
         if not typed and found.path.endswith(_TYPED):
             return None
@@ -268,8 +279,8 @@ class Importer:
         if len(folders) != 1 or not used[:1].isupper():
             return None
         (folder,) = folders
-        root, own = self._go_root(folder), dirname(asker.path)
-        if folder == own or root is None or root != self._go_root(own):
+        root, own = self._holder(folder, "go.mod"), dirname(asker.path)
+        if folder == own or root is None or root != self._holder(own, "go.mod"):
             return None
         within, internal, _ = f"/{folder}/".partition("/internal/")
         if internal and not f"/{asker.path}".startswith(f"{within}/"):
@@ -300,14 +311,6 @@ class Importer:
             if each.path in paths and (named is None or named[1] != package):
                 return False
         return True
-
-    def _go_root(self, path: str) -> str | None:
-        """The nearest folder of a ``go.mod``."""
-        while not self._has(f"{path}/go.mod"):
-            if path == dirname(path):
-                return None
-            path = dirname(path)
-        return path
 
     def _rust(self, name: str, asker: Asker) -> Importable | None:
         found = self._defined(name, asker)

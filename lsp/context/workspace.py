@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_PACKAGES = ("go.mod", "package.json")  # of Go, and of scripts
 MOST_FILES = 20_000  # of a workspace; what is nearest to the open files comes first
 MOST_LISTED = 300_000  # names looked at in a folder without git
 MOST_BYTES = 256 * 1024  # of a file; larger ones are data or made by a program
@@ -134,8 +135,9 @@ def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
 
 
 def _language_of(name: str) -> str | None:
-    """Of what may define names for others, and of what names a module of Go."""
-    return "go.mod" if name.rsplit("/", 1)[-1] == "go.mod" else code_language(name)
+    """Of what may define names for others; what tells where a package begins goes by its name."""
+    base = name.rsplit("/", 1)[-1]
+    return base if base in _PACKAGES else code_language(name)
 
 
 def stamp_of(file: str | Path) -> tuple[int, int] | None:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ import numpy as np
 from ..errors import RedraftError
 from ..runtime.backend import CHUNK, Backend
 from ..runtime.kv_memory import SIZE_CLASSES, size_class
+from ..runtime.verdicts import processor
 from ..weights.files import make_folder, write_atomically
 
 #: The budgets to choose from, in tokens.
@@ -125,14 +124,3 @@ def _read(file: Path) -> dict[str, PrefillSpeed]:
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
     return {n: s for n, s in speeds.items() if s.token_s >= 0 and s.growth_s >= 0}
-
-
-def processor() -> str:
-    """The processor's name and number of cores, as far as the system tells."""
-    name = platform.processor()
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
-    return f"{name or platform.machine()} x{os.cpu_count()}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,14 +19,16 @@ from ..network.quantize import HALF
 from ..prompt.chat import ChatTemplate
 from ..prompt.tokens import Tokenizer
 from ..runtime.backend import Backend
-from ..runtime.device import Device, pick_device
+from ..runtime.device import Device, Served, pick_device
 from ..runtime.huge_pages import collapse
 from ..runtime.kv_memory import return_freed, size_class
 from ..runtime.prefix_cache import PrefixCache
+from ..runtime.providers import Provider
+from ..runtime.verdicts import FILE
 from ..weights.combine import CHAT_TEMPLATE
 from ..weights.fetch import Progress, ProgressCallback
 from ..weights.provide import ensure
-from ..weights.registry import cache_dir, info
+from ..weights.registry import ModelInfo, cache_dir, info
 from .answer import Loader, LoadProgress, Model, warm_up
 from .budget import CHOICES, best_known, pick_budget
 
@@ -66,7 +67,7 @@ def onnx_loader(
             fetches = progress.stage in ("wait", "download")
             report("downloading" if fetches else "loading", progress.fraction, progress.label)
 
-        found = _provide(model, variant, provider, fallback, fetching)
+        found = _provide(model, variant, provider, threads, fallback, fetching)
         report("loading", None, "")
         return _open(found, threads)
 
@@ -118,6 +119,7 @@ def _provide(
     model: str,
     variant: str | None,
     provider: str | None,
+    threads: int | None,
     fallback: str | None,
     fetching: ProgressCallback,
 ) -> _Provided:
@@ -126,15 +128,15 @@ def _provide(
     Raises:
         WeightsError: neither can be had; says why.
     """
-    device, chosen = _choose(model, variant, provider)
+    device = choose_device(info(model), variant, provider, threads)
     try:
-        return _Provided(model, ensure(model, chosen, fetching), device, device.notice)
+        return _Provided(model, ensure(model, device.variant, fetching), device, device.notice)
     except WeightsError as error:
         if fallback is None:
             raise
-        device, chosen = _choose(fallback, variant, provider)
+        device = choose_device(info(fallback), variant, provider, threads)
         try:
-            folder = ensure(fallback, chosen, fetching)
+            folder = ensure(fallback, device.variant, fetching)
         except WeightsError as second:
             raise WeightsError(f"{error} {fallback} cannot be had either: {second}") from second
         notice = f"{model} cannot be had, {fallback} is used instead: {error}"
@@ -179,23 +181,33 @@ def _budget(backend: OnnxBackend, model: str, threads: int | None) -> int:
     return pick_budget(speed, KV_BYTES // backend.bytes_per_token)
 
 
-def _choose(model: str, variant: str | None, provider: str | None) -> tuple[Device, str]:
+def choose_device(
+    found: ModelInfo, variant: str | None, provider: str | None, threads: int | None
+) -> Device:
     """Where to run which variant: what is asked for, or what suits the device, or the finer one
-    that the model's description asks for; of an imported model one that was made."""
-    found = info(model)
-    device = pick_device((provider or "auto").lower(), variant or "auto", found.config)
-    if variant is not None:
-        return device, variant
-    wanted = found.default_variant
-    chosen = (
-        wanted if device.provider == "CPU" and wanted in ("q8", "fp32", "q4") else device.variant
-    )
-    if found.origin is not None or chosen in found.prebuilt:
-        return device, chosen
-    fitting = [v for v in found.prebuilt if (v in HALF) == (device.provider == "CUDA")]
-    if fitting:
-        return device, wanted if wanted in fitting else fitting[0]
-    if provider is None and device.provider == "CUDA":
-        why = f"Running on the CPU: {model} was imported as {wanted}; fp16 or q4f16 would use CUDA."
-        return replace(pick_device("cpu", wanted), notice=why), wanted
-    return device, chosen
+    that the model's description asks for; of an imported model one that was made.
+
+    Raises:
+        InstallError: what was asked for does not work.
+    """
+    wanted = (provider or "auto").lower()
+    return pick_device(wanted, variant or "auto", found.config, served_by(found), threads, noted())
+
+
+def noted() -> Path:
+    """Where verdicts on providers are kept between starts."""
+    return cache_dir() / FILE
+
+
+def served_by(found: ModelInfo) -> Served:
+    """In which variants a model is to be had."""
+
+    def served(provider: Provider, usual: str) -> str:
+        wanted = found.default_variant
+        chosen = wanted if provider == "CPU" and wanted in ("q8", "fp32", "q4") else usual
+        if found.origin is not None or chosen in found.prebuilt:
+            return chosen
+        fitting = [v for v in found.prebuilt if (v in HALF) == (provider == "CUDA")]
+        return wanted if wanted in fitting else next(iter(fitting), "")
+
+    return served

@@ -77,6 +77,7 @@ class Found:
     evidence: int = 0  # 0 … 3: how much spoke for it, as the family counts
     name: str = ""  # that stands there or comes there, where the family knows one
     told: bool = True  # else only its place is known: what it writes is a guess
+    family: str = ""  # where it is not of the family of whoever found it
 
 
 @dataclass(frozen=True, slots=True)

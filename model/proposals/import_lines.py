@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise, takewhile
 
 from .example import Found
 
@@ -37,7 +37,7 @@ _REQUIRE = re.compile(
 _GO = re.compile(r"^(?:import |\t)(?:\w+ )?\"(?P<module>[^\"]+)\"\s*$")
 _RUST = re.compile(r"^use (?P<module>[\w:]+)::(?:(?P<name>\w+)|\{(?P<names>[\w, ]+)\});\s*$")
 _ENTRY = re.compile(r"(?P<indent>\s+)(?P<name>\w+)(?P<end>,?)")
-_JAVA = re.compile(r"^import (?P<module>[\w.]+)\.(?P<name>\w+);\s*$")
+_JAVA = re.compile(r"^import (?P<static>static )?(?P<module>[\w.]+)\.(?P<name>\w+|\*);\s*$")
 
 
 _PARTS = re.compile(r"::|(?<=\w)[./]|/")
@@ -49,7 +49,8 @@ class Import:
 
     module: str  # without "node:"
     names: tuple[str, ...]
-    form: str  # "from": names of a module; "whole": the module; "all": it under a name
+    #: "from": names of a module; "static": of a class; "whole": the module; "all": it under a name
+    form: str
     row: int = -1
     is_type: bool = False  # it brings in types alone
 
@@ -97,8 +98,9 @@ def _read(line: str, language: str) -> Import | None:
     found = (_RUST if language == "rust" else _JAVA).match(line)
     if found is None:
         return None
-    names = found.groupdict().get("names")
-    return Import(found["module"], _split(names) if names else (found["name"],), "from")
+    parts = found.groupdict()
+    names = _split(parts["names"]) if parts.get("names") else (found["name"],)
+    return Import(found["module"], names, "static" if parts.get("static") else "from")
 
 
 def _form(parts: dict[str, str | None]) -> str:
@@ -137,9 +139,12 @@ def import_of(
     line = _line(wanted, have, lines, language)
     if line is None:
         return None
-    if have:
-        row = _place(wanted, line, have, lines, language)
+    if others := [one for one in have if one.form != "static"]:
+        row = _place(wanted, others, lines, language)
         return Found(row, row, (line,), 0, 2)
+    if have:
+        row = have[-1].row + 1
+        return Found(row, row, ("", line), 0, 2)
     row = _head(lines)
     apart = [""] if row < len(lines) and lines[row].strip() else []
     before = [""] if row and lines[row - 1].strip() else []
@@ -254,21 +259,17 @@ def _script(wanted: Import, have: Sequence[Import], lines: Sequence[str], langua
     return f"import {kind}{name} from {quote}{module}{quote}{end}"
 
 
-def _place(
-    wanted: Import, line: str, have: Sequence[Import], lines: Sequence[str], language: str
-) -> int:
+def _place(wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str) -> int:
     """Before which line it comes: where the fewest of its kind stand out of order; at their end
     where they have none."""
     kin = _kin(wanted, have, lines, language)
     if wanted.form == "from" and not any(one.form == "from" for one in kin):
         return kin[-1].row + 1
-    keys, mine = [_key(one, lines[one.row]) for one in kin], _key(wanted, line)
+    keys, mine = [_key(one, language) for one in kin], _key(wanted, language)
     if len(kin) > 2 and sum(a > b for a, b in pairwise(keys)) * 3 > len(kin):
         return kin[-1].row + 1
-    wrong = [
-        sum(key > mine for key in keys[:at]) + sum(key < mine for key in keys[at:])
-        for at in range(len(keys) + 1)
-    ]
+    steps = ((key > mine) - (key < mine) for key in keys)
+    wrong = [*accumulate(steps, initial=0)]  # at each place, but for what is the same of all
     best = len(keys) - wrong[::-1].index(min(wrong))
     return kin[best].row if best < len(kin) else kin[-1].row + 1
 
@@ -284,6 +285,8 @@ def _kin(
             runs[-1].append(one)
         else:
             runs.append([one])
+    if language == "java":
+        return _kin_of_java(wanted, runs)
     kind, root = _kind(wanted.module, language), _root(wanted.module)
     akin = [run for run in runs if any(_root(one.module) == root for one in run)]
     akin.sort(key=lambda run: -sum(_root(one.module) == root for one in run))
@@ -294,6 +297,32 @@ def _kin(
     if language != "python":
         return alike
     return [one for one in alike if (one.form == "from") == (wanted.form == "from")] or alike
+
+
+def _kin_of_java(wanted: Import, runs: list[list[Import]]) -> list[Import]:
+    """Groups of Java are what each project makes them: of several that which shares most of the
+    package's name, or else holds its kind. All of it where it is sorted."""
+
+    def shared(run: list[Import]) -> list[int]:
+        return [_shared(one.module, wanted.module) for one in run]
+
+    kind = _kind(wanted.module, "java")
+    own = [run for run in runs if any(_kind(one.module, "java") == kind for one in run)]
+    run = max(runs, key=lambda run: (max(shared(run)), sum(shared(run))))
+    best = max(shared(run))
+    if not best:
+        run = (own or [runs[0] if kind == 0 else runs[-1]])[0]
+    keys = [_key(one, "java") for one in run]
+    if keys == sorted(keys):
+        return run
+    alike = [one for one in run if best and _shared(one.module, wanted.module) == best]
+    return alike or [one for one in run if _kind(one.module, "java") == kind] or run
+
+
+def _shared(one: str, other: str) -> int:
+    """How many parts the names of two packages begin with together."""
+    pairs = zip(one.split("."), other.split("."), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _root(module: str) -> str:
@@ -319,10 +348,9 @@ def _kind(module: str, language: str) -> int:
     return 0 if own.get(language, module in _NODE) else 1
 
 
-def _key(one: Import, line: str) -> str:
-    mark = "::" if line.startswith("use ") else "."
-    whole = line.startswith(("use ", "import java"))
-    return f"{one.module}{mark}{one.names[0]}" if whole else one.module
+def _key(one: Import, language: str) -> str:
+    mark = {"rust": "::", "java": "."}.get(language)
+    return one.module if mark is None else f"{one.module}{mark}{one.names[0]}"
 
 
 def _head(lines: Sequence[str]) -> int:

@@ -52,20 +52,8 @@ _PACKAGE = re.compile(r"(?<![\w.])([a-z]\w*)\.([A-Z]\w*)")
 
 
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
-    """Names that are well known, or that other open files import."""
-    return (one for one, own in _find(example, lines, first, last) if not own)
-
-
-def find_own(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
-    """Names that one place of the workspace alone defines."""
-    all_ = _find(example, lines, first, last) if example.importable else ()
-    return (one for one, own in all_ if own)
-
-
-def _find(
-    example: Example, lines: Sequence[str], first: int, last: int
-) -> Iterator[tuple[Found, bool]]:
-    """Of both, each with whether it is the workspace's own."""
+    """Names that are well known, or that other open files import; and, as the family "workspace",
+    those that one place of the workspace alone defines."""
     language = _ALIKE.get(example.language, example.language)
     if language not in LANGUAGES or not example.come:
         return
@@ -79,7 +67,7 @@ def _find(
             continue
         found = import_of(wanted, have, lines, example.language)
         if found is not None and first <= found.first and found.last <= last:
-            yield replace(found, name=name), own
+            yield replace(found, name=name, family="workspace" if own else "")
 
 
 def first_used(example: Example, lines: Sequence[str]) -> list[str]:
@@ -188,7 +176,8 @@ def known_import(name: str, language: str, example: Example) -> tuple[Import | N
     workspace alone says so."""
     for text in example.elsewhere:
         for one in imports_in(text.split("\n"), language):
-            if name in one.names and not one.module.startswith("."):
+            fits = one.form != "static" and not one.module.startswith(".")
+            if fits and name in one.names:
                 return Import(one.module, (name,), one.form), False
     told = _table(language).get(name)
     own = next((one for one in example.importable if one.name == name), None)

@@ -45,10 +45,10 @@ def places_in(example: Example, text: str, here: bool) -> list[Begun]:
     if any(name in text for name in reordered.names_of(example)):
         families.append(("reordered", reordered.find))
     if here:
-        families += [("imported", imported.find), ("workspace", imported.find_own)]
+        families.append(("imported", imported.find))
     lines = text.split("\n") if families else []
     found = {
-        Begun(min(one.first, len(lines) - 1), one.name, _WHY[family])
+        Begun(min(one.first, len(lines) - 1), one.name, _WHY[one.family or family])
         for family, find in families
         for one in islice(find(example, lines, 0, len(lines)), _MOST)
     }

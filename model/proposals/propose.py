@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ..edits.repeats import MOST_LINES, find_repeats
 from ..records import Diagnostic, Importable, RecentEdit
@@ -44,8 +45,7 @@ FAMILIES: dict[str, Family] = {
     "reordered": reordered.find,
     "awaited": awaited.find,
     "removed": removed.find,
-    "imported": imported.find,
-    "workspace": imported.find_own,
+    "imported": imported.find,  # and "workspace"
     "misspelt": misspelt.find,
     "moved": moved_lines.find,
     "wrapped": wrapped_calls.find,
@@ -121,6 +121,7 @@ def propose(
     language: str = "",
     elsewhere: Sequence[str] = (),
     importable: Sequence[Importable] = (),
+    most: int | None = None,
 ) -> list[Proposed]:
     """What could follow within the lines [first, last), the likeliest first, each edit once.
 
@@ -131,6 +132,7 @@ def propose(
         language: of the document, as an LSP id.
         elsewhere: texts of other places that come with the question.
         importable: names that the workspace defines, as the document would import them.
+        most: so many are wanted; None: all. No syntax is looked at beyond them.
     """
     last = min(last, first + MOST_LINES)
     unique = {
@@ -141,20 +143,13 @@ def propose(
     }
     example = read(edits, language, elsewhere, importable)
     for family, find in FAMILIES.items():
-        found: dict[tuple[int, int, tuple[str, ...]], Found] = {}
-        for one in find(example, lines, first, last):
-            if tuple(lines[one.first : one.last]) != one.lines:
-                found.setdefault((one.first, one.last, one.lines), one)
-            if len(found) > MOST_FOUND:
-                break
-        for run in _runs(list(found.values())):
-            found[run.first, run.last, run.lines] = run
-        all_ = list(found.values())
-        for key, one in found.items():
-            chance, place = _odds(family, features(one, all_, cursor, len(unique)))
-            chance = chance if one.told else 0.0
-            if chance >= LEAST_OF_FAMILY or place >= LEAST_OF_PLACE:
-                _keep_likelier(unique, Proposed(*key, family, chance, place))
+        for name, found in _by_family(family, find(example, lines, first, last), lines).items():
+            for one in found:
+                chance, place = _odds(name, features(one, found, cursor, len(unique)))
+                chance = chance if one.told else 0.0
+                if chance >= LEAST_OF_FAMILY or place >= LEAST_OF_PLACE:
+                    known = Proposed(one.first, one.last, one.lines, name, chance, place)
+                    _keep_likelier(unique, known)
     for one in diagnosed.find(diagnostics, example, lines, first, last):
         chance = FIXED["diagnosed"]
         _keep_likelier(unique, Proposed(one.first, one.last, one.lines, "diagnosed", chance))
@@ -162,16 +157,30 @@ def propose(
         del unique[key]
     steps = _chained([*unique.values()], lines, cursor)
     steps.sort(key=lambda one: (-one.chance, one.first))
-    return _checked(steps, lines, language) if language else steps
+    return list(islice(_checked(steps, lines, language) if language else steps, most))
 
 
-def _checked(steps: list[Proposed], lines: Sequence[str], language: str) -> list[Proposed]:
+def _by_family(finder: str, all_: Iterator[Found], lines: Sequence[str]) -> dict[str, list[Found]]:
+    """What a family found, each edit once and neighbours together; what is of another by that."""
+    families: dict[str, dict[tuple[int, int, tuple[str, ...]], Found]] = {finder: {}}
+    for one in all_:
+        found = families.setdefault(one.family or finder, {})
+        if tuple(lines[one.first : one.last]) != one.lines:
+            found.setdefault((one.first, one.last, one.lines), one)
+        if len(found) > MOST_FOUND:
+            break
+    for found in families.values():
+        for run in _runs(list(found.values())):
+            found[run.first, run.last, run.lines] = run
+    return {name: list(found.values()) for name, found in families.items()}
+
+
+def _checked(steps: Sequence[Proposed], lines: Sequence[str], language: str) -> Iterator[Proposed]:
+    """Those that break nothing, each looked at when it is asked for."""
     document = Unbroken(lines, language)
-    return [
-        one
-        for at, one in enumerate(steps)
-        if at >= MOST_CHECKED or document.keeps(one.first, one.last, one.lines)
-    ]
+    for at, one in enumerate(steps):
+        if at >= MOST_CHECKED or document.keeps(one.first, one.last, one.lines):
+            yield one
 
 
 def _keep_likelier(unique: dict[tuple[int, int, tuple[str, ...]], Proposed], one: Proposed) -> None:

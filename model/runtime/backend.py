@@ -19,6 +19,9 @@ from ..config import ModelConfig
 #: memory: 512 tokens of a 0.5B model behind as many others 90 MB more.
 CHUNK = 256
 
+#: Added to the logits of tokens that are never predicted.
+SUPPRESSED = -1e9
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float32]
 

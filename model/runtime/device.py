@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import os
 import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -22,8 +22,9 @@ import psutil
 from ..config import ModelConfig
 from ..errors import InstallError, SettingsError
 from ..network.quantize import HALF, check_variant
+from ..release import RELEASE
 from ..silence import import_silenced
-from . import provider_speed
+from . import provider_speed, verdicts
 from .provider_probe import PLAIN, network_like, provider_problem
 from .providers import (
     CPU_NAME,
@@ -121,8 +122,21 @@ class Device:
     notice: str = ""  # for people, to be said once; "" when there is nothing to say
 
 
+#: Of a provider and the variant that suits it, the one that a model is served in there; "": none.
+Served = Callable[[Provider, str], str]
+
+
+def _as_it_suits(provider: Provider, usual: str) -> str:
+    return usual
+
+
 def pick_device(
-    wanted: str = "auto", variant: str = "auto", config: ModelConfig | None = None
+    wanted: str = "auto",
+    variant: str = "auto",
+    config: ModelConfig | None = None,
+    served: Served = _as_it_suits,
+    threads: int | None = None,
+    notes: Path | None = None,
 ) -> Device:
     """CUDA where it works, else the CPU; another provider where it is asked for, or where its
     package is installed and it is faster than the CPU. Each is used only once it was tried.
@@ -131,6 +145,9 @@ def pick_device(
         wanted: "auto", or one of PROVIDERS in any case.
         variant: "auto" or one of ``quantize.VARIANTS``.
         config: of the model that is to run; None: no particular one.
+        served: in which variants that model is to be had; asked where ``variant`` is "auto".
+        threads: that will serve on the CPU; None: one per physical core.
+        notes: the file that keeps what was found out between starts; None: none.
 
     Raises:
         InstallError: onnxruntime is unusable, or what was demanded does not work; says why.
@@ -141,34 +158,48 @@ def pick_device(
         raise SettingsError(f"Unknown device {wanted!r}: choose auto, {names}.")
     runtime, network = import_onnxruntime(), network_like(config) if config else PLAIN
     if wanted == "auto":
-        return _best(runtime, variant, network)
+        return _best(runtime, variant, network, served, threads or default_threads(), notes)
     provider = cast("Provider", wanted.upper())
-    chosen = _variant_for(runtime, provider, variant)
+    usual = _variant_for(runtime, provider, variant)
+    chosen = (served(provider, usual) or usual) if variant == "auto" else usual
     check_runs(chosen, provider)
-    check_provider(runtime, provider, chosen, network)
+    check_provider(runtime, provider, chosen, network, notes)
     return Device(provider, chosen)
 
 
-def _best(runtime: ModuleType, variant: str, network: ModelConfig) -> Device:
+def _best(
+    runtime: ModuleType,
+    variant: str,
+    network: ModelConfig,
+    served: Served,
+    threads: int,
+    notes: Path | None,
+) -> Device:
     """The device that is best for a variant, or the best of all for "auto"."""
     if variant != "auto":
         check_variant(variant)
+
+    def chosen(provider: Provider) -> str:
+        usual = _variant_for(runtime, provider, variant)
+        return served(provider, usual) if variant == "auto" else usual
+
     if variant in HALF:
-        check_provider(runtime, "CUDA", variant, network)
+        check_provider(runtime, "CUDA", variant, network, notes)
         return Device("CUDA", variant)
     why_not = ""
     if variant == "auto":
-        half = _variant_for(runtime, "CUDA", variant)
-        why_not = problem_of(runtime, "CUDA", half, network)
+        if half := chosen("CUDA"):
+            why_not = problem_of(runtime, "CUDA", half, network, notes)
+            if not why_not:
+                return Device("CUDA", half)
+        else:
+            why_not = cuda_problem(runtime) or "the model is here neither in fp16 nor in q4f16"
+    on_cpu = chosen("CPU") or _variant_for(runtime, "CPU", variant)
+    if (other := installed_for()) is not None and (whole := chosen(other)):
+        why_not = problem_of(runtime, other, whole, network, notes)
+        why_not = why_not or slower(runtime, other, whole, on_cpu, threads, notes)
         if not why_not:
-            return Device("CUDA", half)
-    on_cpu = _variant_for(runtime, "CPU", variant)
-    if (other := installed_for()) is not None:
-        chosen = _variant_for(runtime, other, variant)
-        why_not = problem_of(runtime, other, chosen, network)
-        why_not = why_not or slower(runtime, other, chosen, on_cpu)
-        if not why_not:
-            return Device(other, chosen)
+            return Device(other, whole)
     return Device("CPU", on_cpu, f"Running on the CPU: {why_not}." if why_not else "")
 
 
@@ -206,61 +237,119 @@ def check_runs(variant: str, provider: Provider) -> None:
 
 
 def check_provider(
-    runtime: ModuleType, provider: Provider, variant: str, network: ModelConfig
+    runtime: ModuleType,
+    provider: Provider,
+    variant: str,
+    network: ModelConfig,
+    notes: Path | None = None,
 ) -> None:
     """
     Args:
-        network: see :func:`problem_of`.
+        network, notes: see :func:`problem_of`.
 
     Raises:
         InstallError: the provider cannot be used for this variant; says why.
     """
-    if provider != "CPU" and (problem := problem_of(runtime, provider, variant, network)):
+    if provider == "CPU":
+        return
+    if problem := problem_of(runtime, provider, variant, network, notes):
         also = ", with the variant int8, q8 or q4" if variant in HALF else ""
         raise InstallError(
             f"{provider} was asked for but {problem}. Choose the provider cpu{also}."
         )
 
 
-@cache  # tried once a process
 def problem_of(
-    runtime: ModuleType, provider: Provider, variant: str, network: ModelConfig = PLAIN
+    runtime: ModuleType,
+    provider: Provider,
+    variant: str,
+    network: ModelConfig = PLAIN,
+    notes: Path | None = None,
 ) -> str:
     """Why a provider cannot be used for a variant; "" when it computes what the CPU does.
 
+    Tried once a process, or once at all where ``notes`` keeps it: that it works, or takes too long.
+    What fails may be mended until the next start.
+
     Args:
         network: that is tried, see ``provider_probe.network_like``.
+        notes: see :func:`pick_device`.
     """
     problem = cuda_problem(runtime) if provider == "CUDA" else missing(runtime, provider)
     if problem:
         return problem
-    on_cpu, on_other = opener(runtime, "CPU"), opener(runtime, provider)
-    try:
-        return provider_problem(on_cpu, on_other, name_of(provider), variant, network)
-    except OSError as error:  # the networks that are tried have no place
-        return f"{provider} could not be tried: {first_line(error)}"
+
+    def tried() -> tuple[str, bool]:
+        on_cpu, on_other = opener(runtime, "CPU"), opener(runtime, provider)
+        name = name_of(provider)
+        try:
+            said = verdicts.within(
+                verdicts.MOST_S, lambda: provider_problem(on_cpu, on_other, name, variant, network)
+            )
+        except OSError as error:  # the networks that are tried have no place
+            return f"{provider} could not be tried: {first_line(error)}", False
+        return (_too_long(provider), True) if said is None else (said, not said)
+
+    key = f"computes {_of(runtime, provider)} {variant} {network!r}"
+    return verdicts.known(key, tried, notes)
 
 
-@cache
-def slower(runtime: ModuleType, provider: Provider, variant: str, on_cpu: str) -> str:
-    """Why a provider in a variant is not worth being chosen where the CPU runs another; ""."""
-    try:
-        problem = provider_speed.slower(
-            (opener(runtime, "CPU"), on_cpu),
-            (opener(runtime, provider), variant),
-            provider,
-            time.perf_counter,
-        )
-    except Exception as error:  # whatever keeps it from being timed: the CPU serves
-        return f"{provider} could not be timed: {first_line(error)}"
-    return problem and f"{problem} (the provider {provider.lower()}, named, is used all the same)"
+def slower(
+    runtime: ModuleType,
+    provider: Provider,
+    variant: str,
+    on_cpu: str,
+    threads: int,
+    notes: Path | None = None,
+) -> str:
+    """Why a provider in a variant is not worth being chosen where the CPU runs another, on as many
+    threads as would serve; "". Kept as :func:`problem_of` is."""
+
+    def timed() -> tuple[str, bool]:
+        cpu = opener(runtime, "CPU", threads), on_cpu
+        other = opener(runtime, provider, threads), variant
+        try:
+            said = verdicts.within(
+                verdicts.MOST_S,
+                lambda: provider_speed.slower(cpu, other, provider, time.perf_counter),
+            )
+        except Exception as error:  # whatever keeps it from being timed: the CPU serves
+            return f"{provider} could not be timed: {first_line(error)}", False
+        if said is None:
+            return _too_long(provider), True
+        named = f" (the provider {provider.lower()}, named, is used all the same)"
+        return (f"{said}{named}" if said else ""), True
+
+    key = f"is faster {_of(runtime, provider)} {variant} {on_cpu} {threads}"
+    return verdicts.known(key, timed, notes)
 
 
-def opener(runtime: ModuleType, provider: Provider) -> Callable[[Path], Any]:
+def _too_long(provider: Provider) -> str:
+    return (
+        f"{provider} was not tried to the end within {verdicts.MOST_S:.0f} s "
+        "('redraft doctor' tries again)"
+    )
+
+
+def _of(runtime: ModuleType, provider: Provider) -> str:
+    """What a verdict holds for: this release, onnxruntime, the provider's library and machine."""
+    package = OTHERS[provider].package if provider in OTHERS else ""
+    library = _installed_version(package) if package else verdicts.driver()
+    return f"{RELEASE} {runtime.__version__} {provider} {library} {verdicts.processor()}"
+
+
+def default_threads() -> int:
+    """Physical cores this process may use."""
+    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
+    return max(1, min(physical, allowed))
+
+
+def opener(runtime: ModuleType, provider: Provider, threads: int = 1) -> Callable[[Path], Any]:
     def opened(path: Path) -> Any:
-        options = _quiet(runtime)
+        options = _quiet(runtime, threads)
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        return open_on(runtime, path, provider, options, 1)
+        return open_on(runtime, path, provider, options, threads)
 
     return opened
 
@@ -328,8 +417,8 @@ def _probe_model() -> bytes:
     return data
 
 
-def _quiet(runtime: ModuleType) -> Any:
+def _quiet(runtime: ModuleType, threads: int = 1) -> Any:
     options = runtime.SessionOptions()
     options.log_severity_level = 4  # a failure is reported by us, once
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     return options

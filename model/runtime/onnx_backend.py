@@ -17,12 +17,12 @@ from ..errors import WeightsError
 from ..network.quantize import HALF
 from ..network.rope import stretch
 from .backend import Sequence
-from .device import cuda_problem, import_onnxruntime
+from .device import cuda_problem, default_threads, import_onnxruntime
 from .kv_memory import Pool, size_class
 from .mapped_files import MappedFiles
 from .onnx_graphs import DATA_FILE, Graphs, described
 from .onnx_sequence import OnnxSequence
-from .onnx_session import choose_provider, default_threads
+from .onnx_session import choose_provider
 
 #: Bytes of KV buffers kept for reuse after they were released.
 DEFAULT_KV_BYTES = 1 << 30

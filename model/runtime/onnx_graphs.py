@@ -18,7 +18,7 @@ from ..errors import WeightsError
 from ..network.quantize import float_type
 from ..network.rope import rope_tables
 from ..weights.manifest import MANIFEST, problem_of, read_json
-from .backend import Cancelled
+from .backend import SUPPRESSED, Cancelled
 from .embedding import Embedding
 from .kv_memory import Memory, memory_on
 from .onnx_session import open_session
@@ -42,9 +42,6 @@ LAYOUT = 5
 
 #: The file beside the graphs that holds every large tensor; as in ``network/onnx_nodes.py``.
 DATA_FILE = "weights.bin"
-
-#: Added to the logits of tokens that are never predicted.
-SUPPRESSED = -1e9
 
 
 def described(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:

@@ -3,11 +3,8 @@ load means. Knows nothing of what a graph computes."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from ..config import ModelConfig
 from ..errors import InstallError, SettingsError, WeightsError
@@ -39,13 +36,6 @@ def choose_provider(
         check_runs(variant, name)
         check_provider(runtime, name, variant, network_like(config))
     return name
-
-
-def default_threads() -> int:
-    """Physical cores this process may use."""
-    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
-    return max(1, min(physical, allowed))
 
 
 def open_session(runtime: Any, path: Path, provider: Provider, threads: int) -> Any:

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from ..config import LINEARS, ON_MASKS, ModelConfig
 from ..network.quantize import float_type
 from ..network.rope import rope_tables
+from .backend import SUPPRESSED
 from .providers import first_line
 
 #: Largest difference from the CPU's logits, as a part of their spread; see above.
@@ -45,6 +46,7 @@ _IN_FULL: Mapping[str, str] = MappingProxyType({"fp16": "fp32", "q4f16": "q4"})
 
 _CACHED, _TOKENS, _MASKS = 8, 12, 3
 _ALL = _CACHED + _TOKENS
+_KEPT_OUT = 7  # a token that must not be predicted
 PLAIN = ModelConfig(
     name="probe", vocab=96, hidden=64, layers=2, heads=4, kv_heads=2, head_dim=16,
     intermediate=96, adapter="none", max_positions=64,
@@ -89,7 +91,7 @@ def provider_problem(
                 return f"{name} does not run our graphs in {variant}: {first_line(error)}"
             del session  # before its files go, which Windows insists on
             for way, logits in found.items():
-                if problem := difference(expected[way], logits, variant):
+                if problem := _apart(expected[way], logits, variant):
                     return f"{name} computes something else in {variant}: {problem}"
     return ""
 
@@ -105,6 +107,15 @@ def network_like(config: ModelConfig) -> ModelConfig:
         qkv_bias=config.qkv_bias,
         qk_norm=config.qk_norm,
     )
+
+
+def _apart(expected: Array, found: Array, variant: str) -> str:
+    """How logits differ, or that the token which is kept from being predicted is not; else ""."""
+    others = np.delete(found, _KEPT_OUT, axis=-1)
+    if problem := difference(np.delete(expected, _KEPT_OUT, axis=-1), others, variant):
+        return problem
+    out = (found[..., _KEPT_OUT] < others.min(axis=-1)).all()
+    return "" if out else "a token that must not be predicted can be"
 
 
 def difference(expected: Array, found: Array, variant: str) -> str:
@@ -204,10 +215,12 @@ def _feeds(
     past = rng.normal(size=(1, c.kv_heads, _ALL, c.head_dim)).astype(dtype)
     cos, sin = rope_tables(c, _ALL)
     rows = np.arange(_TOKENS, dtype=np.int64)
+    suppressed = np.zeros(c.vocab, np.float32)
+    suppressed[_KEPT_OUT] = SUPPRESSED
     feed: dict[str, Any] = {
         "embedded": embedded, "cos": cos.astype(dtype), "sin": sin.astype(dtype), "rows": rows,
         "targets": rows, "seqlens_k": np.array([_ALL - 1], np.int32),
-        "total": np.array(_ALL, np.int32), "suppressed": np.zeros(c.vocab, np.float32),
+        "total": np.array(_ALL, np.int32), "suppressed": suppressed,
     }  # fmt: skip
     feed |= {f"past_{part}.{i}": past for i in range(c.layers) for part in ("key", "value")}
     for causal, placed in ((True, False), (True, True), (False, False)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -69,6 +70,9 @@ OTHERS: Mapping[str, Brought] = MappingProxyType(
 _DEVICES = ("GPU", "CPU")
 
 
+_REGISTERING = threading.Lock()
+
+
 def name_of(provider: Provider) -> str:
     """What onnxruntime calls it."""
     if provider in OTHERS:
@@ -86,7 +90,8 @@ def missing(runtime: ModuleType, provider: Provider) -> str:
     if brought.name in runtime.get_available_providers():
         return ""
     if brought.plugin and importlib.util.find_spec(brought.plugin) is not None:
-        return _register(runtime, brought)
+        with _REGISTERING:  # one that is there already is refused as another
+            return _register(runtime, brought)
     return f"the installed onnxruntime has no {brought.name} ({brought.how})"
 
 

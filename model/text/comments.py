@@ -12,13 +12,17 @@ _HASH, _SLASHES, _DASHES, _OPENED = r"#(?!\[)", r"//", r"--", r"<!--"
 #: A block, and the lines within one, which begin with a star: ``*pointer = 1`` is none.
 _BLOCK = r"/\*|\*(?=[\s*/]|$)"
 _LIKE_C = (_SLASHES, _BLOCK)
+#: In style sheets a star is the selector of everything too: ``* {``, ``* > li,``, ``* html p {``.
+_STYLED = r"/\*|\*(?!\s*[{>+~]|.*\{\s*$)(?=[\s*/]|$)"
 
 _ANY = (r"#(?!\[|\s*(?:define|include)\b)", *_LIKE_C, _DASHES, ";", "%", _OPENED)
 _BEGINNINGS = {
     (): "json",
     ("#",): "python ruby shellscript yaml toml dockerfile makefile perl r julia elixir powershell",
     _LIKE_C: "javascript javascriptreact typescript typescriptreact go rust java c cpp csharp "
-    "kotlin swift scala dart css scss less jsonc",
+    "kotlin swift scala dart jsonc",
+    (_STYLED,): "css",
+    (_SLASHES, _STYLED): "scss less",
     (_HASH, *_LIKE_C): "php",
     (_DASHES,): "lua haskell elm ada",
     (_DASHES, _BLOCK): "sql",

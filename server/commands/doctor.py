@@ -1,6 +1,7 @@
 """``redraft doctor``: what is installed, what would run, and what to do about each problem.
 
-Every check returns findings and raises nothing; only looks, changes nothing, downloads nothing.
+Every check returns findings and raises nothing; downloads nothing, and changes nothing but what is
+kept of providers, which are tried anew.
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import psutil
-from redraft.model.config import ModelConfig
 from redraft.model.errors import RedraftError
 from redraft.model.records import EditRequest, Predictor
 from redraft.model.release import RELEASE
@@ -27,6 +27,9 @@ from ..engine_process.client import join_running
 from ..engine_process.open import open_engine
 from ..engine_process.rendezvous import Rendezvous
 from ..settings import Settings, config_file, load_settings
+
+if TYPE_CHECKING:
+    from redraft.model.runtime.device import Device
 
 Severity = Literal["ok", "note", "problem"]
 
@@ -76,20 +79,21 @@ def _versions() -> Iterator[Finding]:
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Whether exactly one recent onnxruntime is there, and where it would run what."""
+    from redraft.model.engine.load import noted
     from redraft.model.runtime.device import (
         check_onnxruntime,
         import_onnxruntime,
         installed_for,
-        pick_device,
     )
     from redraft.model.runtime.providers import PROVIDERS, missing
+    from redraft.model.runtime.verdicts import forget
 
     try:
         version = check_onnxruntime()
         runtime = import_onnxruntime()
         here = [provider for provider in PROVIDERS if not missing(runtime, provider)]
-        wanted = settings.provider.lower() if settings.provider else "auto"
-        device = pick_device(wanted, settings.variant or "auto", _config_of(settings))
+        forget(noted())  # so that providers are tried anew
+        device = _device_of(settings)
     except RedraftError as error:
         yield Finding("problem", "onnxruntime", str(error))
         return
@@ -102,15 +106,20 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
         yield Finding("note", "runs on", device.notice)
 
 
-def _config_of(settings: Settings) -> ModelConfig | None:
-    """Of the model that would run; None where there is none of that name, which is told apart."""
+def _device_of(settings: Settings) -> Device:
+    """Where the model would run; where there is none of that name, which is told apart, any."""
+    from redraft.model.engine.load import choose_device, noted
+    from redraft.model.runtime.device import pick_device
     from redraft.model.weights.default_model import resolve
     from redraft.model.weights.registry import info
 
+    variant, provider, threads = settings.variant, settings.provider, settings.threads
     try:
-        return info(resolve(settings.model).name).config
+        found = info(resolve(settings.model).name)
     except RedraftError:
-        return None
+        wanted = (provider or "auto").lower()
+        return pick_device(wanted, variant or "auto", threads=threads, notes=noted())
+    return choose_device(found, variant, provider, threads)
 
 
 def _machine() -> Iterator[Finding]:

@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,12 +150,24 @@ def folder_of(out: Path | None) -> Path | None:
     return out.absolute().parent / "judged" if out is not None else None
 
 
+def settled(judged: Judged) -> Judged:
+    """The same, with what the user's settings say where an option is not given; a ready folder
+    runs as it demands."""
+    from ..settings import load_settings
+
+    if judged.weights is not None:
+        return judged
+    settings = load_settings()
+    variant, provider = judged.variant or settings.variant, judged.provider or settings.provider
+    return replace(judged, variant=variant, provider=provider)
+
+
 def judged_model(judged: Judged, out: Path | None) -> JudgedModel:
     from redraft.evals.benchmarks.judged_model import find_model
 
     from .console import bar
 
-    keep = folder_of(out)
+    keep, judged = folder_of(out), settled(judged)
     with bar() as show:
         return find_model(
             judged.adapter,
@@ -165,6 +177,7 @@ def judged_model(judged: Judged, out: Path | None) -> JudgedModel:
             keep,
             lambda p: show(p.stage, p.fraction),
             judged.model,
+            judged.threads,
         )
 
 

@@ -83,7 +83,7 @@ def replay(
 
     keep = opt.folder_of(kept.out)
     who = PredictorChoice(
-        **asdict(judged), context_tokens=context, keep=keep, server=server, key=key
+        **asdict(opt.settled(judged)), context_tokens=context, keep=keep, server=server, key=key
     )
     if gate == "none":  # nothing is shown, whoever predicts
         who = PredictorChoice(NONE, context_tokens=context)

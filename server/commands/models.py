@@ -60,7 +60,6 @@ def _list_known(as_json: bool) -> None:
     from redraft.model.runtime.device import has_cuda, memory_of
     from redraft.model.weights.known import KNOWN
     from redraft.model.weights.pull_open import pulled_revision
-    from rich.table import Table
 
     from .console import err, out
 
@@ -82,22 +81,31 @@ def _list_known(as_json: bool) -> None:
     if as_json:
         out.print_json(data=rows)
         return
-    table = Table(box=None, padding=(0, 3, 0, 0))
-    table.add_column("model", no_wrap=True)
-    for heading in ("runs here", "trained for", "weights", "memory", "license", "from", "pulled"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        row["weights"] = f"{row['weights'] / 1e9:.1f}B"
-        row["memory_bytes"] = f"{row['memory_bytes'] / 1e9:.1f} GB"
-        row["license"] = row["license"] or "see the hub"
-        row["revision"] = row["revision"][:8]
-        table.add_row(*map(cell, row.values()))
-    out.print(table, soft_wrap=False)
+    out.print(_table_of_known(rows), soft_wrap=False)
     err.print(
         f"Reckoned for {provider} with {memory / 1e9:.0f} GB, not tried. Fetch one with: redraft "
         "model pull MODEL, any other with: redraft model pull hf:OWNER/NAME",
         markup=False,
     )
+
+
+def _table_of_known(rows: list[dict[str, Any]]) -> Any:
+    """The same for people."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 3, 0, 0))
+    table.add_column("model", no_wrap=True)
+    for heading in ("runs here", "trained for", "weights", "memory", "license", "from", "pulled"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        shown = row | {
+            "weights": f"{row['weights'] / 1e9:.1f}B",
+            "memory_bytes": f"{row['memory_bytes'] / 1e9:.1f} GB",
+            "license": row["license"] or "see the hub",
+            "revision": row["revision"][:8],
+        }
+        table.add_row(*map(cell, shown.values()))
+    return table
 
 
 @app.command("pull")

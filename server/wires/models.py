@@ -5,7 +5,7 @@ Pure but for its routes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from aiohttp import web
@@ -55,7 +55,11 @@ async def model(http: web.Request) -> web.Response:
 async def listed(http: web.Request) -> web.Response:
     endpoint = LISTS[http.path]
     found = described(await http.app[SERVICE].status())
-    data = [each for each in found if endpoint in each["supported_endpoints"]]
+    data = [
+        each | {"supported_features": each["redraft"]["features"][endpoint]}
+        for each in found
+        if endpoint in each["supported_endpoints"]
+    ]
     return json_response({"object": "list", "data": data})
 
 
@@ -78,14 +82,14 @@ def _model(name: str, status: ModelStatus, writes: bool, talks: bool) -> Json:
     Args:
         writes: whether it answers outside conversations. talks: whether it answers these.
     """
-    can = {*(status.abilities if writes else ()), *(status.chat_abilities if talks else ())}
+    features: dict[str, list[str]] = {}
+    if talks:
+        features["chat.completions"] = _features("chat.completions", status.chat_abilities)
+    for can in (status.abilities if writes else (), status.chat_abilities if talks else ()):
+        for ability, endpoints in ENDPOINTS.items():
+            if ability in can:
+                features |= {endpoint: _features(endpoint, can) for endpoint in endpoints}
     context = max(status.context_tokens if writes else 0, status.longest_tokens if talks else 0)
-    endpoints = ["chat.completions"] if talks else []
-    for ability, paths in ENDPOINTS.items():
-        endpoints += paths if ability in can else ()
-    features = [*(CONSTRAINTS if "grammar" in can else ()), *(("diffusing",) if can else ())]
-    features += ["tools"] if "tools" in can else []
-    features += ["reasoning_effort"] if talks else []
     return {
         "id": name,
         "object": "model",
@@ -97,8 +101,21 @@ def _model(name: str, status: ModelStatus, writes: bool, talks: bool) -> Json:
         "input_modalities": ["text"],
         "output_modalities": ["text"],
         "pricing": {"prompt": "0", "completion": "0"},
-        "supported_endpoints": endpoints,
-        "supported_features": features,
+        "supported_endpoints": [*features],
+        "supported_features": list(
+            dict.fromkeys(one for each in features.values() for one in each)
+        ),
         "supported_sampling_parameters": [*SAMPLING],
-        "redraft": {"prompt_format": status.prompt_format if writes else ""},
+        "redraft": {"prompt_format": status.prompt_format if writes else "", "features": features},
     }
+
+
+def _features(endpoint: str, can: Sequence[Ability]) -> list[str]:
+    """What an endpoint can do with a model of these abilities."""
+    if endpoint == "decisions":
+        return []
+    talks = endpoint == "chat.completions"
+    found = [*CONSTRAINTS] if "grammar" in can and endpoint != "edit.completions" else []
+    found.append("diffusing")
+    found += ["tools"] if talks and "tools" in can else []
+    return found + (["reasoning_effort"] if talks else [])
