@@ -46,7 +46,7 @@ ALTERNATIVE_ABOVE = 0.02
 _PLANS: dict[Quality, Plan] = {
     "high": Plan(threshold=0.95, repair_steps=2),
     "medium": Plan(threshold=0.9),
-    "low": Plan(threshold=0.6, repair_above=None, max_steps=4, accept_above=0.3),
+    "low": Plan(threshold=0.6, repair_above=None, max_steps=4, accept_above=0.3, second_tries=0),
 }
 
 

@@ -36,6 +36,7 @@ class Plan:
     draft_above: float = 0.3  # a guess this sure is worth judging, where the causal pass does
     accept_above: float = 1.0  # causal probability a guess needs, as a share of the likeliest's
     line_above: float = 0.3  # an infill's further lines end before the first less likely than this
+    second_tries: int = 3  # of an infill that does not fit the lines around it; 0: it stays
     deadline_ms: float | None = None  # of the search for next edits; None: as the quality has it
     temperature: float = 0.0
     top_p: float = 1.0

@@ -23,6 +23,7 @@ from ..decoding.growing import grow
 from ..decoding.judged_edits import write_edits
 from ..decoding.plan import AnswerLimits, Brief, Plan
 from ..decoding.prices import PassPrices
+from ..decoding.second_try import denoise_fitting
 from ..decoding.tree import WIDEST
 from ..errors import InvalidRequest
 from ..prompt.chat import ChatTemplate
@@ -37,6 +38,7 @@ from ..records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
 from ..runtime.backend import CHUNK, Backend, Cancelled, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from ..text.syntax import language_of
+from .around import Around
 from .converse import chat_prompt, price_labels
 from .read import Reader
 from .recent import RecentAnswers
@@ -280,9 +282,20 @@ def _write(
             effort.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
         )
         return write(sequence, last, brief, field, effort, rng, on_step, cancelled, late)
+    if _may_be_replaced(request, prompt, brief, writing):
+        around = Around(format_of(model.backend.config.prompt_format), prompt, request)
+        return denoise_fitting(sequence, last, brief, rng, around, cancelled)
     if request.candidates == 1:
         return denoise(sequence, last, brief, rng, on_step, cancelled)
     return denoise_packed(sequence, last, brief, rng, request.candidates, on_step, cancelled)
+
+
+def _may_be_replaced(request: EditRequest, prompt: Prompt, brief: Brief, writing: _Writing) -> bool:
+    """Whether the likeliest infill may give way to one that fits: it is the only one asked for, its
+    probabilities are likelihoods, and nobody was told yet how it begins."""
+    one = request.task == "infill" and not prompt.room and request.candidates == 1
+    likeliest = brief.judged and brief.plan.temperature == 0 and request.grammar is None
+    return one and likeliest and brief.plan.second_tries > 0 and writing.on_step is None
 
 
 def _looks_around(request: EditRequest, plan: Plan) -> bool:

@@ -1,0 +1,161 @@
+"""Another answer where the likeliest one does not fit: the next likeliest that does.
+
+Whoever asks says what fits. Of an answer that does not, one more causal pass tells how likely
+every other token was at each place of it; the likeliest beginnings that leave it are written on,
+one after the other, until an answer fits. Runs passes; knows no language.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..runtime.backend import Sequence
+from ..runtime.prefix_cache import common_prefix
+from .answer import Answer
+from .denoise import Denoised, Run
+from .judging import Judging
+from .plan import Brief, Draft
+from .probabilities import decode
+
+#: A beginning less likely than this is not worth a pass.
+BEGINNING_ABOVE = 0.005
+#: Tokens looked at in each place, and places in a pass: logits of more take too much memory.
+_CHOICES, _ROWS = 8, 32
+
+
+class Surroundings(Protocol):
+    """What an answer has to fit."""
+
+    def misfit(self, written: str, ended: bool) -> str:
+        """Why it does not; "": it fits, or nobody can tell.
+
+        Args:
+            ended: whether ``written`` is all that belongs there.
+        """
+
+    def hopeless(self, beginning: str, reason: str) -> bool:
+        """Whether an answer that begins so cannot do away with a misfit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What an answer begins with, each token with its probability."""
+
+    tokens: tuple[int, ...]
+    probabilities: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        """Log-probability."""
+        return sum(math.log(max(each, 1e-30)) for each in self.probabilities)
+
+
+def denoise_fitting(
+    sequence: Sequence,
+    last_token: int,
+    brief: Brief,
+    rng: np.random.Generator,
+    around: Surroundings,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Denoised:
+    """Write one answer that the causal pass judges, as :func:`~.denoise.denoise` does; where it
+    does not fit, the next likeliest that does, if one of ``Plan.second_tries`` is.
+
+    Args:
+        sequence: as there; ends up with what is cached of the answer that is returned.
+
+    Raises:
+        Cancelled: ``cancelled`` said so.
+    """
+    run = Run(sequence, cancelled, None)
+    search = _Search(run, len(sequence.tokens), last_token, brief, rng, around)
+    draft = search.first()
+    # A header at the end stays: it is mostly right, and its body comes later (evals/LOG.md).
+    reason = around.misfit(draft.text, ended=False)
+    if reason and brief.plan.second_tries:
+        draft = search.other(draft, reason) or draft
+    return Denoised((draft,), run.passes, run.prefilled, run.tally.counts())
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """For answers to one prompt."""
+
+    run: Run
+    base: int  # tokens of the prompt that the sequence held
+    last_token: int  # the prompt's
+    brief: Brief
+    rng: np.random.Generator
+    around: Surroundings
+
+    def first(self) -> Draft:
+        """The likeliest answer, token by token."""
+        return self._finished(self._answer())
+
+    def other(self, first: Draft, reason: str) -> Draft | None:
+        """The likeliest that fits among those that leave ``first`` at one token; None: of those
+        that were tried none does."""
+        begun = sorted(self._beginnings(first), key=lambda each: -each.total)
+        left = self.brief.plan.second_tries
+        for each in begun:
+            if left == 0:
+                break
+            if self.around.hopeless(self._text(each), reason):
+                continue
+            answer = self._answer()
+            answer.open_with(each.tokens, each.probabilities)
+            if answer.finish is None:
+                self.run.hold(self.base, [self.last_token, *each.tokens[:-1]])
+                left -= 1
+            draft = self._finished(answer)
+            if draft.text != first.text and self._fits(draft):
+                return draft
+        self._hold_of(first)
+        return None
+
+    def _fits(self, draft: Draft) -> bool:
+        """Whether something is written, and fits as it is."""
+        written = draft.text[len(self.brief.limits.forced) :]
+        return bool(written.strip()) and not self.around.misfit(draft.text, ended=True)
+
+    def _beginnings(self, first: Draft) -> Iterator[Beginning]:
+        """Those that leave ``first`` at one token: one more pass, or several where it is long."""
+        walk, end = self._answer(), self.brief.config.end_token
+        kept = [token for token in first.token_ids if token != end]
+        self.run.sequence.truncate(self.base)
+        for start in range(0, len(kept) + 1, _ROWS):
+            out = self.run.verify([self.last_token, *kept][start : start + _ROWS], logits=True)
+            for row, place in enumerate(range(start, min(start + _ROWS, len(kept) + 1))):
+                probabilities = walk.distribution(row, out, walk.allowed_now())  # [vocab]
+                if walk.too_short(0):
+                    probabilities[end] = 0.0
+                taken = first.token_ids[place] if place < len(first.token_ids) else None
+                for token in np.argpartition(-probabilities, _CHOICES)[:_CHOICES].tolist():
+                    sure = (*walk.settled_p, float(probabilities[token]))
+                    begun = Beginning((*walk.settled, token), sure)
+                    if token != taken and begun.total >= math.log(BEGINNING_ABOVE):
+                        yield begun
+                if place < len(kept):
+                    walk.open_with([kept[place]], [float(probabilities[kept[place]])])
+
+    def _hold_of(self, draft: Draft) -> None:
+        """Leave in the sequence what there is of ``draft``, and nothing else."""
+        there = self.run.sequence.tokens[self.base :]
+        held = common_prefix(there, [self.last_token, *draft.token_ids])
+        self.run.sequence.truncate(self.base + held)
+
+    def _answer(self) -> Answer:
+        return Answer(self.brief, self.last_token, self.rng)
+
+    def _finished(self, answer: Answer) -> Draft:
+        self.run.judge(Judging(answer))
+        answer.close()
+        return answer.draft()
+
+    def _text(self, begun: Beginning) -> str:
+        return decode(b"".join(self.brief.vocab_bytes[token] for token in begun.tokens))

@@ -1,0 +1,189 @@
+"""Whether lines fit each other where indentation makes the blocks: Python.
+
+A parser that mends what it reads finds nothing wrong with a line that is deeper than the one above
+though nothing opened a block, nor with a header whose body is missing. Here strings and comments
+are blanked, lines that go on within brackets are joined, and each line that touches what is written
+is held against its neighbours. Where nothing can be told (within brackets or a string, with tabs
+and spaces mixed), this is silent. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from .names import is_word
+
+#: Languages whose blocks are indentation.
+LANGUAGES = ("python",)
+
+#: Why a line does not fit the one above.
+DEEPER = "a line is deeper than the one above it, which opens no block"
+NO_BODY = "a block has no body"
+NO_LEVEL = "a line is as deep as no block around it"
+NO_HEAD = "a clause has no statement to belong to"
+UNCLOSED = "a bracket stays open"
+
+#: Lines looked at above what is written, and below it.
+_AROUND = 200
+
+#: Strings and comments. One that nothing closes ends with the text, or with its line.
+_QUOTED = re.compile(
+    r'""".*?(?:(?<!\\)"""|\Z)|\'\'\'.*?(?:(?<!\\)\'\'\'|\Z)'
+    r'|"(?:[^"\\\n]|\\.)*"?|\'(?:[^\'\\\n]|\\.)*\'?|#[^\n]*',
+    re.DOTALL,
+)
+_WITHIN = "\0"  # stands for each character between quotes
+_MARKS = re.compile(r"[()\[\]{}\n]")
+_OPENERS = (
+    *("if", "elif", "else", "for", "while", "with", "try", "except", "finally"),
+    *("def", "class", "async", "match", "case"),
+)
+_CLAUSE = re.compile(r"(else|elif|except|finally)\b")
+_HEADS = {
+    "else": re.compile(r"(if|elif|for|while|try|except|async)\b"),
+    "elif": re.compile(r"(if|elif)\b"),
+    "except": re.compile(r"(try|except)\b"),
+    "finally": re.compile(r"(try|except|else)\b"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A statement's header, or a whole simple one, on however many lines of the file."""
+
+    start: int  # of its first line, and ...
+    first: int  # ... of its first character that is no space
+    end: int  # behind its last one
+    indent: str
+    code: str  # without spaces around it
+
+    @property
+    def opens(self) -> bool:
+        """Whether a block belongs below it."""
+        return self.code.endswith(":")
+
+    def deeper(self, other: _Line) -> bool:
+        return self.indent != other.indent and self.indent.startswith(other.indent)
+
+
+def misfit(above: str, written: str, below: str, language: str | None, ended: bool = True) -> str:
+    """Why the lines of ``written`` do not fit each other or those around them; "": they do, or
+    nothing can be said.
+
+    Args:
+        above: the text before it, as far back as a string or bracket may reach: all of it. below:
+            the text behind it.
+        ended: whether it is all that belongs there. If not, a header at its end may get a body yet,
+            and what opens a bracket there the rest of it.
+    """
+    if language not in LANGUAGES or not written.strip():
+        return ""
+    if above[-1:] in ("", "\n") and below[:1] not in ("", "\n", "\r") and written[-1:] != "\n":
+        written += "\n"  # lines above a line, of which the last lacks its end
+    code = _QUOTED.sub(_blank, above + written + below)
+    begin, end = len(above), len(above) + len(written)
+    if _WITHIN in code[end - 1 : end + 1]:
+        return ""
+    if opened := _depth(code, end):
+        opened -= _depth(code, begin)
+        unclosed = opened > 0 and _depth(code, len(code)) == opened
+        return UNCLOSED if unclosed and ended else ""
+    low, high = _around(code, begin, end)
+    lines = [*_lines(code, low, high)]
+    for index, next_ in enumerate(lines[1:], start=1):
+        line = lines[index - 1]
+        if line.first >= end:
+            break
+        if line.end <= begin and next_.first <= begin != next_.start:
+            continue  # both are older, or the user chose how deep the second is
+        reason = _between(lines[:index], next_, whole=low == 0)
+        if reason and (ended or reason != NO_BODY or next_.first < end):
+            return reason
+    return ""
+
+
+def hopeless(line: str, reason: str) -> bool:
+    """Whether a line that begins so cannot do away with a misfit, whatever follows on it.
+
+    Args:
+        line: what stands of it, cut anywhere. reason: what :func:`misfit` said of another.
+    """
+    if reason != DEEPER:
+        return False
+    begun = line.lstrip()
+    word = "".join(takewhile(is_word, begun))
+    behind = begun[len(word) :]
+    if behind:
+        return word not in _OPENERS
+    return not any(each.startswith(word) for each in _OPENERS)
+
+
+def _between(lines: Sequence[_Line], next_: _Line, whole: bool) -> str:
+    """Why ``next_`` does not fit below ``lines``.
+
+    Args:
+        whole: above the first of them is nothing more.
+    """
+    line = lines[-1]
+    if {" ", "\t"} <= {*line.indent, *next_.indent}:
+        return ""
+    if next_.deeper(line):
+        return "" if line.opens else DEEPER
+    if line.opens:
+        return NO_BODY
+    clause = _CLAUSE.match(next_.code)
+    for each in reversed(lines):
+        if each.indent == next_.indent:
+            return NO_HEAD if clause and not _HEADS[clause[1]].match(each.code) else ""
+        if next_.deeper(each):
+            return NO_LEVEL
+    return NO_LEVEL if whole and next_.indent else ""
+
+
+def _blank(found: re.Match[str]) -> str:
+    """As many characters in place of a string or a comment, on one line."""
+    size = len(found[0])
+    if found[0][0] == "#":
+        return " " * size
+    return f'"{_WITHIN * (size - 2)}"' if size > 1 else '"'
+
+
+def _depth(code: str, at: int) -> int:
+    """Brackets that are open at a place."""
+    return sum(code.count(mark, 0, at) for mark in "([{") - sum(
+        code.count(mark, 0, at) for mark in ")]}"
+    )
+
+
+def _around(code: str, low: int, high: int) -> tuple[int, int]:
+    """The part of the code to look at, from the beginning of a line to the end of one."""
+    for _ in range(_AROUND):
+        low = code.rfind("\n", 0, max(low - 1, 0)) + 1
+        high = code.find("\n", min(high + 1, len(code)))
+        high = len(code) if high < 0 else high
+    return low, high
+
+
+def _lines(code: str, low: int, high: int) -> Iterator[_Line]:
+    """The lines of ``code[low:high]`` that are not blank; those within brackets or behind a
+    backslash belong to the one before them."""
+    depth = _depth(code, low)
+    start = low if depth == 0 else None  # of a line; None: it began further up
+    for mark in [*(each.start() for each in _MARKS.finditer(code, low, high)), high]:
+        char = code[mark : mark + 1] if mark < high else "\n"
+        if char != "\n":
+            depth += 1 if char in "([{" else -1
+            continue
+        if depth > 0 or code[max(low, mark - 2) : mark].rstrip("\r")[-1:] == "\\":
+            continue
+        if start is not None:
+            text = code[start:mark]
+            body = text.lstrip(" \t\f\r")
+            if body.strip():
+                indent = text[: len(text) - len(body)]
+                end = start + len(text.rstrip())
+                yield _Line(start, start + len(indent), end, indent, body.rstrip())
+        start = mark + 1

@@ -1,0 +1,158 @@
+"""An infill that does not fit the lines around it gives way to the next likeliest that does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from redraft.model.decoding.denoise import AUTOREGRESSIVE, plan_for
+from redraft.model.decoding.plan import Plan
+from redraft.model.engine.answer import Model, answer
+from redraft.model.prompt.tokens import PREFIX
+from redraft.model.records import CanvasState, EditRequest, Prediction
+from redraft.model.runtime.backend import Cancelled
+from redraft.model.runtime.prefix_cache import PrefixCache
+from support.engines_of import Clock
+from support.fake_answers import Mixture
+from support.fake_backend import FakeBackend, fake_tokenizer, ids, small_config
+
+ABOVE, BELOW = "def f(n):\n", "        yield i\n"
+MISFIT, LOOP, OTHER = "    return n\n", "    for i in n:\n", "    if n:\n"
+
+
+class Behind(Mixture):
+    """Answers begin where ``above`` ends, which the prompt ends with."""
+
+    def __init__(self, answers: dict[str, float], above: str) -> None:
+        super().__init__(answers, fake_tokenizer().mark(PREFIX))
+        self.above = len(ids(above))
+
+    def _written(self, tokens: list[int]) -> list[int]:
+        return super()._written(tokens)[self.above :]
+
+
+def model_of(answers: dict[str, float], above: str = ABOVE) -> tuple[Model, FakeBackend]:
+    mixture = Behind(answers, above)
+    backend = FakeBackend(mixture, small_config(8, "ar"), mixture.causal)
+    cache = PrefixCache(backend, 1 << 24)
+    return Model("fake", backend, fake_tokenizer(), cache, context_tokens=512), backend
+
+
+def asked(above: str = ABOVE, below: str = BELOW, **fields: object) -> EditRequest:
+    request = EditRequest("infill", "a.py", above + below, len(above), max_tokens=32)
+    return replace(request, **fields)  # type: ignore[arg-type]
+
+
+def text_of(prediction: Prediction) -> str:
+    return prediction.candidates[0].text
+
+
+def test_the_next_likeliest_text_that_fits_is_taken_with_its_own_probability() -> None:
+    model, _ = model_of({MISFIT: 0.6, LOOP: 0.3, OTHER: 0.1})
+    (candidate,) = answer(model, asked(), Clock()).candidates
+    assert candidate.text == LOOP
+    assert candidate.confidence.total == pytest.approx(math.log(0.3), abs=0.02)
+    assert candidate.tokens == len(LOOP) + 1
+
+
+def test_a_text_that_fits_costs_no_pass_more() -> None:
+    passes = []
+    for tries in (0, 3):
+        model, backend = model_of({LOOP: 0.6, MISFIT: 0.4})
+        plan = replace(plan_for("medium"), second_tries=tries)
+        prediction = answer(model, asked(), Clock(), plan=plan)
+        assert text_of(prediction) == LOOP
+        passes.append((prediction.stats.denoise_steps, backend.sequences[0].log))
+    assert passes[0] == passes[1]
+
+
+def test_passes_of_all_tries_are_counted() -> None:
+    model, backend = model_of({MISFIT: 0.6, LOOP: 0.4})
+    stats = answer(model, asked(), Clock()).stats
+    ran = [each for each in backend.sequences[0].log if not each.startswith("prefill")]
+    assert stats.denoise_steps == len(ran)
+
+
+@pytest.mark.parametrize(
+    ("other", "held"),
+    [("    yield n\n", MISFIT), ("    if n: pass\n", "    ")],  # no hope; tried in vain
+)
+def test_where_nothing_fits_the_likeliest_stays_and_the_cache_holds_nothing_else(
+    other: str, held: str
+) -> None:
+    model, backend = model_of({MISFIT: 0.6, other: 0.4})
+    assert text_of(answer(model, asked(), Clock())) == MISFIT
+    tokens = ids(ABOVE + held)
+    assert list(backend.sequences[0].tokens[-len(tokens) :]) == tokens
+
+
+def test_after_a_second_try_the_cache_holds_what_was_written() -> None:
+    model, backend = model_of({MISFIT: 0.6, LOOP: 0.4})
+    assert text_of(answer(model, asked(), Clock())) == LOOP
+    assert backend.sequences[0].tokens[-len(LOOP) :] == ids(LOOP)
+
+
+def test_a_header_at_the_end_stays_but_is_nothing_to_change_to() -> None:
+    below = "    return n\n"
+    model, _ = model_of({OTHER: 0.6, "    n += 1\n": 0.4})
+    assert text_of(answer(model, asked(below=below), Clock())) == OTHER
+    deeper, header, fits = "    n += 1\n        n += 2\n", "    n += 1\n    if n:\n", "    n += 1\n"
+    model, _ = model_of({deeper: 0.5, header: 0.3, fits: 0.2})
+    assert text_of(answer(model, asked(below=below), Clock())) == fits
+
+
+def test_ending_before_what_does_not_fit_is_a_way_too() -> None:
+    longer = LOOP + "    return n\n"
+    model, _ = model_of({longer: 0.6, LOOP: 0.4})
+    assert text_of(answer(model, asked(), Clock())) == LOOP
+
+
+def test_a_half_written_word_is_written_again() -> None:
+    above = ABOVE + "    f"
+    answers = {"foo(n)": 0.6, "for i in n:": 0.4}
+    model, _ = model_of(answers, above[:-1])
+    assert text_of(answer(model, asked(above, "\n" + BELOW), Clock())) == "or i in n:"
+
+
+@pytest.mark.parametrize(
+    ("fields", "plan"),
+    [
+        ({"quality": "low"}, None),
+        ({"temperature": 0.01}, None),
+        ({"path": "a.js"}, None),
+        ({"candidates": 2}, None),
+        ({}, replace(AUTOREGRESSIVE, second_tries=0)),
+    ],
+)
+def test_the_likeliest_stays_where_there_is_no_second_try(
+    fields: dict[str, object], plan: Plan | None
+) -> None:
+    model, _ = model_of({MISFIT: 0.6, LOOP: 0.4})
+    assert text_of(answer(model, asked(**fields), Clock(), plan=plan)) == MISFIT
+
+
+def test_what_was_told_while_it_was_written_stays() -> None:
+    model, _ = model_of({MISFIT: 0.6, LOOP: 0.4})
+    states: list[CanvasState] = []
+    prediction = answer(model, asked(), Clock(), on_step=states.append)
+    assert text_of(prediction) == MISFIT
+    assert states[-1].show() == MISFIT
+
+
+def after(times: int) -> Callable[[], bool]:
+    calls = count()
+    return lambda: next(calls) >= times
+
+
+def test_a_cancel_is_heard_before_every_pass_of_a_try() -> None:
+    answers = {MISFIT: 0.6, LOOP: 0.4}
+    model, _ = model_of(answers)
+    passes = answer(model, asked(), Clock()).stats.denoise_steps
+    for times in range(passes):
+        model, _ = model_of(answers)
+        with pytest.raises(Cancelled):
+            answer(model, asked(), Clock(), cancelled=after(times))
+        assert text_of(answer(model, asked(), Clock())) == LOOP
