@@ -55,6 +55,27 @@ def test_the_judge_says_the_same_with_and_without_masks(
     assert np.array_equal(after.log_probability, again.log_probability)
 
 
+def test_infills_with_masks_and_branches_of_edits_take_turns_on_one_sequence(
+    tmp_path: Path,
+) -> None:
+    """What each asks of the same graph has other names, and as many."""
+    sequence, laid, tokens = opened(store(CONFIG, "int8", tmp_path)), row(2, 3), some_tokens(4)
+    depths, sees = np.arange(4), np.tril(np.ones((4, 4), np.bool_))
+
+    def infill() -> list[int]:
+        said = sequence.judge(laid.tokens, laid.positions, laid.sees, laid.judging)
+        sequence.truncate(CACHED)
+        return [*said.causal.token.tolist(), *said.token.tolist()]
+
+    def edit() -> list[int]:
+        said = sequence.branch(tokens, depths, sees, CACHED)
+        sequence.truncate(CACHED)
+        return said.token.tolist()
+
+    first, second = infill(), edit()
+    assert [infill(), edit(), infill()] == [first, second, first]
+
+
 @pytest.mark.parametrize("variant", ["fp32", "q8"])
 def test_groups_do_not_see_each_other(variant: str, tmp_path: Path) -> None:
     sequence = opened(store(CONFIG, variant, tmp_path))

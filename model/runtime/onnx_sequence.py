@@ -3,6 +3,7 @@ of them. Rolling back is only counting. Knows nothing of where buffers come from
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 from typing import Any
 
@@ -34,7 +35,7 @@ class OnnxSequence:
         self._buffer: Buffer | None = buffer
         self._tokens: list[int] = []
         self._waiting = 0  # of the last tokens: their keys and values are not computed yet
-        self._passes: dict[tuple[Purpose, int], Pass] = {}
+        self._passes: dict[tuple[Purpose, frozenset[str]], Pass] = {}
         self._bias: tuple[tuple[int, int, int], NDArray[Any]] | None = None
         self._permitted: tuple[int, ...] = graphs.config.ends
 
@@ -191,7 +192,7 @@ class OnnxSequence:
         unseen[:, np.concatenate([before, cached + rows])] = ~sees
         bias = np.zeros((1, 1, width, cached + width), self._graphs.dtype)
         bias[0, 0, rows] = np.where(unseen, self._graphs.unseen, 0.0)
-        one = self._pass("judge" if self._graphs.places else "packed", len(outputs))
+        one = self._pass("judge" if self._graphs.places else "packed", outputs)
         one.place(placed, bias)
         one.run(read, cached, rows, targets, outputs, masks)
         self._hold(read[: first + kept])
@@ -210,14 +211,14 @@ class OnnxSequence:
         alone = len(chunk) == 1 and cached + 2 <= self.capacity
         tokens = np.repeat(chunk, 2) if alone else chunk
         rows = first + np.arange(len(targets), dtype=np.int64)
-        self._pass("prefill", len(outputs)).run(tokens, cached, rows, targets, outputs)
+        self._pass("prefill", outputs).run(tokens, cached, rows, targets, outputs)
         self._hold(chunk)
 
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
         self.settle()
         read = self._with_ahead(window[None])
         self._check_room(read.size)
-        one = self._pass("denoise", 3 if logits else 2)
+        one = self._pass("denoise", _canvas_outputs(logits))
         if one.placed:
             one.place(self._cached_and(read.size), self._separation(*read.shape))
         return self._canvas(one, read, window.shape, logits)
@@ -230,7 +231,7 @@ class OnnxSequence:
         if count == 1 or not self._tokens:
             # Without a cache GroupQueryAttention takes only the first position and counts on.
             return stack([self.denoise(window, logits) for window in windows])
-        one = self._pass("packed", 3 if logits else 2)
+        one = self._pass("packed", _canvas_outputs(logits))
         one.place(np.tile(self._cached_and(width), count), self._separation(count, width))
         return self._canvas(one, read, windows.shape, logits)
 
@@ -272,10 +273,9 @@ class OnnxSequence:
             self._bias = ((count, width, cached), bias)
         return self._bias[1]
 
-    def _pass(self, purpose: Purpose, outputs: int) -> Pass:
-        """One binding per purpose and per set of outputs, told apart by how many they are: outputs
-        cannot be unbound one by one."""
-        key = (purpose, outputs)
+    def _pass(self, purpose: Purpose, outputs: Iterable[str]) -> Pass:
+        """One binding per purpose and per set of outputs: they cannot be unbound one by one."""
+        key = (purpose, frozenset(outputs))
         if key not in self._passes:
             self._passes[key] = Pass(self._graphs, purpose, self.buffer)
         one = self._passes[key]
@@ -294,6 +294,11 @@ class OnnxSequence:
                 f"{len(self._tokens):,} + {count:,} tokens do not fit in a sequence of "
                 f"{self.capacity:,}: ask for more room when acquiring it."
             )
+
+
+def _canvas_outputs(logits: bool) -> tuple[str, ...]:
+    """What is asked about a canvas, by the names of the graph's outputs."""
+    return ("token", "confidence", "logits") if logits else ("token", "confidence")
 
 
 def stack(outputs: list[CanvasOutput]) -> CanvasOutput:
