@@ -13,6 +13,7 @@ from redraft.model.decoding.denoise import AUTOREGRESSIVE, plan_for
 from redraft.model.decoding.prices import PassPrices
 from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.load import onnx_loader
+from redraft.model.engine.recent import RecentAnswers
 from redraft.model.records import EditRequest
 from redraft.model.runtime.backend import Cancelled, Interruptible
 from redraft.model.weights.provide import ready_variants
@@ -69,6 +70,7 @@ def test_typing_reuses_the_prompt_and_answers_as_an_empty_cache_would(model: Mod
 def test_a_cancelled_answer_leaves_the_next_one_unharmed(model: Model) -> None:
     request = replace(asking(""), max_tokens=48, max_lines=None)
     whole = answer(model, request, time.perf_counter)
+    model = replace(model, recent=RecentAnswers())  # drafted from the last, it is too quick
     polls = iter(range(1_000))
     with pytest.raises(Cancelled):
         answer(model, request, time.perf_counter, cancelled=lambda: next(polls) > 4)
@@ -81,6 +83,7 @@ def test_a_pass_that_is_interrupted_ends_at_once_and_leaves_the_next_answer_unha
 ) -> None:
     request = replace(asking(""), max_tokens=48, max_lines=None)
     whole = answer(model, request, time.perf_counter)
+    model = replace(model, recent=RecentAnswers())  # drafted from the last, it is too quick
     backend = model.backend
     assert isinstance(backend, Interruptible)
     for passes in range(3):  # the prompt is cached: the first that asks is about the first pass

@@ -125,7 +125,7 @@ def answer(
         writing = _Writing(clock, cancelled, on_step)
         written = _write(model, lease.sequence, prompt, request, brief, writing)
     end = clock()
-    if request.conversation is None and request.grammar is None and written.drafts:
+    if _drafts_from_the_last(request, prompt) and written.drafts:
         model.recent.note(request, prompt, written.drafts[0])
 
     # 3. What was written, read as edits.
@@ -334,6 +334,12 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
     )
 
 
+def _drafts_from_the_last(request: EditRequest, prompt: Prompt) -> bool:
+    """Whether the last answers are worth drafting from: of what goes in at the cursor."""
+    at_the_cursor = request.task == "infill" and not prompt.room and not prompt.in_place
+    return at_the_cursor and request.grammar is None
+
+
 def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
     """The prompt, before it the region's lines without their numbers, which an edit repeats, and
     before these the last answers."""
@@ -341,7 +347,7 @@ def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.in
     lines = prompt.lines[first:last] if request.task == "next_edit" else []
     region = model.tokenizer.encode("\n".join(lines)) if lines else []
     recent: list[int] = []
-    if request.conversation is None and request.grammar is None:
+    if _drafts_from_the_last(request, prompt):
         end_token = model.backend.config.end_token
         recent = model.recent.source(request, prompt, model.tokenizer, end_token)
     return np.asarray([*recent, *region, *prompt.tokens], dtype=np.int64)

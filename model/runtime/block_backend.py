@@ -119,7 +119,7 @@ class BlockSequence(OnnxSequence):
 
     def _read(self, tokens: IntArray, cached: int, rows: IntArray, outputs: Outputs) -> None:
         """Run over ``tokens`` behind ``cached`` others; ``outputs`` speak of ``rows``."""
-        one = self._pass("denoise", len(outputs))
+        one = self._pass("denoise", outputs)
         if self._block:
             own = np.arange(cached, cached + len(tokens)) // self._block  # [n]
             sees = np.arange(cached + len(tokens)) // self._block <= own[:, None]  # [n, total]
