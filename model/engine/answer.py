@@ -251,7 +251,7 @@ def _brief(
             forced=prompt.forced,
         ),
         constraint=constraint,
-        source=_source(model, prompt, request),
+        source=_source(model, prompt, request, plan),
         prices=model.prices,
         odds=model.odds,
     )
@@ -340,14 +340,15 @@ def _drafts_from_the_last(request: EditRequest, prompt: Prompt) -> bool:
     return at_the_cursor and request.grammar is None
 
 
-def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
+def _source(model: Model, prompt: Prompt, request: EditRequest, plan: Plan) -> NDArray[np.int64]:
     """The prompt, before it the region's lines without their numbers, which an edit repeats, and
     before these the last answers."""
     first, last = prompt.region
     lines = prompt.lines[first:last] if request.task == "next_edit" else []
     region = model.tokenizer.encode("\n".join(lines)) if lines else []
     recent: list[int] = []
-    if _drafts_from_the_last(request, prompt):
+    # Where drafts decide what is written, what was asked before must not.
+    if _drafts_from_the_last(request, prompt) and plan.accept_above >= 1:
         end_token = model.backend.config.end_token
         recent = model.recent.source(request, prompt, model.tokenizer, end_token)
     return np.asarray([*recent, *region, *prompt.tokens], dtype=np.int64)

@@ -31,7 +31,7 @@ _AROUND = 200
 
 #: Strings and comments. One that nothing closes ends with the text, or with its line.
 _QUOTED = re.compile(
-    r'""".*?(?:(?<!\\)"""|\Z)|\'\'\'.*?(?:(?<!\\)\'\'\'|\Z)'
+    r'"""(?:[^\\]|\\.)*?(?:"""|\Z)|\'\'\'(?:[^\\]|\\.)*?(?:\'\'\'|\Z)'
     r'|"(?:[^"\\\n]|\\.)*"?|\'(?:[^\'\\\n]|\\.)*\'?|#[^\n]*',
     re.DOTALL,
 )
