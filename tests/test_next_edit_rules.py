@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from redraft.lsp.editor.documents import ContentChange, Document
 from redraft.lsp.session.answers_and_rejections import Rejections
 from redraft.lsp.session.suggestions import Suggestion
-from redraft.model.edits.rules import FAR_IMPORTS, FAR_LINES, refuse_edit, refuse_syntax, undoes
+from redraft.model.edits.reversal import undoes
+from redraft.model.edits.rules import FAR_IMPORTS, FAR_LINES, refuse_edit, refuse_syntax
 from redraft.model.edits.spans import Span
 
 URI = "file:///w/a.py"

@@ -22,7 +22,7 @@ from itertools import count, pairwise
 from typing import Literal
 
 from redraft.model.edits.hunks import hunks_of, joined
-from redraft.model.edits.rules import JUST_DONE
+from redraft.model.edits.reversal import JUST_DONE
 from redraft.model.edits.spans import NO_CHANGE, Span, key_of, on_top
 from redraft.model.records import RecentEdit
 from unidiff.patch import Hunk, PatchedFile

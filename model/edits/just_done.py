@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ..records import EditRequest
 from .hunks import lines_of, spans_of
-from .rules import JUST_DONE
+from .reversal import JUST_DONE
 from .spans import Span, on_top
 
 #: Newest hunks that are looked for, and places where one may stand alike.

@@ -14,6 +14,7 @@ from ..text.common import common_ends
 from ..text.syntax import Syntax, count_errors, language_of, parse
 from .abstained import Abstained
 from .replacement import Replacement
+from .reversal import undoes
 from .spans import Span
 
 #: Lines from the cursor and from the last edit beyond which an edit would come out of the blue.
@@ -21,10 +22,7 @@ FAR_LINES = 40
 #: Lines from the cursor beyond which an edit of nothing but imports is a nuisance.
 FAR_IMPORTS = 12
 
-#: Of the user's last edits, how many an edit must not take back.
-JUST_DONE = 3
-
-_SHORTEST_BACK = 4  # characters put back that are no accident, such as a bracket would be
+_SHORTEST_AGAIN = 4  # letters and digits of lines that are there: a bracket may be needed twice
 
 _NAME = re.compile(r"[^\W\d]\w+")
 _OF_IMPORTS = frozenset(["import", "from", "use", "as", "const", "let", "var", "require", "static"])
@@ -109,7 +107,7 @@ def _writes_again(least: Replacement) -> bool:
     if (
         least.old
         or head + tail < len(lines)
-        or sum(map(str.isalnum, "".join(new))) < _SHORTEST_BACK
+        or sum(map(str.isalnum, "".join(new))) < _SHORTEST_AGAIN
     ):
         return False
     return new in (made[head - len(new) : head], made[head + len(new) : head + 2 * len(new)])
@@ -149,63 +147,6 @@ def _goes_round(completion: str, text: str) -> bool:
         if lost and telling and 2 * said not in text:
             return True
     return False
-
-
-# --- reversal ----------------------------------------------------------------------------------
-
-
-def undoes(edit: Replacement, just_done: Iterable[Span]) -> bool:
-    """Does it take back what the user did, as a whole or a part of what they typed or deleted?"""
-    least, result = _ended(edit).least(), edit.result + "\n"
-    text, gone, back = least.text, least.text[least.start : least.end], least.new.strip()
-    for span in just_done:
-        at, before, after = _characters(span, text)
-        end = at + len(after)
-        if result == text[:at] + before + text[end:]:
-            return True
-        inside = at <= least.start and least.end <= end
-        if inside and _same(gone, after) and _same(back, before):
-            return True
-        telling = any(char.isalnum() for char in gone)  # a bracket too many may well go
-        if not least.new and telling and _slides_into(least, at, end):
-            return True  # deletes some of what was typed
-        if not gone and not after and inside and len(back) >= _SHORTEST_BACK and back in before:
-            return True  # writes some of what was deleted
-    return False
-
-
-def _ended(edit: Replacement) -> Replacement:
-    """The same in a text whose last line has its newline, as the lines of a span have theirs."""
-    last = edit.end == len(edit.text)
-    new = edit.new + "\n" if last else edit.new
-    return Replacement(edit.text + "\n", edit.start, edit.end + last, new)
-
-
-def _slides_into(least: Replacement, low: int, high: int) -> bool:
-    """Is what is deleted within ``text[low:high]``? In "a, a" either "a" may be the one that goes:
-    ``least`` names the last."""
-    text, start, end = least.text, least.start, least.end
-    while end > high and start > 0 and text[start - 1] == text[end - 1]:
-        start, end = start - 1, end - 1
-    return low <= start and end <= high
-
-
-def _characters(span: Span, text: str) -> tuple[int, str, str]:
-    """Where in ``text`` the characters that changed begin, what they were and what they are."""
-    start = 0
-    for _ in range(span.first):
-        start = text.find("\n", start) + 1
-        if not start:  # the text has fewer lines
-            start = len(text)
-            break
-    old = "".join(f"{line}\n" for line in span.old)
-    new = "".join(f"{line}\n" for line in span.new)
-    head, tail = common_ends(old, new)
-    return start + head, old[head : len(old) - tail], new[head : len(new) - tail]
-
-
-def _same(one: str, other: str) -> bool:
-    return one == other or ("".join(one.split()) == "".join(other.split()) and bool(one.strip()))
 
 
 # --- syntax ------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from .fitting import fit
 from .ghost_rules import refuse_completion, tidied
 from .just_done import just_done, last_line
 from .replacement import Replacement
-from .rules import refuse_edit, refuse_syntax, undoes
+from .reversal import undoes
+from .rules import refuse_edit, refuse_syntax
 from .spans import Span
 
 Proposal = TypeVar("Proposal")
