@@ -154,6 +154,13 @@ def about_another_document_that_changed() -> Decision:
     return desk.session.settle(there, said, desk.revision, 0.0, target=other.revision + 1)
 
 
+def where_a_name_is_gone() -> Decision:
+    desk = Desk(CODE)
+    desk.cursor = CODE.index("area") + len("area")
+    desk.erase(len("area"))
+    return desk.consider_edit()
+
+
 def asked_of(predictor: ScriptedPredictor, times: int = 1) -> Decision:
     """What comes of the first of so many questions at once."""
 
@@ -262,6 +269,9 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     "bulk_change": (after_a_paste, "right after a bulk change"),
     "undoing": (while_undoing, "while undoing or redoing"),
     "cooling_down": (after_a_rejection, "rejected here 0 s ago"),
+    "half_typed": (
+        where_a_name_is_gone, "what comes in place of 'area' is yet to be typed"
+    ),
     "ghost_text_shown": (beside_ghost_text, "ghost text is shown at the cursor"),
     "next_edit_shown": (beside_a_next_edit, "a next edit is shown"),
     "nothing_edited": (lambda: Desk(CODE).consider_edit(), "nothing was edited yet"),

@@ -19,6 +19,7 @@ from . import other_places, questions
 from .answers_and_rejections import Key, key_of, knows_length
 from .decisions import Ask, Decision, SharedState, Show
 from .edit_state import EditState, TextKey, which_text
+from .half_typed import missing_word
 from .mentions import follows
 from .other_places import Situation
 from .questions import Query
@@ -115,8 +116,9 @@ class NextEdits:
            down.
         4. What is shown, or came a keystroke too late, stays as long as it is true: however long
            its reader thinks before Tab goes there. Nothing else is offered long after an edit.
-        5. What was computed ahead, or is known of this text, needs no model.
-        6. Otherwise the model is asked: about the region around the cursor, and where that has no
+        5. Nothing new is offered where a name is yet to be typed in place of one that is gone.
+        6. What was computed ahead, or is known of this text, needs no model.
+        7. Otherwise the model is asked: about the region around the cursor, and where that has no
            edit about other places that the last edit bears on.
         """
         shared = self._shared
@@ -140,7 +142,7 @@ class NextEdits:
             kept = self._kept_elsewhere(query)
         if kept is not None:
             return self._show(kept, query)
-        return late or self.look(query)
+        return late or self._half_typed(query) or self.look(query)
 
     def look(self, query: Query) -> Decision:
         """What is known of the text around a query and of other places, or what to ask next."""
@@ -266,6 +268,13 @@ class NextEdits:
         if ago > AFTER_EDIT_S:
             return Abstained("no_recent_edit", f"no edit in the last {AFTER_EDIT_S:g} s")
         return None
+
+    def _half_typed(self, query: Query) -> Abstained | None:
+        if query.invoked:
+            return None
+        gone = missing_word(self._shared.history.just_done(query.uri), query)
+        said = f"what comes in place of '{gone}' is yet to be typed"
+        return Abstained("half_typed", said) if gone else None
 
     def _kept(self, query: Query) -> Show | None:
         """An earlier suggestion that is still true of the text."""

@@ -109,7 +109,9 @@ class Outcomes:
             self._end(suggestion.uri, "accepted")
             return True
         followed = suggestion.followed(text)
-        if followed is None:
+        if followed is None and suggestion.is_outdated(text):
+            self._end(suggestion.uri, "ignored")  # what it followed from is typed on: no "no"
+        elif followed is None:
             self._turn_down(live, _put_in(suggestion.text, text), now_s)
         else:
             live.suggestion, live.way = followed

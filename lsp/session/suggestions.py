@@ -6,6 +6,8 @@ left of it then. Pure; knows nothing of how it was made, of time, or of what bec
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -16,6 +18,8 @@ from redraft.model.text.common import common_ends, common_head
 
 #: Brackets and quotes that an editor closes by itself, at most.
 _MOST_CLOSED = 4
+
+_WORD = re.compile(r"\d+(?:\.\d+)*|\w+")
 
 #: How the document got to where a suggestion still holds.
 Way = Literal["typed", "moved"]
@@ -126,7 +130,7 @@ class Suggestion:
     def followed(self, text: str) -> tuple[Suggestion, Way] | None:
         """The suggestion for ``text``, which its document has become by one change: less of it
         where the change was part of it, moved where the change was in other lines; None where it
-        no longer holds."""
+        no longer holds. See also :meth:`is_outdated`."""
         least = self.least()
         typed = least.typed(text)
         if typed is not None and _on_the_way(
@@ -136,6 +140,8 @@ class Suggestion:
             return rest.least(), "typed"
         head, tail = common_ends(self.text, text)
         behind = len(self.text) - tail
+        if self.is_outdated(text):
+            return None
         if "\n" in self.text[least.end : head]:
             return replace(least, text=text), "moved"
         if "\n" in self.text[behind : least.start]:
@@ -144,6 +150,32 @@ class Suggestion:
             start, end = least.start + by, least.end + by
             return replace(least, text=text, cursor=cursor, start=start, end=end), "moved"
         return None
+
+    def is_outdated(self, text: str) -> bool:
+        """Does it follow from a word that was half typed, now that the document is ``text``?
+
+        It would write a word that has become another one where the user typed it; or it only takes
+        some away, as the user had done where they now type one.
+        """
+        start, end, lines = self.whole_lines()
+        old, new = _words(self.text[start:end]), _words(lines)
+        head, tail = common_ends(self.text, text)
+        if new < old:
+            at_cursor = head == self.cursor == len(self.text) - tail
+            return at_cursor and _WORD.match(text[head : len(text) - tail]) is not None
+        before, after = (_lines_around(each, head, len(each) - tail) for each in (self.text, text))
+        written, gone = new.keys() - old.keys(), _words(before).keys() - _words(after).keys()
+        return not written.isdisjoint(gone)
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(_WORD.findall(text))
+
+
+def _lines_around(text: str, start: int, end: int) -> str:
+    """The whole lines of a text that [start, end) touches."""
+    last = text.find("\n", end)
+    return text[text.rfind("\n", 0, start) + 1 : len(text) if last < 0 else last]
 
 
 def _on_the_way(now: str, old: str, new: str) -> bool:

@@ -47,6 +47,7 @@ AbstentionKind = Literal[
     "bulk_change",
     "undoing",
     "cooling_down",
+    "half_typed",
     "ghost_text_shown",
     "next_edit_shown",
     "nothing_edited",

@@ -1,0 +1,296 @@
+"""A name is typed anew, key by key: nothing that is offered takes it back or goes on with half of
+it, however the client tells of its changes; who takes back their own change may."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from redraft.evals.replay.editor import unconnected
+from redraft.evals.replay.simulated_time import run
+from redraft.evals.replay.timed_predictor import ReplayPredictor
+from redraft.lsp.connection.documents_sync import HANDLERS as DOCUMENTS
+from redraft.lsp.connection.suggesting import HANDLERS as SUGGESTING
+from redraft.lsp.session.decisions import Ask, Show
+from redraft.lsp.settings import LspSettings
+from redraft.model.edits.abstained import Abstained
+from redraft.model.errors import StaleDocument
+from redraft.model.records import EditRequest, Prediction
+from support.desk import URI, Desk, reason
+from support.predictor import READY, predicted, rewrite
+
+KEY_S = 0.1
+CODE = """def area(width, height):
+    return width * height
+
+
+def main():
+    print(area(1, 2))
+"""
+BODY = "(width, height):\n    return width * height\n"
+#: What a model writes that sees the calls and not the rename: the old name, and a line twice.
+BACK = ("def area_of" + BODY, "def area" + BODY + "    return width * height\n")
+CALL = ("print(area(1, 2))", "print(area_of(1, 2))")
+
+
+# --- in the session ------------------------------------------------------------------------------
+
+
+class Renaming(Desk):
+    """The name of the function is deleted, and another typed in its place."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(CODE, **settings)
+        self.cursor = CODE.index("(width")
+        self.asked: Ask | None = None
+        self.erase(4)
+
+    def keys(self, text: str, every_s: float = KEY_S) -> Ask:
+        """What is asked behind the last of these keys."""
+        for key in text:
+            self.type(key)
+            decision = self.consider_edit()
+            self.asked = self.session.complete(decision) if isinstance(decision, Ask) else None
+            self.clock.now += every_s
+        assert self.asked is not None
+        return self.asked
+
+    def answered(self, *edit: str) -> Show | Abstained:
+        assert self.asked is not None
+        said = rewrite(self.asked.request, *edit)
+        return self.session.settle(self.asked, said, self.revision, 0.0, lambda: self.text)
+
+
+def test_an_edit_that_takes_back_the_name_and_does_something_else_is_not_shown() -> None:
+    desk = Renaming()
+    assert desk.keys("area_of").unfinished
+    decision = desk.answered(*BACK)
+    assert isinstance(decision, Abstained) and decision.kind == "reversal"
+
+
+def test_nor_once_the_keys_rest_and_the_history_tells_of_the_name() -> None:
+    desk = Renaming()
+    desk.keys("area_of")
+    desk.clock.now += 3
+    assert reason(desk.edit(*BACK)) == "it would undo what was just typed"
+
+
+def test_nor_where_it_changes_the_calls_as_well() -> None:
+    desk = Renaming()
+    desk.keys("area_of")
+    body = BODY + "\n\ndef main():\n    print("
+    back = ("def area_of" + body + "area(1, 2)", "def area" + body + "area(2, 1)")
+    assert desk.text.count(back[0]) == 1
+    decision = desk.answered(*back)
+    assert isinstance(decision, Abstained) and decision.kind == "reversal"
+
+
+def test_what_carries_the_name_on_is_shown_though_the_better_one_takes_it_back() -> None:
+    desk = Renaming()
+    desk.keys("area_of")
+    desk.clock.now += 3
+    ask = desk.ask_edit()
+    both = (*rewrite(ask.request, *BACK).candidates, *rewrite(ask.request, *CALL).candidates)
+    assert len(both) == 2
+    made = desk.session.settle(ask, predicted(*both), desk.revision, 0.0, lambda: desk.text)
+    assert isinstance(made, Show) and made.suggestion.result == desk.text.replace(*CALL)
+
+
+def test_an_edit_that_goes_on_with_half_a_name_goes_when_the_name_does() -> None:
+    desk = Renaming()
+    desk.keys("are", every_s=1.5)
+    half = desk.answered("print(area(1, 2))", "print(are(1, 2))")
+    assert isinstance(half, Show)
+    desk.type("a_of")
+    assert isinstance(desk.consider_edit(), Ask), "it wrote 'are', which nobody wants"
+    assert desk.outcomes == ["ignored"], "that is no answer to what was offered"
+
+
+def test_such_an_edit_that_comes_too_late_is_not_kept_for_the_next_question() -> None:
+    desk = Renaming()
+    desk.keys("are", every_s=1.5)
+    asked, revision = desk.asked, desk.revision
+    assert asked is not None
+    desk.type("a_of")
+    half = rewrite(asked.request, "print(area(1, 2))", "print(are(1, 2))")
+    late = desk.session.settle(asked, half, desk.revision, 0.0, lambda: desk.text)
+    assert revision != desk.revision
+    assert isinstance(late, Abstained) and late.kind == "document_changed"
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_a_late_edit_that_does_not_write_the_name_is_kept() -> None:
+    desk = Renaming()
+    desk.keys("area", every_s=1.5)
+    asked = desk.keys("_o")
+    desk.type("f")
+    said = rewrite(asked.request, "width * height", "height * width")
+    desk.session.settle(asked, said, desk.revision, 0.0, lambda: desk.text)
+    assert isinstance(desk.consider_edit(), Show)
+
+
+def test_a_name_taken_back_by_hand_takes_the_edit_that_followed_with_it() -> None:
+    desk = Renaming()
+    desk.keys("area_of")
+    desk.clock.now += 3
+    assert isinstance(desk.edit(*CALL), Show)
+    for _ in "_of":
+        desk.erase(1)
+        desk.clock.now += KEY_S
+    assert desk.text == CODE
+    assert not isinstance(desk.consider_edit(), Show)
+
+
+def test_whoever_takes_a_change_back_by_undo_gets_edits_again_after_the_next_key() -> None:
+    desk = Renaming()
+    desk.keys("area_of")
+    desk.clock.now += 3
+    desk.edit(*CALL)
+    desk.becomes(CODE, CODE.index("(width"))  # the editor's undo: the whole word at once
+    assert reason(desk.consider_edit()) == "while undoing or redoing"
+    assert desk.outcomes == ["ignored"], "and not rejected"
+    desk.keys("_by")
+    desk.clock.now += 3
+    assert isinstance(desk.edit("print(area(1, 2))", "print(area_by(1, 2))"), Show)
+
+
+def test_a_call_may_be_named_as_before_where_the_user_did_so_with_the_definition() -> None:
+    desk = Desk(CODE.replace("area(", "area_of("))
+    desk.cursor = desk.text.index("(width")
+    for _ in "_of":
+        desk.erase(1)
+        desk.clock.now += KEY_S
+    desk.clock.now += 3
+    assert isinstance(desk.edit(*reversed(CALL)), Show)
+
+
+# --- where a name is gone ------------------------------------------------------------------------
+
+
+def gone(text: str, word: str) -> Desk:
+    desk = Desk(text)
+    desk.cursor = text.index(word) + len(word)
+    desk.erase(len(word))
+    desk.clock.now += 3
+    return desk
+
+
+def test_nothing_is_carried_on_where_a_name_is_yet_to_be_typed() -> None:
+    desk = gone(CODE, "area")
+    assert reason(desk.consider_edit()) == "what comes in place of 'area' is yet to be typed"
+    assert isinstance(desk.consider_edit(invoked=True), Ask)
+    assert isinstance(desk.consider_edit(cursor=len(desk.text)), Ask), "the user is done there"
+
+
+@pytest.mark.parametrize("word", ["2", "width"])
+def test_what_is_whole_without_the_word_is_carried_on(word: str) -> None:
+    desk = gone(CODE.replace("(width, height)", "(width)").replace("1, 2", "2"), word)
+    assert isinstance(desk.consider_edit(), Ask)
+
+
+def test_an_edit_that_takes_something_away_goes_when_the_user_types_something_there() -> None:
+    desk = gone(CODE, "area")
+    show = desk.edit("print(area(1, 2))", "print((1, 2))", invoked=True)
+    assert isinstance(show, Show)
+    assert isinstance(desk.consider_edit(), Show), "still holds"
+    desk.type("a")
+    assert not isinstance(desk.consider_edit(), Show)
+
+
+# --- over the protocol ---------------------------------------------------------------------------
+
+Changes = Callable[[str, str, int], list[dict[str, Any]]]
+
+
+def whole(text: str, added: str, at: int) -> list[dict[str, Any]]:
+    """The document anew with each key."""
+    return [{"text": text}]
+
+
+def part(text: str, added: str, at: int) -> list[dict[str, Any]]:
+    """A key as the place where it went in."""
+    place = {"line": 0, "character": at}
+    return [{"range": {"start": place, "end": place}, "text": added}]
+
+
+def word(text: str, added: str, at: int) -> list[dict[str, Any]]:
+    """A key as the first line anew, as some clients make of a difference."""
+    line = text.split("\n")[0]
+    end = {"line": 0, "character": len(line) - len(added)}
+    return [{"range": {"start": {"line": 0, "character": 0}, "end": end}, "text": line}]
+
+
+def renamed(
+    changes: Changes, model: Callable[[EditRequest], Prediction], latency_ms: float, every_s: float
+) -> list[tuple[str, str]]:
+    """``area_of`` is typed for ``area``, with a question at every key: for each edit that came, the
+    first line of its document and its text."""
+
+    async def session() -> list[tuple[str, str]]:
+        clock = asyncio.get_running_loop().time
+        client = unconnected(ReplayPredictor(model, READY, latency_ms), LspSettings(), clock)
+        DOCUMENTS["initialize"](client, {"capabilities": {}})
+        await DOCUMENTS["initialized"](client, {})
+        opened = {"uri": URI, "languageId": "python", "version": 0, "text": CODE}
+        DOCUMENTS["textDocument/didOpen"](client, {"textDocument": opened})
+        start, text, came = {"line": 0, "character": 4}, CODE.replace("area", "", 1), []
+        gone = {"range": {"start": start, "end": {**start, "character": 8}}, "text": ""}
+        changed, asked = [gone], []
+
+        async def ask(version: int, at: int) -> None:
+            here = {"uri": URI, "version": version}
+            place = {"line": 0, "character": at}
+            try:
+                answer = await SUGGESTING["textDocument/copilotInlineEdit"](
+                    client, {"textDocument": here, "position": place}
+                )
+            except StaleDocument:
+                return
+            document = client.documents.get(URI)
+            assert document is not None
+            for edit in answer["edits"]:
+                assert edit["textDocument"]["version"] == document.version == version
+                came.append((document.text.split("\n")[0], edit["text"]))
+
+        for version, key in enumerate(["", *"area_of"], 1):
+            at = 4 + version - 1
+            if key:
+                text = text[: at - 1] + key + text[at - 1 :]
+                changed = changes(text, key, at - 1)
+            here = {"uri": URI, "version": version}
+            told = {"textDocument": here, "contentChanges": changed}
+            DOCUMENTS["textDocument/didChange"](client, told)
+            asked.append(asyncio.ensure_future(ask(version, at)))
+            await asyncio.sleep(every_s)
+        await asyncio.gather(*asked)
+        return came
+
+    return run(session())
+
+
+def forgetful(request: EditRequest) -> Prediction:
+    """A model that carries a name on once it sees that one was changed, and before that writes the
+    old one and a line twice."""
+    first = request.text.split("\n")[0]
+    name = first[4 : first.index("(")]
+    for edit in request.edits:
+        if f"+{first}" in edit.diff:
+            return rewrite(request, "print(area(", f"print({name}(", confidence=0.95)
+    back = replace(request, region=None)
+    return rewrite(back, f"def {name}{BODY}", BACK[1], confidence=0.95)
+
+
+@pytest.mark.parametrize("changes", [whole, part, word])
+@pytest.mark.parametrize("latency_ms", [20.0, 250.0, 1_200.0])
+@pytest.mark.parametrize("every_s", [0.1, 0.4, 1.3])
+def test_no_edit_takes_the_name_back_or_writes_one_that_is_not_there(
+    changes: Changes, latency_ms: float, every_s: float
+) -> None:
+    came = renamed(changes, forgetful, latency_ms, every_s)
+    assert came, "the calls are to be changed"
+    for first, written in came:
+        assert written == f"    print({first[4 : first.index('(')]}(1, 2))" != "    print((1, 2))"
+    assert came[-1][1] == "    print(area_of(1, 2))"
