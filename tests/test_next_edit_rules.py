@@ -139,6 +139,49 @@ def test_a_bracket_too_many_may_be_removed() -> None:
     assert not undoes(edit("print(x))\n", "x))", "x)").edit, [typed])
 
 
+RENAMED = Span(0, ("def area(r, pi):",), ("def surface(r, pi):",))
+LONGER = Span(0, ("def area(r, pi):",), ("def area_of(r, pi):",))
+COMPARED = Span(0, ("    return a == b",), ("    return a != b",))
+SHORTENED = Span(0, ("x = total(a, b)",), ("x = sum(a)",))
+
+
+@pytest.mark.parametrize(
+    ("done", "old", "new", "expected"),
+    [
+        # the old name, and another line as well, or another change of this one
+        (RENAMED, "surface(r, pi):", "area(r, pi):\n    y", True),
+        (LONGER, "area_of(r, pi):\n    x", "area(r, pi):\n    y", True),
+        (LONGER, "area_of(r, pi)", "area(r, pi, e)", True),
+        (COMPARED, "return a != b\n    x", "return a == b\n    y", True),
+        (SHORTENED, "sum(a)", "total(a, c)", True),
+        # another name, more of it, something else beside it
+        (RENAMED, "surface(r, pi):", "volume(r, pi):\n    y", False),
+        (LONGER, "area_of(r, pi):\n    x", "area_off(r, pi):\n    y", False),
+        (LONGER, "of(r, pi):\n    x", "of(r):\n    y", False),
+        # what is yet to be typed may be what was there before
+        (SHORTENED, "a)\n    x", "a, b)\n    print(x)", False),
+    ],
+)
+def test_an_edit_that_takes_something_back_among_other_things(
+    done: Span, old: str, new: str, expected: bool
+) -> None:
+    assert undoes(edit(f"{done.new[0]}\n    x\n", old, new).edit, [done]) is expected
+
+
+def test_the_same_words_in_another_place_are_no_reversal() -> None:
+    text = "def surface(r):\nsurface(1)\nx\n"
+    done = Span(0, ("def area(r):",), ("def surface(r):",))
+    assert not undoes(edit(text, "surface(1)\nx", "area(1)\ny").edit, [done])
+
+
+def test_an_edit_of_very_many_words_is_compared_as_a_whole() -> None:
+    line = "f(" + ", ".join(f"a{i}" for i in range(500)) + ")"
+    longer = line.replace("a250,", "a250_of,")
+    done = Span(0, (line,), (longer,))
+    assert undoes(edit(f"{longer}\nx\n", longer, line).edit, [done])
+    assert not undoes(edit(f"{longer}\nx\n", longer, longer.replace("a1,", "b1,")).edit, [done])
+
+
 def test_reversal_is_told_by_the_reason() -> None:
     assert refused(CODE, "r, pi", "r", CHANGED) == "it would undo what was just typed"
 
