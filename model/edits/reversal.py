@@ -20,7 +20,7 @@ JUST_DONE = 3
 _SHORTEST_BACK = 4  # characters put back that are no accident, such as a bracket would be
 
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
-_MOST_PIECES = 400  # of lines that became others: comparing more takes milliseconds
+_MOST_CHARS = 2_000  # of lines that became others: comparing more takes milliseconds
 _SLIDE = 80  # characters by which one change may stand at another place: ", a" and "a, "
 
 
@@ -28,7 +28,6 @@ def undoes(edit: Replacement, just_done: Iterable[Span]) -> bool:
     """Does it take back what the user did, as a whole or a part of what they typed or deleted?"""
     least, result = _ended(edit).least(), edit.result + "\n"
     text, gone, back = least.text, least.text[least.start : least.end], least.new.strip()
-    steps = [*_steps(edit)]
     for span in just_done:
         at, before, after = _characters(span, text)
         end = at + len(after)
@@ -42,7 +41,7 @@ def undoes(edit: Replacement, just_done: Iterable[Span]) -> bool:
             return True  # deletes some of what was typed
         if not gone and not after and inside and len(back) >= _SHORTEST_BACK and back in before:
             return True  # writes some of what was deleted
-        if _shares_a_step(steps, Replacement(text, at, end, before)):
+        if _shares_a_step(edit, Replacement(text, at, end, before)):
             return True  # among other things
     return False
 
@@ -84,14 +83,22 @@ def _same(one: str, other: str) -> bool:
 # --- step by step ------------------------------------------------------------------------------
 
 
-def _shares_a_step(steps: Iterable[Replacement], back: Replacement) -> bool:
-    """Is one of an edit's ``steps`` one on the way ``back``, by which something typed goes?
+def _shares_a_step(edit: Replacement, back: Replacement) -> bool:
+    """Is one step of an edit a step on the way ``back``, by which something typed goes?
 
     A model that knows nothing of a rename writes the old name again and something else besides.
     What only comes back where something was deleted may be what the user is about to write.
     """
-    ways = [step for step in _steps(back) if _takes_away(step)]
+    if _gap(edit, back) > _SLIDE:
+        return False
+    ways = [step for step in _steps(back) if _gap(edit, step) <= _SLIDE and _takes_away(step)]
+    steps = [*_steps(edit)] if ways else []
     return any(_do_the_same(step, way) for step in steps for way in ways)
+
+
+def _gap(one: Replacement, other: Replacement) -> int:
+    """Characters between what two changes of one text replace; negative where they overlap."""
+    return max(one.start, other.start) - min(one.end, other.end)
 
 
 def _takes_away(step: Replacement) -> bool:
@@ -116,10 +123,10 @@ def _steps(edit: Replacement) -> Iterator[Replacement]:
 
 def _words_changed(old: str, new: str) -> Iterator[tuple[int, int, str]]:
     """What of ``old`` becomes what: [start, end) of it, and the text there."""
-    a, b = _PIECE.findall(old), _PIECE.findall(new)
-    if max(len(a), len(b)) > _MOST_PIECES:
+    if max(len(old), len(new)) > _MOST_CHARS:
         yield 0, len(old), new
         return
+    a, b = _PIECE.findall(old), _PIECE.findall(new)
     starts = [0]
     for piece in a:
         starts.append(starts[-1] + len(piece))
@@ -130,7 +137,7 @@ def _words_changed(old: str, new: str) -> Iterator[tuple[int, int, str]]:
 
 def _do_the_same(one: Replacement, other: Replacement) -> bool:
     """Do two changes of one text make the same of it, but for white space?"""
-    if max(one.start, other.start) - min(one.end, other.end) > _SLIDE:
+    if _gap(one, other) > _SLIDE:
         return False
     low, high = min(one.start, other.start), max(one.end, other.end)
     made, wanted = (
