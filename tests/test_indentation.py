@@ -65,6 +65,8 @@ FITS = {
     "a colon behind a hash in a string": "⟨if x == '#':\n⟩    a()\n",
     "nothing": "def f():\n⟨\n⟩        a()\n",
     "a block that ends twice": "def f():\n    if x:\n⟨        a()\n⟩\n\ndef g(): ...\n",
+    "a form feed before a line": "def f():\n⟨    return 1\n⟩\n\fx = 1\n",
+    "a form feed behind spaces": "a()\n⟨    \fb()\n⟩c()\n",
     "lines whose end is that of the line below": "def f():\n⟨    if x:⟩        a()\n",
 }
 MISFITS = {
@@ -82,6 +84,7 @@ MISFITS = {
     "… in tabs": ("def f():\n⟨\ta()\n⟩\t\tb()\n", DEEPER),
     "… with CRLF": ("⟨a()\r\n⟩    b()\r\n", DEEPER),
     "… behind a backslash": ("⟨x = 1 + \\\n    2\n⟩    b()\n", DEEPER),
+    "… behind a form feed": ("⟨a()\n⟩\f    b()\n", DEEPER),
     "a header without a body": ("def f():\n⟨    if x:\n⟩    a()\n", NO_BODY),
     "a header at a block's end": ("def f():\n⟨    if x:\n⟩\n\ng()\n", NO_BODY),
     "a header below another": ("if x:\n⟨if y:\n⟩    a()\n", NO_BODY),

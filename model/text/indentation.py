@@ -183,7 +183,9 @@ def _lines(code: str, low: int, high: int) -> Iterator[_Line]:
             text = code[start:mark]
             body = text.lstrip(" \t\f\r")
             if body.strip():
-                indent = text[: len(text) - len(body)]
+                spaces = text[: len(text) - len(body)]
                 end = start + len(text.rstrip())
-                yield _Line(start, start + len(indent), end, indent, body.rstrip())
+                # Behind a form feed columns are counted anew, as Python does.
+                indent = spaces.rpartition("\f")[2]
+                yield _Line(start, start + len(spaces), end, indent, body.rstrip())
         start = mark + 1
