@@ -67,6 +67,11 @@ FITS = {
     "a block that ends twice": "def f():\n    if x:\n⟨        a()\n⟩\n\ndef g(): ...\n",
     "a form feed before a line": "def f():\n⟨    return 1\n⟩\n\fx = 1\n",
     "a form feed behind spaces": "a()\n⟨    \fb()\n⟩c()\n",
+    "a hash within the fields of an f-string": "if f\"{d['#']}\":\n⟨    a()\n⟩b()\n",
+    "… which nests its quote": 'if f"{d["#"]}":\n⟨    a()\n⟩b()\n',
+    "… within what is written": '⟨if F"{{{d["#"]}":\n⟩    a()\n',
+    "a bracket within such a field": 'def f():\n⟨    x = Rf"{d["("]}"\n⟩    return x\n',
+    "within a field of several lines": 'x = f"{\n⟨        a +\n⟩    b}"\n',
     "lines whose end is that of the line below": "def f():\n⟨    if x:⟩        a()\n",
 }
 MISFITS = {
@@ -84,6 +89,11 @@ MISFITS = {
     "… in tabs": ("def f():\n⟨\ta()\n⟩\t\tb()\n", DEEPER),
     "… with CRLF": ("⟨a()\r\n⟩    b()\r\n", DEEPER),
     "… behind a backslash": ("⟨x = 1 + \\\n    2\n⟩    b()\n", DEEPER),
+    "… with a brace that is none of a field": ('⟨x = f"{{" + "a:"\n⟩    b()\n', DEEPER),
+    "… two lines below an f-string that nests its quote": (
+        'x = f"{d["#"]}"\na()\n⟨b()\n⟩    c()\n',
+        DEEPER,
+    ),
     "… behind a form feed": ("⟨a()\n⟩\f    b()\n", DEEPER),
     "a header without a body": ("def f():\n⟨    if x:\n⟩    a()\n", NO_BODY),
     "a header at a block's end": ("def f():\n⟨    if x:\n⟩\n\ng()\n", NO_BODY),

@@ -4,7 +4,7 @@ A parser that mends what it reads finds nothing wrong with a line that is deeper
 though nothing opened a block, nor with a header whose body is missing. Here strings and comments
 are blanked, lines that go on within brackets are joined, and each line that touches what is written
 is held against its neighbours. Where nothing can be told (within brackets or a string, with tabs
-and spaces mixed), this is silent. Pure.
+and spaces mixed, on lines with an f-string whose fields hold its own quote), this is silent. Pure.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ _QUOTED = re.compile(
     re.DOTALL,
 )
 _WITHIN = "\0"  # stands for each character between quotes
+_UNREAD = "\1"  # stands for the quote of an f-string whose fields hold that quote once more
+_FORMATTED = re.compile(r"(?:^|\W)(?:[ft]r?|r[ft])$", re.IGNORECASE)
+_BRACE = re.compile(r"[{}]")
 _MARKS = re.compile(r"[()\[\]{}\n]")
 _OPENERS = (
     *("if", "elif", "else", "for", "while", "with", "try", "except", "finally"),
@@ -89,7 +92,7 @@ def misfit(above: str, written: str, below: str, language: str | None, ended: bo
         return ""
     if opened := _depth(code, end):
         opened -= _depth(code, begin)
-        unclosed = opened > 0 and _depth(code, len(code)) == opened
+        unclosed = opened > 0 and _depth(code, len(code)) == opened and _UNREAD not in code
         return UNCLOSED if unclosed and ended else ""
     low, high = _around(code, begin, end)
     lines = [*_lines(code, low, high)]
@@ -128,6 +131,8 @@ def _between(lines: Sequence[_Line], next_: _Line, whole: bool) -> str:
         whole: above the first of them is nothing more.
     """
     line = lines[-1]
+    if _UNREAD in line.code + next_.code:
+        return ""
     if {" ", "\t"} <= {*line.indent, *next_.indent}:
         return ""
     if next_.deeper(line):
@@ -148,7 +153,28 @@ def _blank(found: re.Match[str]) -> str:
     size = len(found[0])
     if found[0][0] == "#":
         return " " * size
+    if _FORMATTED.search(found.string, max(0, found.start() - 3), found.start()):
+        at = _open_field(found[0])
+        if at and found[0][-1] == found[0][0]:  # what follows on the line is half within it
+            return _UNREAD + _WITHIN * (size - 1)
+        if at:  # a field over several lines is open as a bracket is
+            return f"{_UNREAD}{_WITHIN * (at - 1)}{{{_WITHIN * (size - at - 1)}"
     return f'"{_WITHIN * (size - 2)}"' if size > 1 else '"'
+
+
+def _open_field(string: str) -> int:
+    """Where a field of an f-string begins that nothing closes; 0: none does."""
+    opened: list[int] = []
+    at = 0
+    while brace := _BRACE.search(string, at):
+        at = brace.end()
+        if not opened and string[at : at + 1] == brace[0]:
+            at += 1  # the character itself, written twice
+        elif brace[0] == "{":
+            opened.append(brace.start())
+        elif opened:
+            opened.pop()
+    return opened[0] if opened else 0
 
 
 def _depth(code: str, at: int) -> int:
