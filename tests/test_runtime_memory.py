@@ -254,15 +254,6 @@ def test_the_cpu_is_chosen_with_a_notice_where_cuda_is_missing(
         pick_device("cuda")
 
 
-def test_a_backend_on_the_cpu_says_why(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runtime, "cuda_problem", lambda _: "there is no driver")
-    assert "there is no driver" in runtime.OnnxBackend(folders["q8"], threads=1).notice
-    monkeypatch.setattr(runtime, "cuda_problem", lambda _: "")
-    assert "fp16" in runtime.OnnxBackend(folders["q8"], threads=1).notice
-
-
 def test_cuda_is_chosen_where_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "problem_of", lambda *_: "")
     assert pick_device() == device.Device("CUDA", "fp16")
