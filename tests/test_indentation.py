@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import pytest
+from redraft.model.text.common import common_head
 from redraft.model.text.indentation import (
     DEEPER,
     NO_BODY,
     NO_HEAD,
     NO_LEVEL,
     UNCLOSED,
-    hopeless,
     misfit,
 )
 
 
 def of(text: str, ended: bool = True, language: str | None = "python") -> str:
     """What is said of a text in which ``⟨`` and ``⟩`` stand around what is written."""
+    found = misfit(*parts(text), language, ended)
+    return "" if found is None else found.reason
+
+
+def parts(text: str) -> tuple[str, str, str]:
     above, _, rest = text.partition("⟨")
     written, _, below = rest.partition("⟩")
-    return misfit(above, written, below, language, ended)
+    return above, written, below
 
 
 FITS = {
@@ -136,21 +141,49 @@ def test_what_the_user_indented_is_not_held_against_the_text_behind_it() -> None
     assert of("a()\n    ⟨b()⟩\nc()\n") == ""
 
 
+#: Texts in which the line below is too deep, one in which the second line written is, and one line
+#: of several in brackets.
+BELOW = "def f():\n⟨    n = 1\n⟩        yield n\n"
+TWO = "def f():\n⟨    n = 1\n    return n\n⟩        yield n\n"
+INSIDE = "def f(n):\n⟨    n += 1\n        n += 2\n    n += 3\n⟩"
+CALL = "def f():\n⟨    n = call(\n        1,\n    )\n⟩        yield n\n"
+NO_BLOCK = "def f():\n⟨    if n:\n    n = 1\n    m = 2\n⟩"
+
+
 @pytest.mark.parametrize(
-    ("line", "reason", "no_hope"),
+    ("first", "other", "stays"),
     [
-        ("", DEEPER, False),
-        ("    ", DEEPER, False),
-        ("    f", DEEPER, False),
-        ("    fo", DEEPER, False),
-        ("    for", DEEPER, False),
-        ("    for i", DEEPER, False),
-        ("    form", DEEPER, True),
-        ("    return", DEEPER, True),
-        ("    x = ", DEEPER, True),
-        ("    @", DEEPER, True),
-        ("    x", NO_BODY, False),
+        (BELOW, "", False),
+        (BELOW, "    ", False),
+        (BELOW, "    f", False),
+        (BELOW, "    fo", False),
+        (BELOW, "    for", False),
+        (BELOW, "    for i", False),
+        (BELOW, "    form", True),
+        (BELOW, "    return", True),
+        (BELOW, "    x = ", True),
+        (BELOW, "    @", True),
+        (BELOW, "    n = 1\n    f", False),  # behind the line above
+        (BELOW, "    n = 1\n    x", True),
+        (BELOW, "    n = 1  # x", True),
+        (TWO, "    n = 2", False),  # above it: another may come
+        (TWO, "    n = 1\n    n", True),
+        (TWO, "    n = 1\n    for", False),
+        (CALL, "    n = call(\n        for", True),
+        (CALL, "    for i in call(", False),
+        (INSIDE, "    m", False),
+        (INSIDE, "    n += 1:", False),
+        (INSIDE, "    n += 1\n    return", False),  # it is less deep
+        (INSIDE, "    n += 1\n     ", False),
+        (INSIDE, "    n += 1\n        return", True),
+        (INSIDE, "    n += 1\n        # so", False),
+        (INSIDE, "    n += 1\n        n += 2\n    for", True),  # both lines stay
+        (NO_BLOCK, "    if n:\n    n = 1\n    for", True),
+        (NO_BLOCK, "    if n:\n    m", False),
     ],
 )
-def test_a_line_begun_may_leave_no_hope(line: str, reason: str, no_hope: bool) -> None:
-    assert hopeless(line, reason) is no_hope
+def test_a_text_begun_may_leave_no_hope(first: str, other: str, stays: bool) -> None:
+    above, written, below = parts(first)
+    found = misfit(above, written, below, "python", ended=False)
+    assert found is not None
+    assert found.stays(above + other, common_head(above + other, above + written)) is stays

@@ -54,6 +54,39 @@ _HEADS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Misfit:
+    """A line that does not fit the one above it; places are indices into the text that holds what
+    is written."""
+
+    reason: str
+    start: int  # of the line above, on however many lines of the file
+    end: int  # behind it
+    indent: str  # its own
+    first: int  # the first character of the line that does not fit
+    within: bool  # whether that line is part of what is written
+
+    def stays(self, text: str, same: int) -> bool:
+        """Whether a text that begins otherwise does not fit either, whatever follows.
+
+        Args:
+            text: up to where it is cut, anywhere. same: characters at its beginning that stand in
+                the text with the misfit too.
+        """
+        cut_line = text.rpartition("\n")[2]
+        if self.within and same > self.first:  # both lines are there as they were
+            return self.reason in (DEEPER, NO_BODY, NO_LEVEL)
+        if self.reason != DEEPER or same < self.start:
+            return False  # what is above them is another: so may they be
+        if not self.within:  # which stays, so that the last line above it has to open a block
+            in_line = same <= self.end and "\n" not in text[same:]
+            return _opens_nothing(text[self.start :] if in_line else cut_line)
+        begun = cut_line.lstrip()
+        spaces = cut_line[: len(cut_line) - len(begun)]
+        deeper = spaces != self.indent and spaces.startswith(self.indent)
+        return same > self.end and deeper and begun[:1] not in ("", "#")
+
+
+@dataclass(frozen=True, slots=True)
 class _Line:
     """A statement's header, or a whole simple one, on however many lines of the file."""
 
@@ -72,9 +105,10 @@ class _Line:
         return self.indent != other.indent and self.indent.startswith(other.indent)
 
 
-def misfit(above: str, written: str, below: str, language: str | None, ended: bool = True) -> str:
-    """Why the lines of ``written`` do not fit each other or those around them; "": they do, or
-    nothing can be said.
+def misfit(
+    above: str, written: str, below: str, language: str | None, ended: bool = True
+) -> Misfit | None:
+    """Which line of ``written``, or around it, does not fit; None: all do, or nothing can be said.
 
     Args:
         above: the text before it, as far back as a string or bracket may reach: all of it. below:
@@ -83,17 +117,17 @@ def misfit(above: str, written: str, below: str, language: str | None, ended: bo
             and what opens a bracket there the rest of it.
     """
     if language not in LANGUAGES or not written.strip():
-        return ""
+        return None
     if above[-1:] in ("", "\n") and below[:1] not in ("", "\n", "\r") and written[-1:] != "\n":
         written += "\n"  # lines above a line, of which the last lacks its end
     code = _QUOTED.sub(_blank, above + written + below)
     begin, end = len(above), len(above) + len(written)
     if _WITHIN in code[end - 1 : end + 1]:
-        return ""
+        return None
     if opened := _depth(code, end):
         opened -= _depth(code, begin)
         unclosed = opened > 0 and _depth(code, len(code)) == opened and _UNREAD not in code
-        return UNCLOSED if unclosed and ended else ""
+        return Misfit(UNCLOSED, begin, end, "", end, False) if unclosed and ended else None
     low, high = _around(code, begin, end)
     lines = [*_lines(code, low, high)]
     for index, next_ in enumerate(lines[1:], start=1):
@@ -102,20 +136,14 @@ def misfit(above: str, written: str, below: str, language: str | None, ended: bo
             break
         if line.end <= begin and next_.first <= begin != next_.start:
             continue  # both are older, or the user chose how deep the second is
-        reason = _between(lines[:index], next_, whole=low == 0)
-        if reason and (ended or reason != NO_BODY or next_.first < end):
-            return reason
-    return ""
+        reason, within = _between(lines[:index], next_, whole=low == 0), next_.first < end
+        if reason and (ended or reason != NO_BODY or within):
+            return Misfit(reason, line.start, line.end, line.indent, next_.first, within)
+    return None
 
 
-def hopeless(line: str, reason: str) -> bool:
-    """Whether a line that begins so cannot do away with a misfit, whatever follows on it.
-
-    Args:
-        line: what stands of it, cut anywhere. reason: what :func:`misfit` said of another.
-    """
-    if reason != DEEPER:
-        return False
+def _opens_nothing(line: str) -> bool:
+    """Whether a line that begins so cannot open a block, whatever follows on it."""
     begun = line.lstrip()
     word = "".join(takewhile(is_word, begun))
     behind = begun[len(word) :]
