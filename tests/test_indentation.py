@@ -99,6 +99,10 @@ MISFITS = {
         'x = f"{d["#"]}"\na()\n⟨b()\n⟩    c()\n',
         DEEPER,
     ),
+    "… below a string that ends in an escaped backslash": (
+        'x = """a\\\\"""\n⟨a()\n⟩    b()\n',
+        DEEPER,
+    ),
     "… behind a form feed": ("⟨a()\n⟩\f    b()\n", DEEPER),
     "a header without a body": ("def f():\n⟨    if x:\n⟩    a()\n", NO_BODY),
     "a header at a block's end": ("def f():\n⟨    if x:\n⟩\n\ng()\n", NO_BODY),
