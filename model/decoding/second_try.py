@@ -118,6 +118,7 @@ class _Search:
                 left -= 1
             draft = self._finished(answer)
             if draft.text != first.text and self._fits(draft):
+                self._hold_of(draft)
                 return draft
         self._hold_of(first)
         return None
@@ -142,10 +143,16 @@ class _Search:
                 for token in np.argpartition(-probabilities, _CHOICES)[:_CHOICES].tolist():
                     sure = (*walk.settled_p, float(probabilities[token]))
                     begun = Beginning((*walk.settled, token), sure)
-                    if token != taken and begun.total >= math.log(BEGINNING_ABOVE):
+                    same = token == taken or (taken is None and self._was_cut(first, token))
+                    if not same and begun.total >= math.log(BEGINNING_ABOVE):
                         yield begun
                 if place < len(kept):
                     walk.open_with([kept[place]], [float(probabilities[kept[place]])])
+
+    def _was_cut(self, first: Draft, token: int) -> bool:
+        """Whether ``token`` behind ``first`` begins the line that was too unlikely there."""
+        last, begun = (self.brief.vocab_bytes[each] for each in (first.token_ids[-1], token))
+        return first.finish == "unsure" and (b"\n" in last or begun.startswith((b"\n", b"\r")))
 
     def _hold_of(self, draft: Draft) -> None:
         """Leave in the sequence what there is of ``draft``, and nothing else."""
