@@ -7,7 +7,7 @@ import importlib.util
 import platform
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -45,13 +45,6 @@ KINDS = {
     "in both directions": replace(PLAIN, attention="bidirectional", qkv_bias=True),
 }
 CPU = device.opener(runtime, "CPU")
-
-
-@pytest.fixture(autouse=True)
-def _nothing_was_tried() -> Iterator[None]:
-    verdicts.forget()
-    yield
-    verdicts.forget()
 
 
 def tried(

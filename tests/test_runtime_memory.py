@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from redraft.model.errors import InstallError, InvalidRequest, SettingsError, WeightsError
-from redraft.model.runtime import device, verdicts
+from redraft.model.runtime import device
 from redraft.model.runtime import kv_memory as memory_module
 from redraft.model.runtime.device import check_onnxruntime, int8_is_exact, pick_device
 from redraft.model.runtime.kv_memory import RESERVE, DeviceMemory, Pool, size_class
@@ -232,14 +232,6 @@ def test_unusable_installations_say_what_to_do(installed: dict[str, str], advice
 @pytest.mark.parametrize("version", ["1.30.0", "1.31.1", "2.0", "1.32.0.dev20260101"])
 def test_recent_installations_are_accepted(version: str) -> None:
     assert check_onnxruntime({"onnxruntime": version}.get) == version
-
-
-@pytest.fixture(autouse=True)
-def _nothing_was_tried() -> Iterator[None]:
-    """What a provider came to is kept for a process; a test must not answer another's question."""
-    verdicts.forget()
-    yield
-    verdicts.forget()
 
 
 def test_the_cpu_is_chosen_with_a_notice_where_cuda_is_missing(

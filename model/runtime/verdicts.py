@@ -98,7 +98,11 @@ def forget(file: Path | None = None) -> None:
 
 def within(seconds: float, find: Callable[[], _T]) -> _T | None:
     """What ``find`` says; None where it takes longer, and is left to itself. What it raises is
-    raised."""
+    raised.
+
+    Nothing ends what holds Python's lock meanwhile. Opening a session does not (onnxruntime 1.32);
+    the system's loading of a library does, a plugin's among them (Python 3.11).
+    """
     said: list[_T] = []
     raised: list[BaseException] = []
 
