@@ -15,7 +15,7 @@ from .errors import WeightsError
 #: Names of the seven linear maps of a block, in the order they run.
 LINEARS = ("attn.q", "attn.k", "attn.v", "attn.o", "mlp.gate", "mlp.up", "mlp.down")
 #: Those that an adapter on masks changes: each product it is in costs two small ones more.
-ON_MASKS = ("mlp.gate", "mlp.up", "mlp.down")
+ON_MASKS = ("mlp.gate", "mlp.up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,9 @@ class ModelConfig:
         blocks.{i}.mlp.{gate,up,down}.weight          [out, in]
         norm.weight                                   [hidden]
         head.weight                                   [vocab, hidden], where not tied
+        sampler.enter.{weight,bias}                   [sampler, 2 hidden], [sampler]
+        sampler.mix.{weight,bias}                     [sampler, sampler], [sampler]
+        sampler.leave.weight                          [hidden, sampler], all three of an adapter
 
     Rotary embedding rotates halves (first half with second half), as Hugging Face checkpoints do.
 
@@ -72,6 +75,8 @@ class ModelConfig:
     masks: int = 0  # most masks of a group behind a judged token that guess what comes after the
     # judge's next token; read in the judge's own pass, with an adapter that acts on them alone
     mask_rank: int = 0  # of that adapter
+    sampler: int = 0  # width of what makes a mask's guess follow the token before it, which is
+    # known when the pass is over; 0: each guess stands alone
     special_from: int = 0  # ids from here on are special too; 0: none
     specials_end: bool = False  # any special token ends an answer: it is read as END. For weights
     # that were trained to end in one of several
@@ -128,7 +133,7 @@ class ModelConfig:
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
 _RARE = (
-    "draft_after", "masks", "mask_rank", "special_from", "specials_end", "expand_token",
+    "draft_after", "masks", "mask_rank", "sampler", "special_from", "specials_end", "expand_token",
     "attention", "block", "rope_yarn", "rope_llama3", "rope_divisors",
 )  # fmt: skip
 _LISTS = ("rope_yarn", "rope_llama3", "rope_divisors")

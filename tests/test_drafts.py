@@ -26,7 +26,7 @@ from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.record_json import prediction_from_json, prediction_to_json
 from redraft.model.reading import parse_json
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
-from redraft.model.runtime.backend import CanvasOutput
+from redraft.model.runtime.backend import CanvasOutput, Follows
 from redraft.model.runtime.prefix_cache import PrefixCache
 from support.fake_backend import (
     END,
@@ -228,6 +228,40 @@ def test_masks_change_no_token_of_an_answer_and_save_passes(
     assert any(entry.startswith("judge") for entry in log)
     if temperature == 0:
         assert len(log) < len(passes)
+
+
+def test_guesses_follow_the_token_that_the_pass_has_written() -> None:
+    """The judge goes by the last token alone, the masks know nothing, their sampler all: each guess
+    is chosen when the token before it is known, so that every draft is right."""
+    letters = ids("abcdef")
+    after = np.random.default_rng(3).permutation(letters)
+
+    def judge(context: list[int]) -> NDArray[np.float32]:
+        logits = np.zeros(len(VOCAB), np.float32)
+        logits[after[letters.index(context[-1])] if context[-1] in letters else letters[0]] = 9.0
+        return logits
+
+    def nothing(context: list[int], window: list[int]) -> NDArray[np.float32]:
+        logits = np.zeros((len(window), len(VOCAB)), np.float32)
+        logits[:, letters] = 3.0
+        return logits
+
+    def sampler(mask: object, before: int, candidates: NDArray[np.int64]) -> NDArray[np.float32]:
+        return np.asarray(judge([before])[candidates], np.float32)
+
+    config = replace(small_config(8, verifier="ar"), adapter="masks", masks=3)
+
+    def passes(follows: Follows | None) -> int:
+        sequence = FakeBackend(nothing, config, judge, follows).new_sequence(100)
+        sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+        brief = Brief(config, VOCAB, Plan(threshold=0.9, copies=False), AnswerLimits(40))
+        result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0))
+        (counts,) = result.drafted
+        if follows is not None:
+            assert counts.right == counts.drafted
+        return result.passes
+
+    assert 2 * passes(sampler) < passes(None)
 
 
 def test_masks_take_over_where_copies_have_nothing() -> None:

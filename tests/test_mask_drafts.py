@@ -27,7 +27,7 @@ from redraft.model.training.mask_drafts import (  # noqa: E402
 from redraft.model.training.shards import Rows, read_shards  # noqa: E402
 from redraft.model.training.train import judge, mask_loss, run  # noqa: E402
 from redraft.model.training.train_config import TrainConfig  # noqa: E402
-from redraft.model.weights.adapter import load_adapter  # noqa: E402
+from redraft.model.weights.adapter import load_adapter, save_in_8_bits  # noqa: E402
 from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)
@@ -117,6 +117,22 @@ def test_only_the_adapter_and_the_mask_learn() -> None:
     assert moved and all(n.endswith(("lora_b", "mask_embedding")) for n in moved)
 
 
+def test_a_sampler_learns_what_follows_a_token_that_masks_cannot_see() -> None:
+    """Two texts that differ by the token in front of what is guessed, and by that alone before."""
+    net = Network(replace(MODEL, sampler=16), rank=4)
+    net.load(weights())
+    hidden, before = torch.randn(1, MODEL.hidden), torch.tensor([[30], [40]])
+    candidates = torch.tensor([[50, 60]])
+    assert not net.follow(hidden, before[0], candidates).any()  # an untrained one changes nothing
+    optimiser = torch.optim.Adam(net.sampler.parameters(), lr=1e-2)
+    for _ in range(80):
+        optimiser.zero_grad()
+        change = torch.cat([net.follow(hidden, token, candidates) for token in before])
+        torch.nn.functional.cross_entropy(change, torch.tensor([0, 1])).backward()
+        optimiser.step()
+    assert change.argmax(1).tolist() == [0, 1]
+
+
 def test_the_loss_is_nothing_where_the_masks_are_the_judge() -> None:
     """With the judge's own hidden states for guesses the divergence is that of the cut tail."""
     net = network()
@@ -129,6 +145,7 @@ def test_the_loss_is_nothing_where_the_masks_are_the_judge() -> None:
     class Judge:
         config = net.config
         logits = staticmethod(net.logits)
+        sampler = None
 
         def canvas(
             self, windows: torch.Tensor, begin: torch.Tensor, _: object, causal: bool
@@ -136,19 +153,22 @@ def test_the_loss_is_nothing_where_the_masks_are_the_judge() -> None:
             at = begin[..., None] + torch.arange(windows.shape[2])
             return torch.stack([hidden[row][at[row]] for row in range(len(hidden))])
 
-    exact = draft_loss(Judge(), hidden, past, starts, ones, 1.0)  # type: ignore[arg-type]
-    blind = draft_loss(net, hidden, past, starts, ones, 1.0)
+    exact = draft_loss(Judge(), tokens, hidden, past, starts, ones, 1.0)  # type: ignore[arg-type]
+    blind = draft_loss(net, tokens, hidden, past, starts, ones, 1.0)
     tail = net.logits(hidden).softmax(-1).topk(32).values.sum(-1).log().neg()
     assert 0 <= float(exact.detach()) <= float(tail.detach().max()) + 1e-5 < float(blind.detach())
 
 
-def test_training_makes_drafts_agree_with_the_judge(tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [0, 16])
+def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) -> None:
+    """With a sampler too, which is shipped beside the adapter."""
+    config = replace(CONFIG, sampler=width)
     data = rows(12)
     net = network()
     before = rightness(net, data, np.arange(6), MASKS, "cpu")
     shards = tmp_path / "shards"
     save(data, shards)
-    path = run(CONFIG, MODEL, weights(), {}, shards, shards, tmp_path / "run", "cpu")
+    path = run(config, MODEL, weights(), {}, shards, shards, tmp_path / "run", "cpu")
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     losses = [entry["loss"] for entry in log if entry["kind"] == "step"]
     assert np.mean(losses[-8:]) < 0.85 * np.mean(losses[:8])
@@ -156,7 +176,10 @@ def test_training_makes_drafts_agree_with_the_judge(tmp_path: Path) -> None:
     assert judged["infill_draft_chances"][0] > before["chances"][0] + 0.2
     assert judged["infill_draft_tokens_per_pass"] > before["tokens_per_pass"]
     trained = load_adapter(path)
-    tensors = {**trained.lora, "mask_embedding": trained.mask_embedding}
+    assert bool(trained.sampler) == bool(width)
+    save_in_8_bits(trained, tmp_path / "shipped")
+    trained = load_adapter(tmp_path / "shipped")
+    tensors = {**trained.lora, **trained.sampler, "mask_embedding": trained.mask_embedding}
     asked = TrainConfig.to_judge(trained.metadata, CONFIG.rank, rows=8, exact=2)
     found = judge(asked, MODEL, weights(), tensors, read_shards(shards, MODEL), "cpu")
     told = {name: value for name, value in judged.items() if "_draft_" in name}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from redraft.model.decoding.copies import Drafted
 from redraft.model.decoding.judged_row import JudgedRow, lay_out
+from redraft.model.runtime.backend import MaskGuesses
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_sequence import OnnxSequence
 from support.onnx_models import shaped, store, weights_for
@@ -65,7 +66,7 @@ def test_infills_with_masks_and_branches_of_edits_take_turns_on_one_sequence(
     def infill() -> list[int]:
         said = sequence.judge(laid.tokens, laid.positions, laid.sees, laid.judging)
         sequence.truncate(CACHED)
-        return [*said.causal.token.tolist(), *said.token.tolist()]
+        return [*said.causal.token.tolist(), *said.masks.token[:, 0].tolist()]
 
     def edit() -> list[int]:
         said = sequence.branch(tokens, depths, sees, CACHED)
@@ -82,8 +83,8 @@ def test_groups_do_not_see_each_other(variant: str, tmp_path: Path) -> None:
     together = judged(sequence, row(3, 2))
     sequence.truncate(CACHED)
     alone = judged(sequence, row(3, 2, (1,)))
-    assert np.array_equal(together.token[2:4], alone.token)
-    assert np.allclose(together.confidence[2:4], alone.confidence, atol=1e-5)
+    assert np.array_equal(together.masks.token[2:4], alone.masks.token)
+    assert np.allclose(together.masks.confidence[2:4], alone.masks.confidence, atol=1e-5)
 
 
 def test_masks_are_read_with_their_own_adapter(tmp_path: Path) -> None:
@@ -95,41 +96,74 @@ def test_masks_are_read_with_their_own_adapter(tmp_path: Path) -> None:
     materialise(CONFIG, context, nothing, "fp32", tmp_path / "b")
     without = judged(opened(tmp_path / "b"), row(1, 3))
     assert np.array_equal(with_adapter.causal.logits, without.causal.logits)
-    assert not np.allclose(with_adapter.confidence, without.confidence, atol=1e-3)
+    assert not np.allclose(with_adapter.masks.confidence, without.masks.confidence, atol=1e-3)
 
 
 @pytest.mark.parametrize(("variant", "most"), [("q8", 0.05), ("int8", 0.1)])
 def test_storage_formats_change_little(variant: str, most: float, tmp_path: Path) -> None:
     exact = judged(opened(store(CONFIG, "fp32", tmp_path / "fp32")), row(2, 3))
     stored = judged(opened(store(CONFIG, variant, tmp_path / variant)), row(2, 3))
-    assert np.abs(exact.confidence - stored.confidence).mean() < most
+    assert np.abs(exact.masks.confidence - stored.masks.confidence).mean() < most
 
 
-def test_onnx_equals_torch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shape", ["masks", "sampler"])
+def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install 'redraft[train]')")
     from redraft.model.network.torch_network import Network
     from redraft.model.runtime.torch_backend import TorchSequence
 
-    sequence = opened(store(CONFIG, "fp32", tmp_path))
-    context, canvas = weights_for(CONFIG)
-    network = Network(CONFIG, rank=CONFIG.mask_rank, reach=sequence.capacity).eval()
-    lora = {name: values for name, values in canvas.items() if "lora" in name}
-    network.load(context | lora | {"mask_embedding": canvas["embed.weight"][CONFIG.mask_token]})
+    config = shaped(shape)
+    sequence = opened(store(config, "fp32", tmp_path))
+    context, canvas = weights_for(config)
+    network = Network(config, rank=config.mask_rank, reach=sequence.capacity).eval()
+    own = {name: values for name, values in canvas.items() if "lora" in name or "sampler" in name}
+    network.load(context | own | {"mask_embedding": canvas["embed.weight"][config.mask_token]})
     twin = TorchSequence(network, sequence.capacity)
     twin.prefill(some_tokens(CACHED))
-    for laid in (row(0, 3), row(2, 3), row(3, 2, (0, 3)), row(2, 0)):
+    for laid in (row(0, 3), row(2, 3), row(3, 2, (0, 3))):
         found, expected = judged(sequence, laid), judged(twin, laid)  # type: ignore[arg-type]
         assert np.array_equal(found.causal.token, expected.causal.token)
-        assert np.array_equal(found.token, expected.token)
-        assert np.allclose(found.confidence, expected.confidence, atol=1e-4)
+        assert found.masks is not None and expected.masks is not None
+        count = len(laid.behind) * laid.group
+        for before in some_tokens(5, seed=11).tolist():
+            tokens, sure = found.masks.chain(range(count), before)
+            like, as_sure = expected.masks.chain(range(count), before)
+            assert tokens == like and np.allclose(sure, as_sure, atol=1e-4)
         sequence.truncate(CACHED)
         twin.truncate(CACHED)
+
+
+def test_a_sampler_has_guesses_follow_the_token_before(tmp_path: Path) -> None:
+    out = judged(opened(store(shaped("sampler"), "int8", tmp_path)), row(0, 3))
+    assert out.masks is not None
+    chains = {tuple(out.masks.chain(range(3), before)[0]) for before in some_tokens(20).tolist()}
+    assert len(chains) > 5
+    alone = dataclasses.replace(out.masks, follows=None)
+    assert {tuple(alone.chain(range(3), before)[0]) for before in (20, 30, 40)} == {
+        tuple(out.masks.token[:, 0].tolist())
+    }
+
+
+def test_guesses_behind_a_token_are_probabilities() -> None:
+    """Two candidates hold 0.9 of the weight; the sampler makes the second e times likelier."""
+    logit = np.log(np.array([[0.6, 0.3]], np.float32))
+    guesses = MaskGuesses(
+        np.array([[7, 8]]),
+        np.array([0.6], np.float32),
+        logit,
+        np.zeros((1, 4), np.float32),
+        lambda hidden, before, ids: np.where(ids == before, 1.0, 0.0).astype(np.float32),
+    )
+    assert guesses.chain(range(1), 5) == ([7], [pytest.approx(0.6)])
+    tokens, sure = guesses.chain(range(1), 8)
+    assert tokens == [8]
+    assert sure == [pytest.approx(0.3 * np.e / (0.6 + 0.3 * np.e + 0.1))]
 
 
 def test_without_a_cache_no_mask_is_read(tmp_path: Path) -> None:
     sequence = OnnxBackend(store(CONFIG, "fp32", tmp_path), threads=1).new_sequence(64)
     out = judged(sequence, row(1, 3))
-    assert len(out.token) == 0 and len(out.causal.token) == 2
+    assert out.masks is None and len(out.causal.token) == 2
 
 
 def test_the_masks_count_is_part_of_the_description() -> None:

@@ -262,7 +262,7 @@ class Run:
     def read(self, row: JudgedRow, logits: bool) -> JudgedOutput:
         """The judged pass over ``row``."""
         if row.group == 0:
-            return JudgedOutput.without_masks(self.verify(row.tokens, logits))
+            return JudgedOutput(self.verify(row.tokens, logits))
         if self.cancelled():
             raise Cancelled
         self.passes += 1

@@ -94,14 +94,16 @@ class Judging:
         return worth_groups([each.chance for each in drafts], guesses, self._prices)
 
     def keep_guesses(self, row: JudgedRow, out: JudgedOutput) -> None:
-        """Of what the masks of a row guessed, that behind the last draft that was right."""
+        """Of what the masks of a row guessed, that behind the last draft that was right, now that
+        the token behind it is known."""
         self._masks = ()
-        if self.right in row.behind:
-            at = row.behind.index(self.right) * row.group
-            part = slice(at, at + row.group)
-            self._masks = self.answer.brief.odds.of_masks(
-                out.token[part].tolist(), out.confidence[part].tolist()
-            )
+        known, end = self.answer.prefix(), self.answer.brief.config.end_token
+        goes_on = self.right < len(known) and known[self.right] != end
+        if out.masks is None or self.right not in row.behind or not goes_on:
+            return
+        at = row.behind.index(self.right) * row.group
+        guesses = out.masks.chain(range(at, at + row.group), known[self.right])
+        self._masks = self.answer.brief.odds.of_masks(*guesses)
 
     def canvas(self) -> Filling | None:
         """A canvas to draft on, where its pass is likely to save causal ones: after canvases that

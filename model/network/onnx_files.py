@@ -52,7 +52,7 @@ def materialise(
         context: weights of the causal pass, by the names of :class:`ModelConfig`.
         canvas: weights of the canvas pass; the row ``config.mask_token`` of its embedding is the
             mask. The same object as ``context`` where nothing differs. With an adapter on masks it
-            also has that adapter's matrices, ``….lora_a`` and ``….lora_b``.
+            also has that adapter's matrices, ``….lora_a`` and ``….lora_b``, and its sampler's.
         folder: made where it is missing; other files in it are left alone.
         progress: told the fraction done, 0 … 1.
 
@@ -102,7 +102,7 @@ class _Writer:
                     for stored in graph.stored:
                         own = (split and form != "prefill" and stored.adapted) or stored.of_masks
                         _point(graph.model, self._place(file, stored, own, total))
-                found = {s: self._place(file, s, False, total) for s in tables}
+                found = {s: self._place(file, s, s.of_masks, total) for s in tables}
             temporary.replace(folder / DATA_FILE)
         finally:
             temporary.unlink(missing_ok=True)

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from ..config import ModelConfig
 from ..errors import WeightsError
-from .onnx_interface import Form, Graph, graph_of, reads_masks, reads_placed
+from .onnx_interface import CANDIDATES, Form, Graph, graph_of, reads_masks, reads_placed, samples
 from .onnx_linear import LinearMaps
 from .onnx_nodes import CONTRIB, Nodes
 from .quantize import HALF, Role, Stored, block_size, check_variant, float_type, format_of
@@ -44,7 +45,24 @@ def forms_of(config: ModelConfig, variant: str) -> tuple[Form, ...]:
 def tables_of(config: ModelConfig, variant: str) -> tuple[Stored, ...]:
     """What is looked up outside the graphs: the embedding, and the mask's row of it."""
     mask = Stored(MASK, (MASK_ROW,), "vector", (config.hidden,), float_type(variant))
-    return (_vocabulary(config, variant, EMBEDDING, "embedding"), mask)
+    return (_vocabulary(config, variant, EMBEDDING, "embedding"), mask, *_sampler(config))
+
+
+def _sampler(config: ModelConfig) -> tuple[Stored, ...]:
+    hidden, width = config.hidden, config.sampler
+    shapes: dict[str, tuple[int, ...]] = {
+        "enter.weight": (width, 2 * hidden),
+        "enter.bias": (width,),
+        "mix.weight": (width, width),
+        "mix.bias": (width,),
+        "leave.weight": (hidden, width),
+    }
+    return tuple(
+        Stored(name, (name,), "table", shape, np.dtype(np.float32), of_masks=True)
+        for part, shape in shapes.items()
+        for name in (f"sampler.{part}",)
+        if width
+    )
 
 
 def _vocabulary(config: ModelConfig, variant: str, name: str, role: Role) -> Stored:
@@ -74,6 +92,8 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
                 positions and bias are given as well, and hide more than what comes later
         the same, where the adapter is on masks: the last g rows may be masks behind judged
                 tokens: mask_rows int64 [g] of the n, scored_masks int64 [g] of the r
+        the same with a sampler: of the masks -> mask_token int64 and mask_logit float32
+                [g, CANDIDATES], falling, and mask_hidden float32 [g, hidden]
         denoise, where the attention is by blocks: bias [1, 1, n, total]
 
     Raises:
@@ -113,6 +133,8 @@ class _Builder:
         flat = self.nodes.op("Reshape", hidden, self.nodes.ints("flat", [-1, self.config.hidden]))
         self._logits(flat)  # [r, vocab]
         self._score()
+        if samples(self.config, self.form):
+            self._candidates(flat)
         return graph_of(self.nodes, self.config, self.variant, self.form)
 
     def _block(self, layer: int, x: str, skip: str | None) -> tuple[str, str]:
@@ -135,7 +157,7 @@ class _Builder:
         gate, up = self.nodes.ops("Split", [y], 2, axis=-1, num_outputs=2)
         y = self.nodes.op("Mul", self._silu(gate), up)
         down = f"{name}.mlp.down"
-        y = self.linear.apply(down, [down], y, c.intermediate, c.hidden, tail=last, adapts=True)
+        y = self.linear.apply(down, [down], y, c.intermediate, c.hidden, tail=last)
         return x, y
 
     def _silu(self, x: str) -> str:
@@ -277,6 +299,14 @@ class _Builder:
         target = self.nodes.op("Unsqueeze", "targets", last)  # [r, 1]
         logit = self.nodes.op("GatherElements", "logits", target, axis=1)
         self.nodes.op("Sub", logit, norm, out="log_probability")
+
+    def _candidates(self, hidden: str) -> None:
+        """The likeliest tokens of each mask and its hidden state, for the sampler outside."""
+        of_masks = self.nodes.op("Gather", "logits", "scored_masks", axis=0)  # [g, vocab]
+        count = self.nodes.ints("candidates", [CANDIDATES])
+        self.nodes.ops("TopK", [of_masks, count], 0, out=["mask_logit", "mask_token"], axis=-1)
+        own = self.nodes.op("Gather", hidden, "scored_masks", axis=0)
+        self.nodes.op("Cast", own, to=TensorProto.FLOAT, out="mask_hidden")
 
     def _vector(self, source: str, size: int) -> str:
         dtype = float_type(self.variant)

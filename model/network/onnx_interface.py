@@ -14,6 +14,8 @@ from .quantize import HALF, Stored, float_type
 Form = Literal["shared", "prefill", "denoise", "packed"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
+#: Likeliest tokens of a mask that a sampler chooses from; as in ``runtime/backend.py``.
+CANDIDATES = 32
 _OPSET = 23
 _IR_VERSION = 11
 
@@ -31,6 +33,11 @@ def reads_masks(config: ModelConfig, form: Form) -> bool:
     return config.adapter == "masks" and form in ("shared", "prefill")
 
 
+def samples(config: ModelConfig, form: Form) -> bool:
+    """Whether a graph says of masks what a sampler asks."""
+    return config.sampler > 0 and reads_masks(config, form)
+
+
 def reads_placed(config: ModelConfig, variant: str, form: Form) -> bool:
     """Whether a causal graph also reads rows whose positions, and what each sees, are given: masks
     behind judged tokens, or the branches of a tree. CUDA's fused attention takes no bias."""
@@ -46,7 +53,7 @@ def graph_of(nodes: Nodes, config: ModelConfig, variant: str, form: Form) -> Gra
         nodes.nodes,
         f"redraft.{form}",
         [*_inputs(config, variant, form, kind), *_caches("past", config, kind)],
-        [*_outputs(config), *_caches("present", config, kind)],
+        [*_outputs(config, form), *_caches("present", config, kind)],
         initializer=nodes.initializers(),
     )
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(CONTRIB, 1)]
@@ -85,14 +92,21 @@ def _inputs(config: ModelConfig, variant: str, form: Form, kind: int) -> list[Va
     return values
 
 
-def _outputs(config: ModelConfig) -> list[ValueInfoProto]:
+def _outputs(config: ModelConfig, form: Form) -> list[ValueInfoProto]:
     info = helper.make_tensor_value_info
-    return [
+    values = [
         info("log_probability", TensorProto.FLOAT, ["r", 1]),
         info("token", TensorProto.INT64, ["r", 1]),
         info("confidence", TensorProto.FLOAT, ["r", 1]),
         info("logits", TensorProto.FLOAT, ["r", config.vocab]),
     ]
+    if samples(config, form):
+        values += [
+            info("mask_token", TensorProto.INT64, ["g", CANDIDATES]),
+            info("mask_logit", TensorProto.FLOAT, ["g", CANDIDATES]),
+            info("mask_hidden", TensorProto.FLOAT, ["g", config.hidden]),
+        ]
+    return values
 
 
 def _caches(prefix: str, config: ModelConfig, kind: int) -> list[ValueInfoProto]:

@@ -124,12 +124,37 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig, rank: int, scale: float) -> None:
         super().__init__()
+        # An adapter on masks is on the way in alone: each product it is in costs two small ones.
+        below = 0 if config.adapter == "masks" else rank
         self.gate = AdaptedLinear(config.hidden, config.intermediate, False, rank, scale)
         self.up = AdaptedLinear(config.hidden, config.intermediate, False, rank, scale)
-        self.down = AdaptedLinear(config.intermediate, config.hidden, False, rank, scale)
+        self.down = AdaptedLinear(config.intermediate, config.hidden, False, below, scale)
 
     def forward(self, x: Tensor, adapted: bool) -> Tensor:
         out: Tensor = self.down(F.silu(self.gate(x, adapted)) * self.up(x, adapted), adapted)
+        return out
+
+
+class Sampler(nn.Module):
+    """What the token before changes of a mask's guess: a vector to add to its hidden state.
+
+    A mask is read before the token in front of the one it guesses is known; this is asked when it
+    is. The sampler of masked multi-token prediction (2507.11851).
+    """
+
+    def __init__(self, hidden: int, width: int) -> None:
+        super().__init__()
+        self.enter = nn.Linear(2 * hidden, width)
+        self.mix = nn.Linear(width, width)
+        self.leave = nn.Linear(width, hidden, bias=False)
+        nn.init.zeros_(self.leave.weight)
+
+    def forward(self, masks: Tensor, before: Tensor) -> Tensor:
+        """Hidden states of masks and embeddings of the tokens before, [..., hidden] each ->
+        [..., hidden] float32."""
+        parts = [F.rms_norm(x.float(), (x.shape[-1],)) for x in (masks, before)]
+        x = F.silu(self.enter(torch.cat(parts, -1)))  # [..., width]
+        out: Tensor = self.leave(x + F.silu(self.mix(x)))
         return out
 
 
@@ -137,7 +162,7 @@ class Block(nn.Module):
     def __init__(self, config: ModelConfig, rank: int, scale: float) -> None:
         super().__init__()
         self.norm_attn = RMSNorm(config.hidden, config.norm_eps)
-        # An adapter on masks is on the MLPs alone: each product it is in costs two small ones more.
+        # An adapter on masks leaves attention as it is.
         self.attn = Attention(config, 0 if config.adapter == "masks" else rank, scale)
         self.norm_mlp = RMSNorm(config.hidden, config.norm_eps)
         self.mlp = FeedForward(config, rank, scale)
@@ -183,6 +208,7 @@ class Network(nn.Module):
         if rank:
             for name, parameter in self.named_parameters():
                 parameter.requires_grad_(name.endswith(("lora_a", "lora_b", "mask_embedding")))
+        self.sampler = Sampler(config.hidden, config.sampler) if config.sampler else None
         cos, sin = rope_tables(config, reach or config.max_positions)
         self.register_buffer("cos", torch.from_numpy(cos), persistent=False)
         self.register_buffer("sin", torch.from_numpy(sin), persistent=False)
@@ -255,6 +281,14 @@ class Network(nn.Module):
         forbidden[list(permitted)] = False
         return out.masked_fill(forbidden, -1e9)
 
+    def follow(self, masks: Tensor, before: Tensor, candidates: Tensor) -> Tensor:
+        """What the sampler adds to the logits of ``candidates`` [n, k] of masks with hidden states
+        ``masks`` [n, hidden] where the token ``before`` [n] stands in front. [n, k] float32"""
+        assert self.sampler is not None, "this network has no sampler"
+        change = self.sampler(masks, F.embedding(before, self.embed))  # [n, hidden]
+        rows = F.embedding(candidates, self.embed)  # [n, k, hidden]
+        return torch.einsum("nkh,nh->nk", rows, change.to(rows.dtype)).float()
+
     @property
     def dtype(self) -> torch.dtype:
         """Activations compute in the type the big frozen matrices are stored in."""
@@ -293,6 +327,8 @@ class Network(nn.Module):
             key = (
                 name if name.endswith(("weight", "bias", "lora_a", "lora_b")) else f"{name}.weight"
             )
+            if name.startswith("sampler.") and name not in weights:
+                continue
             if name == "mask_embedding":
                 if name in weights:
                     parameter.data.copy_(torch.from_numpy(np.ascontiguousarray(weights[name])))

@@ -6,8 +6,9 @@ A :class:`Sequence` is one row of tokens with its exact causal KV cache. ``prefi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -57,18 +58,56 @@ class CausalOutput:
     logits: FloatArray | None = None  # [n, vocab], only when asked for
 
 
+#: Likeliest tokens of a mask; one of them is its guess when the token before is known.
+CANDIDATES = 32
+#: What a token in front adds to the logits of candidates [k] for a mask's guess, by the mask's
+#: hidden state [hidden]. [k]
+Follows = Callable[[FloatArray, int, IntArray], FloatArray]
+
+
+def _nothing() -> FloatArray:
+    return np.empty((0, 0), np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class MaskGuesses:
+    """What masks guess that were read in a pass; without a sampler the likeliest alone."""
+
+    token: IntArray  # [masks, k] the likeliest tokens, falling
+    confidence: FloatArray  # [masks] probability of the likeliest
+    logit: FloatArray = field(default_factory=_nothing)  # [masks, k], for the sampler
+    hidden: FloatArray = field(default_factory=_nothing)  # [masks, hidden], for the sampler
+    follows: Follows | None = None  # the sampler
+
+    def chain(self, part: range, before: int) -> tuple[list[int], list[float]]:
+        """The guesses of the masks ``part``, each behind the one before it and the first behind the
+        token ``before``, which the pass has settled; and their probabilities."""
+        if self.follows is None:
+            return self.token[part, 0].tolist(), self.confidence[part].tolist()
+        tokens: list[int] = []
+        sure: list[float] = []
+        for mask in part:
+            before, p = self._behind(mask, before, self.follows)
+            tokens, sure = [*tokens, before], [*sure, p]
+        return tokens, sure
+
+    def _behind(self, mask: int, before: int, follows: Follows) -> tuple[int, float]:
+        """The likeliest where the token ``before`` stands in front. What lies below the candidates
+        keeps the weight it has."""
+        own = self.logit[mask].astype(np.float64)
+        weight = np.exp(own - own[0])  # [k] of the likeliest's
+        rest = max(1 / max(float(self.confidence[mask]), 1e-9) - float(weight.sum()), 0.0)
+        weight *= np.exp(follows(self.hidden[mask], before, self.token[mask]).astype(np.float64))
+        best = int(weight.argmax())
+        return int(self.token[mask, best]), float(weight[best] / (weight.sum() + rest))
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedOutput:
     """What one pass says of judged tokens and of the masks behind them."""
 
     causal: CausalOutput  # of the judged tokens
-    token: IntArray  # [masks] what each mask guesses
-    confidence: FloatArray  # [masks] its probability
-
-    @classmethod
-    def without_masks(cls, causal: CausalOutput) -> JudgedOutput:
-        """Of a pass in which no mask was read."""
-        return cls(causal, np.empty(0, np.int64), np.empty(0, np.float32))
+    masks: MaskGuesses | None = None  # None: none was read
 
 
 class Sequence(Protocol):

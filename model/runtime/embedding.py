@@ -51,6 +51,7 @@ class Embedding:
             self._values = mapped["embed"] if "embed" in mapped else mapped["embed.blocks"]
             self._scales = mapped.get("embed.block_scales")
             self._mask = np.array(mapped["mask"])
+            self.sampler = {n: np.array(mapped[n]) for n in mapped if n.startswith("sampler.")}
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise WeightsError(
                 f"The embedding of {config.name} cannot be read from {file}: {error}. "

@@ -23,6 +23,7 @@ from .embedding import Embedding
 from .kv_memory import Memory, memory_on
 from .onnx_session import open_session
 from .providers import Provider
+from .sampler import Sampler
 from .special_ends import SpecialEnds
 
 Form = Literal["shared", "prefill", "denoise", "packed"]
@@ -102,6 +103,8 @@ class Graphs:
         self.session(self.form_for("denoise"))
         tables = about.get("tables", {})
         self.embedding = Embedding(folder / DATA_FILE, tables, config, self.dtype)
+        held = self.embedding.sampler
+        self.sampler = Sampler(held, self.embedding) if held else None
 
     @property
     def idle_rows(self) -> int:

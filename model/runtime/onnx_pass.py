@@ -8,13 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import IntArray
+from .backend import CANDIDATES, IntArray
 from .kv_memory import Buffer
 from .onnx_graphs import Graphs, Purpose
 from .special_ends import SpecialEnds
 
 #: What a pass fills, by the names of the graph's outputs.
 Outputs = dict[str, NDArray[Any]]
+
+
+def room_for_masks(masks: int, hidden: int) -> Outputs:
+    """Memory for what a sampler asks of ``masks``: mask_token int64 and mask_logit float32 [masks,
+    CANDIDATES], mask_hidden float32 [masks, hidden]."""
+    return {
+        "mask_token": np.empty((masks, CANDIDATES), np.int64),
+        "mask_logit": np.empty((masks, CANDIDATES), np.float32),
+        "mask_hidden": np.empty((masks, hidden), np.float32),
+    }
 
 
 def room_for(rows: int, targets: bool = False, vocab: int = 0) -> Outputs:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidRequest
-from .backend import CHUNK, CanvasOutput, CausalOutput, IntArray, JudgedOutput
+from .backend import CHUNK, CanvasOutput, CausalOutput, IntArray, JudgedOutput, MaskGuesses
 from .kv_memory import Buffer
 from .onnx_graphs import Graphs, Purpose
-from .onnx_pass import Outputs, Pass, room_for
+from .onnx_pass import Outputs, Pass, room_for, room_for_masks
 
 #: ``CHUNK`` where every row is judged: of 32 rows of 151,936 the logits take 19 MB and all that
 #: they are made from 80 more, which stay with the process. A pass over 64 is hardly cheaper than
@@ -134,12 +134,20 @@ class OnnxSequence:
     ) -> JudgedOutput:
         if judging == len(tokens) or not self._cached:
             # Without a cache GroupQueryAttention takes only the first position and counts on.
-            return JudgedOutput.without_masks(self.verify(tokens[:judging], logits))
+            return JudgedOutput(self.verify(tokens[:judging], logits))
+        sampler, masks = self._graphs.sampler, len(tokens) - judging
         outputs = self._room_for(len(tokens), targets=True, logits=logits)
+        if sampler is not None:
+            outputs |= room_for_masks(masks, self._graphs.config.hidden)
         at, following = len(self._tokens) + positions, np.append(tokens[1:], tokens[-1:])
-        self._read_placed(tokens, at, sees, len(tokens) - judging, following, outputs)
-        guessed, sure = outputs["token"][judging:, 0], outputs["confidence"][judging:, 0]
-        return JudgedOutput(_causal(outputs, judging), guessed, sure)
+        self._read_placed(tokens, at, sees, masks, following, outputs)
+        sure = outputs["confidence"][judging:, 0]
+        if sampler is None:
+            alone = MaskGuesses(outputs["token"][judging:], sure)
+            return JudgedOutput(_causal(outputs, judging), alone)
+        said = (outputs[name] for name in ("mask_logit", "mask_hidden"))
+        guesses = MaskGuesses(outputs["mask_token"], sure, *said, sampler)
+        return JudgedOutput(_causal(outputs, judging), guesses)
 
     @property
     def branches(self) -> bool:
@@ -179,7 +187,7 @@ class OnnxSequence:
             self.settle()
         n, cached, first = len(tokens), self._cached, self._waiting
         kept = n - masks
-        twin = int(kept == 1 and not first)
+        twin = int(n == 1 and not first)
         self._check_room(first + n + twin)
         rows = first + np.arange(n, dtype=np.int64)
         rows[kept:] += twin

@@ -16,7 +16,16 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..errors import SettingsError
 from ..network.torch_network import KeyValues, Network
-from .backend import CanvasOutput, CausalOutput, IntArray, JudgedOutput, Sequence
+from .backend import (
+    CANDIDATES,
+    CanvasOutput,
+    CausalOutput,
+    FloatArray,
+    IntArray,
+    JudgedOutput,
+    MaskGuesses,
+    Sequence,
+)
 
 
 class TorchSequence:
@@ -71,7 +80,7 @@ class TorchSequence:
         base = len(self._tokens)
         causal = self.verify(tokens[:judging], logits)
         if judging == len(tokens):
-            return JudgedOutput.without_masks(causal)
+            return JudgedOutput(causal)
         assert self._past is not None
         device = self._network.embed.device
         cache = np.ones((len(tokens) - judging, base), np.bool_)
@@ -79,10 +88,22 @@ class TorchSequence:
         ids = torch.from_numpy(tokens[None, judging:]).to(device)  # [1, g]
         at = torch.from_numpy(base + positions[None, judging:]).to(device)
         hidden = self._network.masks(ids, at, self._past, seen[None, None].to(device))
-        confidence, token = torch.softmax(self._network.logits(hidden[0], self._permitted), -1).max(
-            -1
+        logits = self._network.logits(hidden[0], self._permitted)
+        logit, token = logits.topk(min(CANDIDATES, logits.shape[-1]))
+        confidence = torch.exp(logit[:, 0] - logits.logsumexp(-1))
+        follows = None if self._network.sampler is None else self._follows
+        guesses = MaskGuesses(
+            token.cpu().numpy(), _numpy(confidence), _numpy(logit), _numpy(hidden[0]), follows
         )
-        return JudgedOutput(causal, token.cpu().numpy(), _numpy(confidence))
+        return JudgedOutput(causal, guesses)
+
+    @torch.no_grad()
+    def _follows(self, mask: FloatArray, before: int, candidates: IntArray) -> FloatArray:
+        device = self._network.embed.device
+        own = torch.from_numpy(mask)[None].to(device)
+        one = torch.tensor([before], device=device)
+        ids = torch.from_numpy(candidates)[None].to(device)
+        return _numpy(self._network.follow(own, one, ids)[0])
 
     @property
     def branches(self) -> bool:

@@ -143,6 +143,7 @@ def metadata(
         "adapter": config.active,
         "canvas": str(model.canvas_width),
         "masks": str(config.masks),
+        "sampler": str(config.sampler),
         "logit_shift": str(int(model.logit_shift)),
         "prompt_format": model.prompt_format,
         "verifier": "ar" if config.causal_weight else "none",

@@ -23,11 +23,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..network.torch_network import KeyValues, Network
+from ..runtime.backend import CANDIDATES
 from .shards import Rows
 
 DEPTH_WEIGHTS = (1.0, 0.8, 0.64, 0.5)  # of the first, second, … mask; the last for all further ones
 PROMPT_WEIGHT = 0.5  # of a group that stands in the prompt, beside one in the answer
-LIKELIEST = 32  # tokens of the judge's distribution that are learnt from
+LIKELIEST = CANDIDATES  # tokens of the judge's distribution that are learnt from
+ALONE = 0.5  # weight of a guess that does not know the token before, beside one that does
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ def draw_groups(
 
 def draft_loss(
     network: Network,
+    tokens: Tensor,
     hidden: Tensor,
     past: KeyValues,
     starts: Tensor,
@@ -72,10 +75,12 @@ def draft_loss(
     align: float,
 ) -> Tensor:
     """How far the masks are from the judge: KL divergence, and ``align`` times 1 - the cosine of
-    their hidden states to the judge's at the same positions; weighted mean.
+    their hidden states to the judge's at the same positions; weighted mean. Where there is a
+    sampler, what it makes of the guesses counts, and half of them as they are.
 
     Args:
-        hidden: [rows, length, hidden] of the causal pass, without gradient. past: its cache.
+        tokens: [rows, length] of the causal pass.
+        hidden: [rows, length, hidden] of it, without gradient. past: its cache.
         starts: [rows, groups]. weights: [rows, groups, masks].
     """
     guesses = guess(network, past, starts, weights.shape[2])  # [rows, groups, masks, hidden]
@@ -89,13 +94,49 @@ def draft_loss(
         chance = (chance / chance.sum(-1, keepdim=True))[inverse]  # [n, LIKELIEST]
         token = token[inverse]
     own = guesses[counted]  # [n, hidden]
-    log_p = network.logits(own).log_softmax(-1).gather(-1, token)  # [n, LIKELIEST]
+    logits = network.logits(own)  # [n, vocab]
+    log_p = logits.log_softmax(-1).gather(-1, token)  # [n, LIKELIEST]
     loss = (chance * (chance.clamp_min(1e-9).log() - log_p)).sum(-1)  # [n]
+    if network.sampler is not None:
+        before = tokens.reshape(-1)[(row * tokens.shape[1] + at)[counted]]  # [n]
+        loss = ALONE * loss + _sampled_loss(network, own, logits, before, chance, token)
     if align:
         cosine = F.cosine_similarity(own.float(), judge[inverse].float(), dim=-1)
         loss = loss + align * (1 - cosine)
     weight = weights[counted]
     return (loss * weight).sum() / weight.sum().clamp_min(1e-9)
+
+
+def _sampled_loss(
+    network: Network,
+    masks: Tensor,
+    logits: Tensor,
+    before: Tensor,
+    chance: Tensor,
+    token: Tensor,
+) -> Tensor:
+    """KL divergence [n] from the judge's ``chance`` of its likeliest ``token`` [n, k], among
+    these and a mask's own likeliest, once the token ``before`` [n] is known. ``masks`` are hidden
+    states [n, hidden], ``logits`` [n, vocab] theirs."""
+    ids = logits.topk(LIKELIEST).indices  # [n, LIKELIEST]
+    both = torch.cat([ids, token], -1)
+    changed = logits.gather(-1, both) + network.follow(masks, before, both)
+    theirs = changed[:, LIKELIEST:]
+    twice = (token[:, :, None] == ids[:, None, :]).any(-1)  # [n, LIKELIEST]
+    every = torch.cat([changed[:, :LIKELIEST], theirs.masked_fill(twice, -1e9)], -1)
+    log_p = theirs - every.logsumexp(-1, keepdim=True)  # [n, LIKELIEST]
+    return (chance * (chance.clamp_min(1e-9).log() - log_p)).sum(-1)
+
+
+def likeliest(network: Network, hidden: Tensor, before: Tensor) -> Tensor:
+    """The guesses [n] of masks with these hidden states [n, hidden] behind the tokens ``before``
+    [n]; without a sampler those make no difference."""
+    logits = network.logits(hidden)
+    if network.sampler is None:
+        return logits.argmax(-1)
+    own, ids = logits.topk(LIKELIEST)
+    best = (own + network.follow(hidden, before, ids)).argmax(-1, keepdim=True)
+    return ids.gather(-1, best)[:, 0]
 
 
 def guess(network: Network, past: KeyValues, starts: Tensor, masks: int) -> Tensor:
@@ -135,8 +176,10 @@ def rightness(
         if not len(known):
             continue
         judged = network.logits(hidden[0, prompt - 1 :]).argmax(-1)  # [answer + 2], from prompt - 1
-        drafts = network.logits(guess(network, past, known[None] + 1, masks)[0]).argmax(-1)
         index = known[:, None] + 1 + torch.arange(masks, device=device)  # position that judges it
+        found = guess(network, past, known[None] + 1, masks)[0].flatten(0, 1)
+        before = ids[0, index.clamp_max(last)].flatten()
+        drafts = likeliest(network, found, before).view(-1, masks)
         there = index < last
         agree = (drafts == judged[(index - prompt + 1).clamp_max(len(judged) - 1)]) & there
         so_far = torch.cumprod(agree.int(), dim=1).bool()  # [known, masks]

@@ -264,9 +264,10 @@ def batch_loss(network: Network, batch: Batch, causal_weight: float, device: str
 def mask_loss(network: Network, batch: Batch, align: float, device: str) -> Tensor:
     """What mask drafts behind tokens of ``batch`` are off; the causal pass itself is frozen."""
     with torch.no_grad():
-        hidden, past = network.context(batch.tokens.to(device, non_blocking=True))
+        tokens = batch.tokens.to(device, non_blocking=True)
+        hidden, past = network.context(tokens)
     starts, weights = batch.starts.to(device), batch.weights.to(device)
-    return draft_loss(network, hidden, past, starts, weights, align)
+    return draft_loss(network, tokens, hidden, past, starts, weights, align)
 
 
 def _weighted_loss(
@@ -363,7 +364,7 @@ def _build(
     config: TrainConfig, model: ModelConfig, base: Arrays, start: Arrays, device: str
 ) -> Network:
     """What is frozen in bf16, what trains in fp32; activations are bf16."""
-    model = replace(model, adapter=config.active)
+    model = replace(model, adapter=config.active, sampler=config.sampler)
     rank = 0 if config.adapter == "full" else config.rank
     network = Network(model, rank=rank, reach=max(config.max_context + 256, 2_048))
     network.load(dict(base))

@@ -38,6 +38,7 @@ class TrainConfig:
     max_context: int = 1_024  # rows with a longer prompt are skipped
     masks: int = 0  # of a group of mask drafts, trained instead of canvases; see mask_drafts.py
     groups: int = 32  # of mask drafts per row
+    sampler: int = 0  # width of the masks' sampler, trained along; 0: there is none
     align: float = 1.0  # weight of the mask drafts' hidden states being the judge's
     causal_weight: float = 0.0  # of the autoregressive loss on the answer; not with "canvas"
     code_tokens: int = 0  # of the prompt's ordinary code in the causal loss too, per row
@@ -92,6 +93,7 @@ class TrainConfig:
             adapter="all" if said.get("adapter") == "all" and not masks else "canvas",
             rank=rank,
             masks=masks,
+            sampler=int(said.get("sampler", "0")),
             causal_weight=float(said.get("verifier") == "ar"),
             evaluate_rows=rows,
             exact_rows=exact,

@@ -29,6 +29,9 @@ from .safetensors_file import FloatArray, StoredTensor, metadata_in, tensors_in
 _MASK_ROW = "mask_embedding"
 #: Suffix of the scales of a matrix stored in 8 bits, and how many columns share one.
 _SCALES, _GROUP = ".scales", 32
+#: Tensors of the sampler of masks.
+SAMPLER = ("sampler.enter.weight", "sampler.enter.bias", "sampler.mix.weight",
+           "sampler.mix.bias", "sampler.leave.weight")  # fmt: skip
 #: Prefix of a low-rank change that is merged into the base before anything else.
 GROUND = "base."
 
@@ -40,6 +43,7 @@ class Adapter(NamedTuple):
     lora: dict[str, FloatArray]  # "blocks.0.attn.q.lora_a" [rank, in], "….lora_b" [out, rank]
     mask_embedding: FloatArray | None  # [hidden], replaces the row of the mask token
     ground: dict[str, FloatArray] = {}  # noqa: RUF012 - as lora, of the base that lora changes
+    sampler: dict[str, FloatArray] = {}  # noqa: RUF012 - "sampler.enter.weight", …; see ModelConfig
 
     @property
     def scale(self) -> float:
@@ -140,6 +144,11 @@ def save_in_8_bits(adapter: Adapter, path: Path, **metadata: str) -> None:
     merged_first = {f"{GROUND}{name}": values for name, values in adapter.ground.items()}
     for name, values in {**adapter.lora, **merged_first}.items():
         tensors[name], tensors[name + _SCALES] = to_8_bits(values)
+    for name, values in adapter.sampler.items():
+        if values.ndim == 2:
+            tensors[name], tensors[name + _SCALES] = to_8_bits(values)
+        else:
+            tensors[name] = values.astype(np.float16)
     if adapter.mask_embedding is not None:
         tensors[_MASK_ROW] = adapter.mask_embedding.astype(np.float16)
     write_atomically(path, save(tensors, metadata={**adapter.metadata, **metadata}))
@@ -153,18 +162,20 @@ def load_adapter(path: Path) -> Adapter:
     """
     metadata, tensors = read_safetensors(path)
     mask_embedding = tensors.pop(_MASK_ROW, None)
+    sampler = {name: tensors.pop(name) for name in SAMPLER if name in tensors}
     known = {f"{linear}.lora_{side}" for linear in LINEARS for side in "ab"}
     for name in tensors:
         prefix, _, rest = name.removeprefix(GROUND).partition(".")
         layer, _, part = rest.partition(".")
         if prefix != "blocks" or not layer.isdecimal() or part not in known:
             raise WeightsError(
-                f"{path} is not an adapter: it holds {name!r}. Expected are 'mask_embedding' and "
-                "'blocks.{i}.{linear}.lora_a' and '.lora_b', those merged first after 'base.'."
+                f"{path} is not an adapter: it holds {name!r}. Expected are 'mask_embedding', "
+                "'blocks.{i}.{linear}.lora_a' and '.lora_b', those merged first after 'base.', and "
+                f"{', '.join(map(repr, SAMPLER))}."
             )
     lora = {name: values for name, values in tensors.items() if not name.startswith(GROUND)}
     ground = {n.removeprefix(GROUND): v for n, v in tensors.items() if n.startswith(GROUND)}
-    return Adapter(metadata, lora, mask_embedding, ground)
+    return Adapter(metadata, lora, mask_embedding, ground, sampler)
 
 
 def check_adapter(adapter: Adapter, config: ModelConfig, base_sha256: str) -> None:
@@ -181,6 +192,7 @@ def check_adapter(adapter: Adapter, config: ModelConfig, base_sha256: str) -> No
         "verifier": config.verifier,
         "prompt_format": config.prompt_format,
         "masks": str(config.masks),
+        "sampler": str(config.sampler),
     }
     for key, value in expected.items():
         found = adapter.metadata.get(key, value)
@@ -230,7 +242,8 @@ class Merged(Mapping[str, FloatArray]):
 
 
 class Masks(Mapping[str, FloatArray]):
-    """The base with the mask's row, and the matrices of an adapter on masks beside it unmerged."""
+    """The base with the mask's row, and the matrices of an adapter on masks and of its sampler
+    beside it, unmerged."""
 
     def __init__(
         self, config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter
@@ -239,16 +252,18 @@ class Masks(Mapping[str, FloatArray]):
         self._base, self._adapter = Merged(config, base, row), adapter
 
     def __getitem__(self, name: str) -> FloatArray:
+        if name in self._adapter.sampler:
+            return self._adapter.sampler[name]
         if name not in self._adapter.lora:
             return self._base[name]
         scale = self._adapter.scale if name.endswith("lora_b") else 1.0
         return self._adapter.lora[name] * np.float32(scale)
 
     def __iter__(self) -> Iterator[str]:
-        return itertools.chain(self._base, self._adapter.lora)
+        return itertools.chain(self._base, self._adapter.lora, self._adapter.sampler)
 
     def __len__(self) -> int:
-        return len(self._base) + len(self._adapter.lora)
+        return len(self._base) + len(self._adapter.lora) + len(self._adapter.sampler)
 
 
 def merge(

@@ -288,9 +288,10 @@ def _describe(config: dict[str, Any], said: Mapping[str, str]) -> None:
     for name in ("adapter", "verifier"):
         config[name] = said.get(name, config[name])
     masks = int(said.get("masks", "0"))
-    for name, value in (("masks", masks), ("mask_rank", int(said.get("rank", "0")))):
+    rank, sampler = int(said.get("rank", "0")), int(said.get("sampler", "0"))
+    for name, value in (("masks", masks), ("mask_rank", rank), ("sampler", sampler)):
         config.pop(name, None)
-        if masks:
+        if masks and value:
             config[name] = value
 
 
@@ -349,7 +350,7 @@ def _adapter(name: str, wanted: str = "", base: str = MODEL) -> Adapter:
 
 
 def _tensors(adapter: Adapter) -> dict[str, Any]:
-    tensors: dict[str, Any] = dict(adapter.lora)
+    tensors: dict[str, Any] = {**adapter.lora, **adapter.sampler}
     if adapter.mask_embedding is not None:
         tensors["mask_embedding"] = adapter.mask_embedding
     return tensors

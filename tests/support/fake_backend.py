@@ -19,11 +19,14 @@ from redraft.model.config import ModelConfig
 from redraft.model.prompt import tokens as marks
 from redraft.model.prompt.tokens import Tokenizer, _byte_of_char, build_bpe
 from redraft.model.runtime.backend import (
+    CANDIDATES,
     CanvasOutput,
     CausalOutput,
     FloatArray,
+    Follows,
     IntArray,
     JudgedOutput,
+    MaskGuesses,
 )
 
 SPECIAL = 17
@@ -79,6 +82,7 @@ class FakeSequence:
     tokens: list[int] = field(default_factory=list)
     log: list[str] = field(default_factory=list)  # one entry a call, for tests to read
     permitted: Sequence[int] = (END,)
+    follows: Follows | None = None  # the masks' sampler
 
     def permit(self, marks: Sequence[int]) -> None:
         self.permitted = marks
@@ -129,8 +133,13 @@ class FakeSequence:
             place = positions[at] - int(sees[at, :judging].sum())  # in its group, from 0
             window = [seen[-1], *[MASK] * (int(sees[at, judging:].sum()))]
             rows.append(self.predict(seen[:-1], window)[place + 1])
-        out = _output(np.stack(rows), False, self.permitted)
-        return JudgedOutput(causal, out.token, out.confidence)
+        out = _output(np.stack(rows), True, self.permitted)
+        assert out.logits is not None
+        likeliest = np.argsort(-out.logits, axis=1)[:, :CANDIDATES]  # [masks, k]
+        logit = np.take_along_axis(out.logits, likeliest, axis=1)
+        hidden = np.zeros((len(rows), 1), np.float32)
+        guesses = MaskGuesses(likeliest, out.confidence, logit, hidden, self.follows)
+        return JudgedOutput(causal, guesses)
 
     branches = True
 
@@ -188,7 +197,9 @@ class FakeBackend:
         predict: Predict,
         config: ModelConfig,
         causal: Causal | None = None,
+        follows: Follows | None = None,
     ) -> None:
+        self.follows = follows
         self.predict = predict
         self.causal = causal
         self.config = config
@@ -196,7 +207,7 @@ class FakeBackend:
         self.closed = False
 
     def new_sequence(self, capacity: int) -> FakeSequence:
-        sequence = FakeSequence(self._predict, self._causal, capacity)
+        sequence = FakeSequence(self._predict, self._causal, capacity, follows=self.follows)
         self.sequences.append(sequence)
         return sequence
 

@@ -40,6 +40,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "adapter everywhere": {"adapter": "all"},
     "one head each, odd sizes": {"heads": 4, "kv_heads": 4, "hidden": 40, "intermediate": 56},
     "masks": {"adapter": "masks", "masks": 3, "mask_rank": 8, "qkv_bias": True},
+    "sampler": {"adapter": "masks", "masks": 3, "mask_rank": 8, "sampler": 24},
     "all": {"qkv_bias": True, "qk_norm": True, "tied": False, "head_dim": 32},
 }
 
@@ -56,8 +57,26 @@ def weights_for(config: ModelConfig, seed: int = 0) -> tuple[Weights, Weights]:
     canvas = adapted(config, context, seed + 1)
     if config.adapter == "masks":
         mask = {"embed.weight": canvas["embed.weight"]}
-        return context, context | mask | low_rank(config, seed + 2)
+        own = low_rank(config, seed + 2) | sampler(config, seed + 3)
+        return context, context | mask | own
     return (canvas, canvas) if config.adapter == "all" else (context, canvas)
+
+
+def sampler(config: ModelConfig, seed: int) -> dict[str, np.ndarray]:
+    """What makes a mask's guess follow the token before, strongly enough to change guesses."""
+    rng, hidden, width = np.random.default_rng(seed), config.hidden, config.sampler
+    shapes = {
+        "enter.weight": (width, 2 * hidden),
+        "enter.bias": (width,),
+        "mix.weight": (width, width),
+        "mix.bias": (width,),
+        "leave.weight": (hidden, width),
+    }
+    return {
+        f"sampler.{part}": rng.normal(0, 0.3, shape).astype(np.float32)
+        for part, shape in shapes.items()
+        if width
+    }
 
 
 def low_rank(config: ModelConfig, seed: int) -> Weights:
