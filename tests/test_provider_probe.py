@@ -4,6 +4,7 @@ and run; what computes something else is the CPU over weights that were damaged.
 from __future__ import annotations
 
 import importlib.util
+import os
 import platform
 import sys
 import threading
@@ -474,6 +475,33 @@ def test_a_driver_that_hangs_while_it_is_loaded_does_not_hang_the_start(
         assert asked == [provider], "the next start knows"
     finally:
         goes_on.set()
+
+
+@pytest.mark.parametrize(
+    ("does", "limit_s", "says"),
+    [
+        ("time.sleep(60)", 0.5, "not tried to the end"),
+        ("os._exit(9)", 60.0, "ends a process that loads it, with status 9"),
+    ],
+)
+def test_a_plugin_that_hangs_or_crashes_while_it_is_loaded_is_not_loaded_here(
+    does: str, limit_s: float, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading a library holds Python's lock, so that no thread could end it."""
+    (tmp_path / f"{OTHERS['OPENVINO'].plugin}.py").write_text(
+        f"import os, time\nNOTES = {str(tmp_path / 'loaded by')!r}\n"
+        "def get_library_path():\n"
+        "    with open(NOTES, 'a') as file:\n        file.write(f'{os.getpid()}\\n')\n"
+        f"    {does}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr(verdicts, "MOST_S", limit_s)
+    monkeypatch.setattr(device, "installed_for", lambda: "OPENVINO")
+    found = pick_device()
+    assert found.provider == "CPU" and says in found.notice
+    by = tmp_path / "loaded by"
+    assert not by.exists() or str(os.getpid()) not in by.read_text().split()
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from .providers import (
     PROVIDERS,
     Provider,
     first_line,
+    has_plugin,
     missing,
     name_of,
     open_on,
@@ -124,6 +125,11 @@ class Device:
     notice: str = ""  # for people, to be said once; "" when there is nothing to say
 
 
+#: Loads a provider, for a process that does nothing else.
+_LOAD = (
+    "from redraft.model.runtime import device, providers\n"
+    "providers.missing(device.import_onnxruntime(), '{provider}')"
+)
 #: Of a provider and the variant that suits it, the one that a model is served in there; "": none.
 Served = Callable[[Provider, str], str]
 
@@ -308,20 +314,35 @@ def load_problem(
     clock: Callable[[], float] = time.time,
 ) -> str:
     """Why a provider does not load; "" when it does. Asked once a process, as it then is loaded;
-    only that it takes too long is kept.
+    only that it takes too long is kept. A plugin is loaded in a process of its own first, as
+    nothing could end it here.
 
     Args:
         notes, clock: see :func:`problem_of`.
     """
 
+    key = _installed(runtime, provider)
+
+    def loaded_apart() -> tuple[str, float]:
+        status = verdicts.apart(verdicts.MOST_S, _LOAD.format(provider=provider))
+        if status is None:
+            return _too_long(provider), verdicts.OF_TIME
+        crashes = status not in (0, 1)  # what raises is told where it is loaded here
+        problem = f"{provider} ends a process that loads it, with status {status}"
+        return (problem, verdicts.NOT_KEPT) if crashes else ("", verdicts.THAT_IT_WORKS)
+
     def loaded() -> tuple[str, float]:
+        if has_plugin(provider):
+            problem = verdicts.known(f"loads apart {key}", loaded_apart, notes, clock)
+            if problem:
+                return problem, verdicts.NOT_KEPT
         load = cuda_problem if provider == "CUDA" else partial(missing, provider=provider)
         said = verdicts.within(verdicts.MOST_S, lambda: load(runtime))
         return (
             (_too_long(provider), verdicts.OF_TIME) if said is None else (said, verdicts.NOT_KEPT)
         )
 
-    return verdicts.known(f"loads {_installed(runtime, provider)}", loaded, notes, clock)
+    return verdicts.known(f"loads {key}", loaded, notes, clock)
 
 
 def slower(

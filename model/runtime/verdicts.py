@@ -12,6 +12,8 @@ import json
 import math
 import os
 import platform
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -101,7 +103,7 @@ def within(seconds: float, find: Callable[[], _T]) -> _T | None:
     raised.
 
     Nothing ends what holds Python's lock meanwhile. Opening a session does not (onnxruntime 1.32);
-    the system's loading of a library does, a plugin's among them (Python 3.11).
+    loading a library does, a plugin's among them: for that there is :func:`apart`.
     """
     said: list[_T] = []
     raised: list[BaseException] = []
@@ -118,6 +120,24 @@ def within(seconds: float, find: Callable[[], _T]) -> _T | None:
     if raised:
         raise raised[0]
     return said[0] if said else None
+
+
+def apart(seconds: float, program: str) -> int | None:
+    """The exit status of a process of its own that runs ``program``; None where it takes longer,
+    and is ended if it can be. 0 where none can be started."""
+    command = [sys.executable, "-P", "-c", program]
+    nowhere = subprocess.DEVNULL
+    try:
+        process = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+    except OSError:
+        return 0
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a driver may keep it for ever
+            process.wait(1.0)
+        return None
 
 
 def processor() -> str:
