@@ -181,6 +181,8 @@ NO_BLOCK = "def f():\n⟨    if n:\n    n = 1\n    m = 2\n⟩"
         (INSIDE, "    n += 1\n     ", False),
         (INSIDE, "    n += 1\n        return", True),
         (INSIDE, "    n += 1\n        # so", False),
+        (INSIDE, "    n += 1\n\n    # so\n        return", True),
+        (INSIDE, "    n += 1\n    for i in n:\n        n", False),  # a block was opened
         (INSIDE, "    n += 1\n        n += 2\n    for", True),  # both lines stay
         (NO_BLOCK, "    if n:\n    n = 1\n    for", True),
         (NO_BLOCK, "    if n:\n    m", False),

@@ -77,13 +77,15 @@ class Misfit:
             return self.reason in (DEEPER, NO_BODY, NO_LEVEL)
         if self.reason != DEEPER or same < self.start:
             return False  # what is above them is another: so may they be
-        if not self.within:  # which stays, so that the last line above it has to open a block
+        if not self.within:  # which stays: the one above has to open a block, if none follows it
             in_line = same <= self.end and "\n" not in text[same:]
             return _opens_nothing(text[self.start :] if in_line else cut_line)
         begun = cut_line.lstrip()
         spaces = cut_line[: len(cut_line) - len(begun)]
         deeper = spaces != self.indent and spaces.startswith(self.indent)
-        return same > self.end and deeper and begun[:1] not in ("", "#")
+        between = text[self.end : len(text) - len(cut_line)].split("\n")
+        next_to_it = not any(line.partition("#")[0].strip() for line in between)
+        return same > self.end and deeper and next_to_it and begun[:1] not in ("", "#")
 
 
 @dataclass(frozen=True, slots=True)
