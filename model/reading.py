@@ -167,6 +167,8 @@ def _sentence(error: ErrorDetails, where: str, whole: str) -> str:
     for part in error["loc"]:
         name += f"[{part}]" if isinstance(part, int) else f".{part}"
     name = f"'{name.removeprefix('.')[:80] or whole}'"
+    if error["type"] == "string_unicode":  # a field's name, or what must be one of some words
+        return f"{name} holds half a surrogate pair. Send valid Unicode."
     if error["type"] == "objection":
         return f"{name} {error['msg']}"
     if error["type"] == "missing":

@@ -16,7 +16,7 @@ from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import ModelStatus, Predictor
 from redraft.model.runtime import device
 from redraft.server.commands.asking import ask_once
-from redraft.server.commands.complete import FilePlace, cursor_at, read_text
+from redraft.server.commands.complete import FilePlace, cursor_at, read_text, shown_path
 from redraft.server.commands.console import ShownFile, canvas_text
 from redraft.server.commands.doctor import cache_findings, examine, runtime_findings
 from redraft.server.commands.main import main
@@ -257,6 +257,12 @@ def test_the_key_of_a_server_comes_from_the_environment(source: Path) -> None:
     code, _, err = call_with_server(ScriptedPredictor(), *place, settings=settings)
     assert code == 1
     assert "API key" in err
+
+
+def test_a_file_is_named_in_unicode_whatever_its_name_is() -> None:
+    assert shown_path(Path("caf\udce9.py")) == "caf?.py"
+    assert shown_path(Path("a") / "b.py") == "a/b.py"
+    assert shown_path(Path.cwd().parent / "café.py") == "café.py"
 
 
 @pytest.mark.parametrize("name", ["a.py:3:4", "C:\\x\\a.py:3:4", "odd:name.py:3:4"])

@@ -164,9 +164,10 @@ def test_a_line_of_five_megabytes_is_edited_like_any_other() -> None:
 
 
 def test_nul_and_lone_surrogates_are_kept_for_the_client_and_mended_for_the_engine() -> None:
-    document = Document(URI, "a\0\ud83d b")
+    document = Document(URI, "a\0\ud83d b", language="py\ud83d")
     assert document.source == "a\0\ud83d b"
     assert document.text == "a\0\ufffd b"
+    assert document.language == "py\ufffd"
 
 
 @pytest.mark.parametrize(

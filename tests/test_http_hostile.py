@@ -88,6 +88,26 @@ def test_a_wrong_field_is_named(path: str, field: str, value: Any, says: str) ->
     assert predictor.requests == []
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "named"),
+    [
+        ("/v1/completions", {"prompt": "a", "pro\ud83d": "b"}, "body"),
+        ("/v1/completions", {"prompt": "a", "response_format": {"type": "\ud800"}}, "type"),
+        ("/redraft/v1/predict", {"version": 1, "request": {"task\udc80": "infill"}}, "request"),
+        ("/redraft/v1/predict", {"version": 1, "request": {"task": "in\udc80"}}, "request.task"),
+        ("/v1/fim/completions", {"prompt": "a", "suffix": "b", "\ud800": 1}, "body"),
+        ("/v1/chat/completions", {"messages": [{"\ud800": "user"}]}, "messages[0]"),
+        ("/infill", {"input_prefix": "a", "\ud800": 1}, "body"),
+    ],
+)
+def test_half_a_surrogate_pair_in_a_name_or_a_choice_is_refused(
+    path: str, body: dict[str, Any], named: str
+) -> None:
+    status, _, error = send(path, body)
+    assert status == 400
+    assert f"{named}' holds half a surrogate pair" in error["message"]
+
+
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1e99", "123456789012345678901234567890"])
 @pytest.mark.parametrize("field", ["max_tokens", "temperature", "seed", "n"])
 def test_an_absurd_number_is_refused(field: str, number: str) -> None:

@@ -57,6 +57,9 @@ JAVA = {
 SUB = {"pkg/__init__.py": "", "pkg/sub/b.py": "class Widget: ...\n"}
 ROUND = {"shop/__init__.py": ""}
 API = "export class Api {}\n"
+#: A package, and what says only how files are read.
+APART = {"api/a.ts": API, "api/package.json": '{"name": "api"}'}
+ESM = '{"type": "module"}'
 #: Files, the path and the text of the document, names of which nothing is to be told.
 SILENT: list[tuple[dict[str, str], str, str, str]] = [
     # the line does not define the name
@@ -87,8 +90,11 @@ SILENT: list[tuple[dict[str, str], str, str, str]] = [
     ({"server/api.ts": "export class Api {}\n"}, "client/src/a.ts", "", "Api"),
     ({"client/src/api.ts": "export class Api {}\n"}, "server/a.ts", "", "Api"),
     ({"x/packages/one/a.ts": "export class Api {}\n"}, "x/packages/two/a.ts", "", "Api"),
-    ({"api/a.ts": API, "api/package.json": "{}", "web/package.json": "{}"}, "web/a.ts", "", "Api"),
-    ({"api/a.ts": API, "api/package.json": "{}"}, "tools/a.ts", "", "Api"),
+    (APART | {"web/package.json": '{"name": "web"}'}, "web/a.ts", "", "Api"),
+    (APART, "tools/a.ts", "", "Api"),
+    (APART | {"package.json": '{"name": "all"}'}, "tools/a.ts", "", "Api"),
+    (APART | {"api/package.json": "{"}, "tools/a.ts", "", "Api"),
+    (APART | {"api/package.json": "[\n" * 9_999}, "tools/a.ts", "", "Api"),
     ({"a.mts": "export class Api {}\n"}, "b.js", "import x from './x.js'\n", "Api"),
     ({"a.js": "export class Event {}\n"}, "b.js", "import x from './x.js'\n", "Event"),
 ]
@@ -127,6 +133,8 @@ def told(
         (SCRIPT, "web/b.js", "const x = require('x')\n", "makeOld", "./old"),
         (SCRIPT, "packages/one/b.ts", "", "InOne", "./a"),
         ({"package.json": "{}", "api/a.ts": API}, "web/a.ts", "", "Api", "../api/a"),
+        (APART | {"api/package.json": ESM}, "web/a.ts", "", "Api", "../api/a"),
+        (APART | {"api/esm/package.json": ESM}, "api/esm/a.ts", "", "Api", "../a"),
         (GO, "cmd/run/main.go", "package main\n", "money.Parse", "example.com/shop/pkg/money"),
         (GO, "pkg/a/a.go", "package a\n", "deep.Dig", "example.com/shop/pkg/a/internal/deep"),
         (RUST, "src/a/open.rs", "", "Money", "crate::money"),

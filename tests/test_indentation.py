@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import pytest
+from redraft.model.text.common import common_head
 from redraft.model.text.indentation import (
     DEEPER,
     NO_BODY,
     NO_HEAD,
     NO_LEVEL,
     UNCLOSED,
-    hopeless,
     misfit,
 )
 
 
 def of(text: str, ended: bool = True, language: str | None = "python") -> str:
     """What is said of a text in which ``⟨`` and ``⟩`` stand around what is written."""
+    found = misfit(*parts(text), language, ended)
+    return "" if found is None else found.reason
+
+
+def parts(text: str) -> tuple[str, str, str]:
     above, _, rest = text.partition("⟨")
     written, _, below = rest.partition("⟩")
-    return misfit(above, written, below, language, ended)
+    return above, written, below
 
 
 FITS = {
@@ -65,6 +70,13 @@ FITS = {
     "a colon behind a hash in a string": "⟨if x == '#':\n⟩    a()\n",
     "nothing": "def f():\n⟨\n⟩        a()\n",
     "a block that ends twice": "def f():\n    if x:\n⟨        a()\n⟩\n\ndef g(): ...\n",
+    "a form feed before a line": "def f():\n⟨    return 1\n⟩\n\fx = 1\n",
+    "a form feed behind spaces": "a()\n⟨    \fb()\n⟩c()\n",
+    "a hash within the fields of an f-string": "if f\"{d['#']}\":\n⟨    a()\n⟩b()\n",
+    "… which nests its quote": 'if f"{d["#"]}":\n⟨    a()\n⟩b()\n',
+    "… within what is written": '⟨if F"{{{d["#"]}":\n⟩    a()\n',
+    "a bracket within such a field": 'def f():\n⟨    x = Rf"{d["("]}"\n⟩    return x\n',
+    "within a field of several lines": 'x = f"{\n⟨        a +\n⟩    b}"\n',
     "lines whose end is that of the line below": "def f():\n⟨    if x:⟩        a()\n",
 }
 MISFITS = {
@@ -82,6 +94,16 @@ MISFITS = {
     "… in tabs": ("def f():\n⟨\ta()\n⟩\t\tb()\n", DEEPER),
     "… with CRLF": ("⟨a()\r\n⟩    b()\r\n", DEEPER),
     "… behind a backslash": ("⟨x = 1 + \\\n    2\n⟩    b()\n", DEEPER),
+    "… with a brace that is none of a field": ('⟨x = f"{{" + "a:"\n⟩    b()\n', DEEPER),
+    "… two lines below an f-string that nests its quote": (
+        'x = f"{d["#"]}"\na()\n⟨b()\n⟩    c()\n',
+        DEEPER,
+    ),
+    "… below a string that ends in an escaped backslash": (
+        'x = """a\\\\"""\n⟨a()\n⟩    b()\n',
+        DEEPER,
+    ),
+    "… behind a form feed": ("⟨a()\n⟩\f    b()\n", DEEPER),
     "a header without a body": ("def f():\n⟨    if x:\n⟩    a()\n", NO_BODY),
     "a header at a block's end": ("def f():\n⟨    if x:\n⟩\n\ng()\n", NO_BODY),
     "a header below another": ("if x:\n⟨if y:\n⟩    a()\n", NO_BODY),
@@ -123,21 +145,51 @@ def test_what_the_user_indented_is_not_held_against_the_text_behind_it() -> None
     assert of("a()\n    ⟨b()⟩\nc()\n") == ""
 
 
+#: Texts in which the line below is too deep, one in which the second line written is, and one line
+#: of several in brackets.
+BELOW = "def f():\n⟨    n = 1\n⟩        yield n\n"
+TWO = "def f():\n⟨    n = 1\n    return n\n⟩        yield n\n"
+INSIDE = "def f(n):\n⟨    n += 1\n        n += 2\n    n += 3\n⟩"
+CALL = "def f():\n⟨    n = call(\n        1,\n    )\n⟩        yield n\n"
+NO_BLOCK = "def f():\n⟨    if n:\n    n = 1\n    m = 2\n⟩"
+
+
 @pytest.mark.parametrize(
-    ("line", "reason", "no_hope"),
+    ("first", "other", "stays"),
     [
-        ("", DEEPER, False),
-        ("    ", DEEPER, False),
-        ("    f", DEEPER, False),
-        ("    fo", DEEPER, False),
-        ("    for", DEEPER, False),
-        ("    for i", DEEPER, False),
-        ("    form", DEEPER, True),
-        ("    return", DEEPER, True),
-        ("    x = ", DEEPER, True),
-        ("    @", DEEPER, True),
-        ("    x", NO_BODY, False),
+        (BELOW, "", False),
+        (BELOW, "    ", False),
+        (BELOW, "    f", False),
+        (BELOW, "    fo", False),
+        (BELOW, "    for", False),
+        (BELOW, "    for i", False),
+        (BELOW, "    form", True),
+        (BELOW, "    return", True),
+        (BELOW, "    x = ", True),
+        (BELOW, "    @", True),
+        (BELOW, "    n = 1\n    f", False),  # behind the line above
+        (BELOW, "    n = 1\n    x", True),
+        (BELOW, "    n = 1  # x", True),
+        (TWO, "    n = 2", False),  # above it: another may come
+        (TWO, "    n = 1\n    n", True),
+        (TWO, "    n = 1\n    for", False),
+        (CALL, "    n = call(\n        for", True),
+        (CALL, "    for i in call(", False),
+        (INSIDE, "    m", False),
+        (INSIDE, "    n += 1:", False),
+        (INSIDE, "    n += 1\n    return", False),  # it is less deep
+        (INSIDE, "    n += 1\n     ", False),
+        (INSIDE, "    n += 1\n        return", True),
+        (INSIDE, "    n += 1\n        # so", False),
+        (INSIDE, "    n += 1\n\n    # so\n        return", True),
+        (INSIDE, "    n += 1\n    for i in n:\n        n", False),  # a block was opened
+        (INSIDE, "    n += 1\n        n += 2\n    for", True),  # both lines stay
+        (NO_BLOCK, "    if n:\n    n = 1\n    for", True),
+        (NO_BLOCK, "    if n:\n    m", False),
     ],
 )
-def test_a_line_begun_may_leave_no_hope(line: str, reason: str, no_hope: bool) -> None:
-    assert hopeless(line, reason) is no_hope
+def test_a_text_begun_may_leave_no_hope(first: str, other: str, stays: bool) -> None:
+    above, written, below = parts(first)
+    found = misfit(above, written, below, "python", ended=False)
+    assert found is not None
+    assert found.stays(above + other, common_head(above + other, above + written)) is stays

@@ -87,6 +87,18 @@ def test_without_git_ignore_files_are_heeded(
     assert paths(tmp_path) == ["a.py", "src/b.py", "src/keep.py"]
 
 
+def test_files_whose_names_no_model_can_be_told_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))  # without git
+    write(tmp_path, a_py="")
+    try:
+        (tmp_path / "caf\udce9.py").write_text("x = 1\n")  # a name in Latin-1
+    except OSError:
+        pytest.skip("names are Unicode on this file system")
+    assert paths(tmp_path) == ["a.py"]
+
+
 def test_links_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     write(tmp_path, outside__secret_py="x = 1", inside__a_py="")

@@ -430,6 +430,7 @@ FOLDERS = ("file:///w/project", "file:///w/project/inner", "file:///C%3A/code")
         ("file:///w/project/Makefile", "makefile", "Makefile"),
         ("git:/w/project/src/a.py?ref=HEAD", "python", "src/a.py"),
         ("file://[broken", "", "[broken"),
+        ("file:///w/project/caf%E9\ud83d.py", "python", "caf\ufffd\ufffd.py"),
         ("", "", "untitled"),
     ],
 )

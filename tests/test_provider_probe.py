@@ -4,12 +4,14 @@ and run; what computes something else is the CPU over weights that were damaged.
 from __future__ import annotations
 
 import importlib.util
+import os
+import platform
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from redraft.model.runtime.provider_probe import (
     FULL,
     PLAIN,
     Opener,
+    Tried,
     network_like,
     provider_problem,
 )
@@ -45,17 +48,10 @@ KINDS = {
 CPU = device.opener(runtime, "CPU")
 
 
-@pytest.fixture(autouse=True)
-def _nothing_was_tried() -> Iterator[None]:
-    verdicts.forget()
-    yield
-    verdicts.forget()
-
-
 def tried(
     on_other: Opener, variant: str, name: str = CPU_NAME, network: ModelConfig = PLAIN
 ) -> str:
-    return provider_problem(CPU, on_other, name, variant, network)
+    return provider_problem(CPU, on_other, name, variant, network).problem
 
 
 def damaging(change: Callable[[str, bytearray], None]) -> Opener:
@@ -293,61 +289,219 @@ def test_a_plugin_is_registered_once_however_many_ask(monkeypatch: pytest.Monkey
     assert len(registered) == 1 and len(set(said)) == 1 and "finds no device" in said[0]
 
 
-def test_what_a_provider_came_to_is_kept_between_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """That it works is; what is wrong with it may be mended, and is looked at again."""
-    notes, said, asked = tmp_path / "cache" / "providers.json", [""], []
+class Starts:
+    """A provider that is asked for at start after start; what it would come to, and the time."""
 
-    def problem(*tried: object) -> str:
-        asked.append(tried[3])
-        return said[0]
+    def __init__(self, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.notes, self.now, self.said = notes, 1e9, Tried("")
+        self.asked: list[object] = []
+        self.runtime: Any = runtime
+        monkeypatch.setattr(device, "missing", lambda *_, **__: "")
+        monkeypatch.setattr(device, "provider_problem", self._problem)
 
-    def found(variant: str = "q8") -> str:
+    def _problem(self, *tried: object) -> Any:
+        self.asked.append(tried[3])
+        return self.said
+
+    def found(self, variant: str = "q8") -> str:
         verdicts.forget()  # as a new process
-        return problem_of(runtime, "COREML", variant, PLAIN, notes)
+        return problem_of(self.runtime, "COREML", variant, PLAIN, self.notes, lambda: self.now)
 
-    monkeypatch.setattr(device, "missing", lambda *_: "")
-    monkeypatch.setattr(device, "provider_problem", problem)
-    assert (found(), found(), asked) == ("", "", ["q8"])
-    said[0] = "it computes something else"
-    assert found("q4") == found("q4") == said[0] and asked == ["q8", "q4", "q4"]
-    assert found() == "", "another variant's verdict is not touched"
-    monkeypatch.setattr(verdicts, "processor", lambda: "another machine")
-    assert found() == said[0]
-    notes.write_text("[1, {", encoding="utf-8")
-    assert found() == said[0]
-    said[0] = ""
-    assert found() == "" and found() == ""
-    verdicts.forget(notes)
-    said[0] = "it broke"
-    assert found() == said[0], "asked again once it is forgotten"
+    def asks(self, days: float = 0.0) -> bool:
+        """Whether a start so much later tries once more."""
+        self.now += days * 86_400
+        before = len(self.asked)
+        self.found()
+        return len(self.asked) > before
 
 
-def test_a_provider_that_hangs_is_given_up_and_remembered(
+@pytest.fixture
+def starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Starts:
+    return Starts(tmp_path / "cache" / "providers.json", monkeypatch)
+
+
+def test_what_a_provider_came_to_is_kept_between_starts(starts: Starts) -> None:
+    assert (starts.found(), starts.found(), starts.asked) == ("", "", ["q8"])
+    starts.said = Tried("it computes something else")
+    assert starts.found("q4") == starts.found("q4") == starts.said.problem
+    assert starts.asked == ["q8", "q4"]
+    assert starts.found() == "", "another variant's verdict is not touched"
+    starts.notes.write_text("[1, {", encoding="utf-8")
+    assert starts.found() == starts.said.problem
+    verdicts.forget(starts.notes)
+    starts.said = Tried("")
+    assert starts.found() == "", "asked again once it is forgotten"
+
+
+def test_what_failed_may_be_mended_until_the_next_start(starts: Starts) -> None:
+    starts.said = Tried("there was no memory", lasts=False)
+    assert starts.asks() and starts.asks()
+
+
+def test_that_a_provider_works_holds_for_a_while_and_that_it_does_not_for_longer(
+    starts: Starts,
+) -> None:
+    assert starts.asks() and not starts.asks(days=29)
+    starts.said = Tried("it computes something else")
+    assert starts.asks(days=2) and not starts.asks(days=900)
+
+
+def test_a_clock_that_was_put_back_makes_no_verdict_last(starts: Starts) -> None:
+    assert starts.asks() and starts.asks(days=-1) and not starts.asks()
+
+
+@pytest.mark.parametrize("said", ["", "it is slower"])
+def test_what_was_timed_holds_for_a_shorter_while(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[float] = []
+
+    def slow(*_: object) -> str:
+        timed.append(1.0)
+        return said
+
+    def asks(now: float) -> bool:
+        verdicts.forget()
+        before = len(timed)
+        notes = tmp_path / "providers.json"
+        device.slower(runtime, "COREML", "q8", "int8", 1, notes, lambda: now)
+        return len(timed) > before
+
+    monkeypatch.setattr(provider_speed, "slower", slow)
+    assert [asks(day * 86_400) for day in (0, 6, 8)] == [True, False, True]
+
+
+class Listing:
+    """onnxruntime with devices of its own."""
+
+    def __init__(self, *listed: tuple[str, str, int, dict[str, str]]) -> None:
+        self.listed = listed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(runtime, name)
+
+    def get_ep_devices(self) -> list[Any]:
+        return [
+            SimpleNamespace(
+                ep_name=name,
+                ep_metadata=about,
+                device=SimpleNamespace(
+                    type=SimpleNamespace(name=kind), vendor_id=1, device_id=number, metadata=about
+                ),
+            )
+            for name, kind, number, about in self.listed
+        ]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(platform, "platform"), (verdicts, "processor"), (verdicts, "driver")]
+)
+def test_another_system_machine_or_driver_is_tried_anew(
+    module: ModuleType, name: str, starts: Starts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert starts.asks() and not starts.asks()
+    monkeypatch.setattr(module, name, lambda *_: "another")
+    assert starts.asks() and not starts.asks()
+
+
+def test_another_device_or_its_driver_is_tried_anew(starts: Starts) -> None:
+    def asks(*listed: tuple[str, str, int, dict[str, str]]) -> bool:
+        starts.runtime = Listing(*listed)
+        return starts.asks()
+
+    name = OTHERS["COREML"].name
+    gpu = (name, "GPU", 7, {"Description": "a card", "os_driver_version": "31.0"})
+    assert asks(gpu) and not asks(gpu)
+    assert asks((name, "GPU", 8, gpu[3])), "another device"
+    assert asks((*gpu[:3], {**gpu[3], "os_driver_version": "31.1"})), "another driver"
+    other = ("AnotherProvider", "GPU", 9, {})
+    assert not asks((*gpu[:3], {**gpu[3], "LUID": "5"}), other), "each start names it otherwise"
+
+
+def test_a_provider_that_hangs_is_given_up_and_remembered_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes, goes_on, asked = tmp_path / "providers.json", threading.Event(), []
 
-    def hang(*tried: object) -> str:
+    def hang(*tried: object, **named: object) -> Any:
         asked.append(tried)
         goes_on.wait()
-        return ""
+        return Tried("")
 
-    monkeypatch.setattr(device, "missing", lambda *_: "")
+    def at(now: float) -> list[str]:
+        verdicts.forget()
+        clock = (lambda: now,)
+        return [
+            problem_of(runtime, "COREML", "q8", PLAIN, notes, *clock),
+            device.slower(runtime, "COREML", "q8", "q8", 1, notes, *clock),
+        ]
+
+    monkeypatch.setattr(device, "missing", lambda *_, **__: "")
     monkeypatch.setattr(device, "provider_problem", hang)
     monkeypatch.setattr(provider_speed, "slower", hang)
     monkeypatch.setattr(verdicts, "MOST_S", 0.01)
     try:
-        for _ in range(2):
-            said = problem_of(runtime, "COREML", "q8", PLAIN, notes)
-            assert "COREML was not tried to the end" in said and "redraft doctor" in said
-            timed = device.slower(runtime, "COREML", "q8", "q8", 1, notes)
-            assert "not tried to the end" in timed
-            verdicts.forget()
+        for now, times in ((0, 2), (6 * 86_400, 2), (8 * 86_400, 4)):
+            for said in at(now):
+                assert "COREML was not tried to the end" in said and "redraft doctor" in said
+            assert len(asked) == times
     finally:
         goes_on.set()
-    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("provider", "asks"), [("CUDA", "cuda_problem"), ("OPENVINO", "missing"), ("COREML", "missing")]
+)
+def test_a_driver_that_hangs_while_it_is_loaded_does_not_hang_the_start(
+    provider: Provider, asks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes, goes_on, asked = tmp_path / "providers.json", threading.Event(), []
+
+    def hang(*_: object, **__: object) -> str:
+        asked.append(provider)
+        goes_on.wait()
+        return ""
+
+    monkeypatch.setattr(device, "installed_for", lambda: provider if provider in OTHERS else None)
+    monkeypatch.setattr(device, "missing", lambda *_, **__: "there is none")
+    monkeypatch.setattr(device, "cuda_problem", lambda _: "there is none")
+    monkeypatch.setattr(device, asks, hang)
+    monkeypatch.setattr(verdicts, "MOST_S", 0.01)
+    try:
+        for _ in range(2):
+            found = pick_device(notes=notes)
+            assert found.provider == "CPU" and f"{provider} was not tried" in found.notice
+            verdicts.forget()  # as a new process
+        assert asked == [provider], "the next start knows"
+    finally:
+        goes_on.set()
+
+
+@pytest.mark.parametrize(
+    ("does", "limit_s", "says"),
+    [
+        ("time.sleep(60)", 0.5, "not tried to the end"),
+        ("os._exit(9)", 60.0, "ends a process that loads it, with status 9"),
+    ],
+)
+def test_a_plugin_that_hangs_or_crashes_while_it_is_loaded_is_not_loaded_here(
+    does: str, limit_s: float, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading a library holds Python's lock, so that no thread could end it."""
+    (tmp_path / f"{OTHERS['OPENVINO'].plugin}.py").write_text(
+        f"import os, time\nNOTES = {str(tmp_path / 'loaded by')!r}\n"
+        "def get_library_path():\n"
+        "    with open(NOTES, 'a') as file:\n        file.write(f'{os.getpid()}\\n')\n"
+        f"    {does}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr(verdicts, "MOST_S", limit_s)
+    monkeypatch.setattr(device, "installed_for", lambda: "OPENVINO")
+    found = pick_device()
+    assert found.provider == "CPU" and says in found.notice
+    by = tmp_path / "loaded by"
+    assert not by.exists() or str(os.getpid()) not in by.read_text().split()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from redraft.model.errors import InstallError, InvalidRequest, SettingsError, WeightsError
-from redraft.model.runtime import device, verdicts
+from redraft.model.runtime import device
 from redraft.model.runtime import kv_memory as memory_module
 from redraft.model.runtime.device import check_onnxruntime, int8_is_exact, pick_device
 from redraft.model.runtime.kv_memory import RESERVE, DeviceMemory, Pool, size_class
@@ -234,14 +234,6 @@ def test_recent_installations_are_accepted(version: str) -> None:
     assert check_onnxruntime({"onnxruntime": version}.get) == version
 
 
-@pytest.fixture(autouse=True)
-def _nothing_was_tried() -> Iterator[None]:
-    """What a provider came to is kept for a process; a test must not answer another's question."""
-    verdicts.forget()
-    yield
-    verdicts.forget()
-
-
 def test_the_cpu_is_chosen_with_a_notice_where_cuda_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -252,15 +244,6 @@ def test_the_cpu_is_chosen_with_a_notice_where_cuda_is_missing(
     assert pick_device("cpu").notice == ""
     with pytest.raises(InstallError, match="there is no driver"):
         pick_device("cuda")
-
-
-def test_a_backend_on_the_cpu_says_why(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runtime, "cuda_problem", lambda _: "there is no driver")
-    assert "there is no driver" in runtime.OnnxBackend(folders["q8"], threads=1).notice
-    monkeypatch.setattr(runtime, "cuda_problem", lambda _: "")
-    assert "fp16" in runtime.OnnxBackend(folders["q8"], threads=1).notice
 
 
 def test_cuda_is_chosen_where_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,8 +106,40 @@ def test_a_header_at_the_end_stays_but_is_nothing_to_change_to() -> None:
 
 def test_ending_before_what_does_not_fit_is_a_way_too() -> None:
     longer = LOOP + "    return n\n"
-    model, _ = model_of({longer: 0.6, LOOP: 0.4})
+    model, backend = model_of({longer: 0.6, LOOP: 0.4})
     assert text_of(answer(model, asked(), Clock())) == LOOP
+    assert backend.sequences[0].tokens[-len(LOOP) :] == ids(LOOP), "and nothing of the longer one"
+
+
+@pytest.mark.parametrize(
+    ("first", "fits", "below"),
+    [
+        ("    n += 1\n        n += 2\n", "    n += 1\n    return n\n", "x = 1\n"),
+        ("    m = n\n    return m\n", "    k = n\n    for i in k:\n", BELOW),
+    ],
+)
+def test_only_the_line_that_does_not_fit_or_the_one_above_it_speaks_against_a_beginning(
+    first: str, fits: str, below: str
+) -> None:
+    model, _ = model_of({first: 0.6, fits: 0.4})
+    assert text_of(answer(model, asked(below=below), Clock())) == fits
+
+
+def test_what_keeps_both_lines_costs_no_try() -> None:
+    kept = "    n += 1\n        n += 2\n"
+    answers = {kept + "    n += 3\n": 0.5, kept + "    for i in n: pass\n": 0.3}
+    model, _ = model_of(answers | {"    n += 1\n    n += 2\n": 0.2})
+    plan = replace(plan_for("medium"), second_tries=1, line_above=0.0)
+    written = text_of(answer(model, asked(below="x = 1\n"), Clock(), plan=plan))
+    assert written == "    n += 1\n    n += 2\n"
+
+
+def test_the_line_at_which_the_likeliest_was_cut_off_is_not_written_again() -> None:
+    """Six lines behind it are as likely as each other: none is sure enough, and none is a try."""
+    cut = {f"{MISFIT}    {name}()\n": 0.1 for name in "abcdgh"}
+    model, _ = model_of(cut | {LOOP: 0.3, OTHER: 0.1})
+    plan = replace(plan_for("medium"), second_tries=1)
+    assert text_of(answer(model, asked(), Clock(), plan=plan)) == LOOP
 
 
 def test_a_half_written_word_is_written_again() -> None:

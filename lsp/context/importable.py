@@ -9,6 +9,7 @@ of importing that neither the language nor the document settles. Looks names up 
 from __future__ import annotations
 
 import builtins
+import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -177,6 +178,17 @@ class Importer:
             folder = dirname(folder)
         return folder
 
+    def _script_package(self, folder: str) -> str | None:
+        """The folder of the package of scripts that ``folder`` belongs to. A ``package.json`` that
+        names none only says how the files beside it are read."""
+        while (holder := self._holder(folder, "package.json")) is not None:
+            if _names_package(self._text_of(f"{holder}/package.json".removeprefix("/"))):
+                return holder
+            if holder == dirname(holder):
+                return None
+            folder = dirname(holder)
+        return None
+
     # --- Python --------------------------------------------------------------------------------
 
     def _python(self, name: str, asker: Asker) -> Importable | None:
@@ -246,7 +258,7 @@ class Importer:
         found = self._defined(name, asker)
         if found is None or _are_apart(found.path, asker.path):
             return None
-        theirs, own = (self._holder(dirname(each.path), "package.json") for each in (found, asker))
+        theirs, own = (self._script_package(dirname(each.path)) for each in (found, asker))
         if theirs != own:
             return None
         typed = asker.path.endswith(_TYPED)
@@ -396,6 +408,15 @@ def _are_apart(one: str, other: str) -> bool:
             return True
     parcels = [_PARCEL.search(whole + src[:1]) for whole, src, _ in heads]
     return len({found.string[: found.end()] if found else "" for found in parcels}) > 1
+
+
+def _names_package(text: str | None) -> bool:
+    """Whether a ``package.json`` says what its package is called, or cannot be read."""
+    try:
+        told = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return True
+    return not isinstance(told, dict) or bool(told.get("name"))
 
 
 def _exported(name: str, found: _Defined) -> str | None:

@@ -21,6 +21,7 @@ from urllib.request import url2pathname
 from redraft.model.errors import InstallError
 
 from ..editor.paths import code_language
+from ..editor.positions import has_lone_surrogates
 from . import git
 from .reading import Unreadable, kind_of, lies_below, read_file
 from .secret_texts import secret_in
@@ -127,6 +128,8 @@ def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
         if language is None or not skipped.isdisjoint(name.split("/")[:-1]):
             continue
         if not lies_below(name) or refuse(name):  # an index can be made to say anything
+            continue
+        if has_lone_surrogates(name):  # it is not Unicode, and no model can be told it
             continue
         base = name.rsplit("/", 1)[-1].lower()
         if not any(fnmatchcase(base, glob) for glob in _GENERATED_NAMES):

@@ -88,7 +88,7 @@ class Document:
     def __init__(self, uri: str, text: str, version: int | None = None, language: str = "") -> None:
         self.uri = uri
         self.version = version
-        self.language = language
+        self.language = without_surrogates(language)
         self.revision = next(_revisions)
         self.out_of_step = ""
         self.watcher: Callable[[ContentChange], None] | None = (

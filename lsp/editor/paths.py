@@ -11,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 from redraft.model.text.syntax import language_of
 
+from .positions import without_surrogates
+
 _END_PARTS = 4  # enough for what is told by its folder, such as ".config/gh/hosts.yml"
 #: The suffix that tells a model the language where the name has none: untitled buffers, notebook
 #: cells, scratch files.
@@ -84,7 +86,7 @@ def shown_path(uri: str, folders: Iterable[str], language: str = "") -> str:
     path = _path(uri)
     inner = max((_inside(path, _path(folder)) for folder in folders), key=_depth, default=None)
     shown = inner or path.rsplit("/", 1)[-1] or "untitled"
-    return _with_suffix(shown, uri, language)
+    return without_surrogates(_with_suffix(shown, uri, language))
 
 
 def lies_within(uri: str, folders: Iterable[str]) -> bool:

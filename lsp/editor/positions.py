@@ -83,7 +83,7 @@ def cut(line: str, character: int) -> tuple[str, str]:
 
 def whole(text: str) -> str:
     """``text`` with adjacent halves of surrogate pairs joined."""
-    if not _has_lone_surrogates(text):
+    if not has_lone_surrogates(text):
         return text
     return text.encode(_UTF16, _KEEP).decode(_UTF16, _KEEP)
 
@@ -98,10 +98,11 @@ def without_surrogates(text: str) -> str:
 
     Tokenizers and JSON writers outside Python refuse lone surrogates.
     """
-    return _SURROGATE.sub("\ufffd", text) if _has_lone_surrogates(text) else text
+    return _SURROGATE.sub("\ufffd", text) if has_lone_surrogates(text) else text
 
 
-def _has_lone_surrogates(text: str) -> bool:
+def has_lone_surrogates(text: str) -> bool:
+    """Whether ``text`` is no valid Unicode, as a file's name may be."""
     if text.isascii():
         return False
     try:

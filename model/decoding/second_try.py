@@ -28,18 +28,22 @@ BEGINNING_ABOVE = 0.005
 _CHOICES, _ROWS = 8, 32
 
 
+class Misfit(Protocol):
+    """How an answer does not fit."""
+
+    def stays(self, beginning: str) -> bool:
+        """Whether another that begins so does not fit either, whatever follows."""
+
+
 class Surroundings(Protocol):
     """What an answer has to fit."""
 
-    def misfit(self, written: str, ended: bool) -> str:
-        """Why it does not; "": it fits, or nobody can tell.
+    def misfit(self, written: str, ended: bool) -> Misfit | None:
+        """How it does not; None: it fits, or nobody can tell.
 
         Args:
             ended: whether ``written`` is all that belongs there.
         """
-
-    def hopeless(self, beginning: str, reason: str) -> bool:
-        """Whether an answer that begins so cannot do away with a misfit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +80,9 @@ def denoise_fitting(
     search = _Search(run, len(sequence.tokens), last_token, brief, rng, around)
     draft = search.first()
     # A header at the end stays: it is mostly right, and its body comes later (evals/LOG.md).
-    reason = around.misfit(draft.text, ended=False)
-    if reason and brief.plan.second_tries:
-        draft = search.other(draft, reason) or draft
+    misfit = around.misfit(draft.text, ended=False)
+    if misfit is not None and brief.plan.second_tries:
+        draft = search.other(draft, misfit) or draft
     return Denoised((draft,), run.passes, run.prefilled, run.tally.counts())
 
 
@@ -97,7 +101,7 @@ class _Search:
         """The likeliest answer, token by token."""
         return self._finished(self._answer())
 
-    def other(self, first: Draft, reason: str) -> Draft | None:
+    def other(self, first: Draft, misfit: Misfit) -> Draft | None:
         """The likeliest that fits among those that leave ``first`` at one token; None: of those
         that were tried none does."""
         begun = sorted(self._beginnings(first), key=lambda each: -each.total)
@@ -105,7 +109,7 @@ class _Search:
         for each in begun:
             if left == 0:
                 break
-            if self.around.hopeless(self._text(each), reason):
+            if misfit.stays(self._text(each)):
                 continue
             answer = self._answer()
             answer.open_with(each.tokens, each.probabilities)
@@ -114,6 +118,7 @@ class _Search:
                 left -= 1
             draft = self._finished(answer)
             if draft.text != first.text and self._fits(draft):
+                self._hold_of(draft)
                 return draft
         self._hold_of(first)
         return None
@@ -121,7 +126,7 @@ class _Search:
     def _fits(self, draft: Draft) -> bool:
         """Whether something is written, and fits as it is."""
         written = draft.text[len(self.brief.limits.forced) :]
-        return bool(written.strip()) and not self.around.misfit(draft.text, ended=True)
+        return bool(written.strip()) and self.around.misfit(draft.text, ended=True) is None
 
     def _beginnings(self, first: Draft) -> Iterator[Beginning]:
         """Those that leave ``first`` at one token: one more pass, or several where it is long."""
@@ -138,10 +143,16 @@ class _Search:
                 for token in np.argpartition(-probabilities, _CHOICES)[:_CHOICES].tolist():
                     sure = (*walk.settled_p, float(probabilities[token]))
                     begun = Beginning((*walk.settled, token), sure)
-                    if token != taken and begun.total >= math.log(BEGINNING_ABOVE):
+                    same = token == taken or (taken is None and self._was_cut(first, token))
+                    if not same and begun.total >= math.log(BEGINNING_ABOVE):
                         yield begun
                 if place < len(kept):
                     walk.open_with([kept[place]], [float(probabilities[kept[place]])])
+
+    def _was_cut(self, first: Draft, token: int) -> bool:
+        """Whether ``token`` behind ``first`` begins the line that was too unlikely there."""
+        last, begun = (self.brief.vocab_bytes[each] for each in (first.token_ids[-1], token))
+        return first.finish == "unsure" and (b"\n" in last or begun.startswith((b"\n", b"\r")))
 
     def _hold_of(self, draft: Draft) -> None:
         """Leave in the sequence what there is of ``draft``, and nothing else."""

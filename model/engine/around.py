@@ -11,7 +11,8 @@ from ..prompt.answers import InvalidAnswer
 from ..prompt.formats import Format
 from ..prompt.render import Prompt
 from ..records import EditRequest
-from ..text.indentation import hopeless, misfit
+from ..text.common import common_head
+from ..text.indentation import Misfit, misfit
 from ..text.syntax import language_of
 
 
@@ -23,20 +24,30 @@ class Around:
     prompt: Prompt
     request: EditRequest
 
-    def misfit(self, written: str, ended: bool) -> str:
-        """Why what is put in at the cursor of an answer does not fit there."""
+    def misfit(self, written: str, ended: bool) -> Unfit | None:
+        """The answer as one that does not fit at its cursor, if so."""
         text = self.request.text
         try:
             change = self.written_in.read(self.prompt, self.request, written, ended)
         except InvalidAnswer:
-            return ""
+            return None
         if change is None:
-            return ""
+            return None
         language = self.request.language or language_of(self.request.path)
-        return misfit(text[: change.start], change.text, text[change.end :], language, ended)
+        found = misfit(text[: change.start], change.text, text[change.end :], language, ended)
+        return None if found is None else Unfit(self, found, text[: change.start] + change.text)
 
-    def hopeless(self, beginning: str, reason: str) -> bool:
-        """Whether the line on which an answer is cut off goes on where it cannot fit."""
-        shown = beginning[len(self.prompt.forced) :]
-        line = self.request.text[: self.request.cursor].rpartition("\n")[2]
-        return hopeless((line + shown).rpartition("\n")[2], reason)
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """An answer that does not fit its surroundings."""
+
+    around: Around
+    misfit: Misfit
+    text: str  # with what it writes at its end
+
+    def stays(self, beginning: str) -> bool:
+        """Whether an answer that begins so does not fit either, whatever follows."""
+        request, forced = self.around.request, self.around.prompt.forced
+        text = request.text[: request.cursor] + beginning[len(forced) :]
+        return self.misfit.stays(text, common_head(text, self.text))

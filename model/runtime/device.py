@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import os
+import platform
 import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -33,6 +35,7 @@ from .providers import (
     PROVIDERS,
     Provider,
     first_line,
+    has_plugin,
     missing,
     name_of,
     open_on,
@@ -122,6 +125,11 @@ class Device:
     notice: str = ""  # for people, to be said once; "" when there is nothing to say
 
 
+#: Loads a provider, for a process that does nothing else.
+_LOAD = (
+    "from redraft.model.runtime import device, providers\n"
+    "providers.missing(device.import_onnxruntime(), '{provider}')"
+)
 #: Of a provider and the variant that suits it, the one that a model is served in there; "": none.
 Served = Callable[[Provider, str], str]
 
@@ -193,7 +201,8 @@ def _best(
             if not why_not:
                 return Device("CUDA", half)
         else:
-            why_not = cuda_problem(runtime) or "the model is here neither in fp16 nor in q4f16"
+            why_not = load_problem(runtime, "CUDA", notes)
+            why_not = why_not or "the model is here neither in fp16 nor in q4f16"
     on_cpu = chosen("CPU") or _variant_for(runtime, "CPU", variant)
     if (other := installed_for()) is not None and (whole := chosen(other)):
         why_not = problem_of(runtime, other, whole, network, notes)
@@ -265,21 +274,21 @@ def problem_of(
     variant: str,
     network: ModelConfig = PLAIN,
     notes: Path | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> str:
     """Why a provider cannot be used for a variant; "" when it computes what the CPU does.
 
-    Tried once a process, or once at all where ``notes`` keeps it: that it works, or takes too long.
-    What fails may be mended until the next start.
+    Tried once a process, or once in a while where ``notes`` keeps it (``verdicts.py``). What does
+    not even run may be mended until the next start.
 
     Args:
         network: that is tried, see ``provider_probe.network_like``.
-        notes: see :func:`pick_device`.
+        notes: see :func:`pick_device`. clock: seconds since 1970.
     """
-    problem = cuda_problem(runtime) if provider == "CUDA" else missing(runtime, provider)
-    if problem:
+    if problem := load_problem(runtime, provider, notes, clock):
         return problem
 
-    def tried() -> tuple[str, bool]:
+    def tried() -> tuple[str, float]:
         on_cpu, on_other = opener(runtime, "CPU"), opener(runtime, provider)
         name = name_of(provider)
         try:
@@ -287,11 +296,53 @@ def problem_of(
                 verdicts.MOST_S, lambda: provider_problem(on_cpu, on_other, name, variant, network)
             )
         except OSError as error:  # the networks that are tried have no place
-            return f"{provider} could not be tried: {first_line(error)}", False
-        return (_too_long(provider), True) if said is None else (said, not said)
+            return f"{provider} could not be tried: {first_line(error)}", verdicts.NOT_KEPT
+        if said is None:
+            return _too_long(provider), verdicts.OF_TIME
+        if not said.problem:
+            return "", verdicts.THAT_IT_WORKS
+        return said.problem, verdicts.WHILE_THE_SAME if said.lasts else verdicts.NOT_KEPT
 
     key = f"computes {_of(runtime, provider)} {variant} {network!r}"
-    return verdicts.known(key, tried, notes)
+    return verdicts.known(key, tried, notes, clock)
+
+
+def load_problem(
+    runtime: ModuleType,
+    provider: Provider,
+    notes: Path | None = None,
+    clock: Callable[[], float] = time.time,
+) -> str:
+    """Why a provider does not load; "" when it does. Asked once a process, as it then is loaded;
+    only that it takes too long is kept. A plugin is loaded in a process of its own first, as
+    nothing could end it here.
+
+    Args:
+        notes, clock: see :func:`problem_of`.
+    """
+
+    key = _installed(runtime, provider)
+
+    def loaded_apart() -> tuple[str, float]:
+        status = verdicts.apart(verdicts.MOST_S, _LOAD.format(provider=provider))
+        if status is None:
+            return _too_long(provider), verdicts.OF_TIME
+        crashes = status not in (0, 1)  # what raises is told where it is loaded here
+        problem = f"{provider} ends a process that loads it, with status {status}"
+        return (problem, verdicts.NOT_KEPT) if crashes else ("", verdicts.THAT_IT_WORKS)
+
+    def loaded() -> tuple[str, float]:
+        if has_plugin(provider):
+            problem = verdicts.known(f"loads apart {key}", loaded_apart, notes, clock)
+            if problem:
+                return problem, verdicts.NOT_KEPT
+        load = cuda_problem if provider == "CUDA" else partial(missing, provider=provider)
+        said = verdicts.within(verdicts.MOST_S, lambda: load(runtime))
+        return (
+            (_too_long(provider), verdicts.OF_TIME) if said is None else (said, verdicts.NOT_KEPT)
+        )
+
+    return verdicts.known(f"loads {key}", loaded, notes, clock)
 
 
 def slower(
@@ -301,11 +352,12 @@ def slower(
     on_cpu: str,
     threads: int,
     notes: Path | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> str:
     """Why a provider in a variant is not worth being chosen where the CPU runs another, on as many
-    threads as would serve; "". Kept as :func:`problem_of` is."""
+    threads as would serve; "". Kept for a while, see :func:`problem_of`."""
 
-    def timed() -> tuple[str, bool]:
+    def timed() -> tuple[str, float]:
         cpu = opener(runtime, "CPU", threads), on_cpu
         other = opener(runtime, provider, threads), variant
         try:
@@ -314,14 +366,14 @@ def slower(
                 lambda: provider_speed.slower(cpu, other, provider, time.perf_counter),
             )
         except Exception as error:  # whatever keeps it from being timed: the CPU serves
-            return f"{provider} could not be timed: {first_line(error)}", False
+            return f"{provider} could not be timed: {first_line(error)}", verdicts.NOT_KEPT
         if said is None:
-            return _too_long(provider), True
+            return _too_long(provider), verdicts.OF_TIME
         named = f" (the provider {provider.lower()}, named, is used all the same)"
-        return (f"{said}{named}" if said else ""), True
+        return (f"{said}{named}" if said else ""), verdicts.OF_TIME
 
     key = f"is faster {_of(runtime, provider)} {variant} {on_cpu} {threads}"
-    return verdicts.known(key, timed, notes)
+    return verdicts.known(key, timed, notes, clock)
 
 
 def _too_long(provider: Provider) -> str:
@@ -332,10 +384,16 @@ def _too_long(provider: Provider) -> str:
 
 
 def _of(runtime: ModuleType, provider: Provider) -> str:
-    """What a verdict holds for: this release, onnxruntime, the provider's library and machine."""
+    """What a verdict on a provider that is loaded holds for: what is installed, and its devices."""
+    return f"{_installed(runtime, provider)} {verdicts.devices(runtime, name_of(provider))}"
+
+
+def _installed(runtime: ModuleType, provider: Provider) -> str:
+    """This release, onnxruntime, the provider's library or driver, system and machine."""
     package = OTHERS[provider].package if provider in OTHERS else ""
     library = _installed_version(package) if package else verdicts.driver()
-    return f"{RELEASE} {runtime.__version__} {provider} {library} {verdicts.processor()}"
+    machine = f"{platform.platform()} {verdicts.processor()}"
+    return f"{RELEASE} {runtime.__version__} {provider} {library} {machine}"
 
 
 def default_threads() -> int:
@@ -360,7 +418,7 @@ def has_cuda() -> bool:
     Raises:
         InstallError: onnxruntime is unusable.
     """
-    return not cuda_problem(import_onnxruntime())
+    return not load_problem(import_onnxruntime(), "CUDA")
 
 
 def cuda_problem(runtime: ModuleType) -> str:

@@ -9,15 +9,13 @@ One backend, its sequences included, serves one thread at a time.
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 
 from ..config import ModelConfig
 from ..errors import WeightsError
-from ..network.quantize import HALF
 from ..network.rope import stretch
 from .backend import Sequence
-from .device import cuda_problem, default_threads, import_onnxruntime
+from .device import default_threads, import_onnxruntime
 from .kv_memory import Pool, size_class
 from .mapped_files import MappedFiles
 from .onnx_graphs import DATA_FILE, Graphs, described
@@ -67,17 +65,6 @@ class OnnxBackend:
     @property
     def provider(self) -> str:
         return self.graphs.provider
-
-    @cached_property
-    def notice(self) -> str:
-        """Why this runs on the CPU, for people, to be said once; "" when it does not."""
-        if self.provider != "CPU":
-            return ""
-        problem = cuda_problem(self.graphs.runtime)
-        if not problem:
-            for_cuda = " and ".join(HALF)
-            return f"Running on the CPU: the variant {self.variant} is for it; {for_cuda} use CUDA."
-        return f"Running on the CPU: {problem}."
 
     @property
     def bytes_per_token(self) -> int:

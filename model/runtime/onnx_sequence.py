@@ -145,8 +145,8 @@ class OnnxSequence:
         if sampler is None:
             alone = MaskGuesses(outputs["token"][judging:], sure)
             return JudgedOutput(_causal(outputs, judging), alone)
-        said = (outputs[name] for name in ("mask_logit", "mask_hidden"))
-        guesses = MaskGuesses(outputs["mask_token"], sure, *said, sampler)
+        logit, hidden = outputs["mask_logit"], outputs["mask_hidden"]
+        guesses = MaskGuesses(outputs["mask_token"], sure, logit, hidden, sampler)
         return JudgedOutput(_causal(outputs, judging), guesses)
 
     @property

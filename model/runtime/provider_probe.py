@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -62,14 +62,24 @@ Array = NDArray[Any]
 Way = tuple[bool, bool]
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """Why a provider cannot be used for a variant; "" when it can."""
+
+    problem: str
+    #: Whether it stays so until something of the machine is another: what does not even run may
+    #: have lacked memory.
+    lasts: bool = True
+
+
 def provider_problem(
     on_cpu: Opener,
     on_other: Opener,
     name: str,
     variant: str,
     network: ModelConfig = PLAIN,
-) -> str:
-    """Why a provider cannot be used for a variant; "" when it can.
+) -> Tried:
+    """Try whether a provider can be used for a variant.
 
     Args:
         on_cpu, on_other: open a graph on the CPU, and on the provider, with
@@ -84,16 +94,20 @@ def provider_problem(
         for path in write_network(Path(folder) / "own", network, variant):
             try:
                 session = on_other(path)
+                if name not in session.get_providers():
+                    problem = f"{name} does not load: a driver or a library is missing"
+                    return Tried(problem, lasts=False)
                 if problem := _left_out(session, name, variant):
-                    return problem
+                    return Tried(problem)
                 found = _logits(session, network, variant, path.stem)
             except Exception as error:  # whatever keeps it from working: the CPU serves
-                return f"{name} does not run our graphs in {variant}: {first_line(error)}"
+                problem = f"{name} does not run our graphs in {variant}: {first_line(error)}"
+                return Tried(problem, lasts=False)
             del session  # before its files go, which Windows insists on
             for way, logits in found.items():
                 if problem := _apart(expected[way], logits, variant):
-                    return f"{name} computes something else in {variant}: {problem}"
-    return ""
+                    return Tried(f"{name} computes something else in {variant}: {problem}")
+    return Tried("")
 
 
 def network_like(config: ModelConfig) -> ModelConfig:
@@ -144,8 +158,6 @@ def products_on(session: Any, name: str) -> tuple[int, int]:
 
 def _left_out(session: Any, name: str, variant: str) -> str:
     """What a session leaves to the CPU without a word: everything, or all that is worth while."""
-    if name not in session.get_providers():
-        return f"{name} does not load: a driver or a library is missing"
     taken, total = products_on(session, name)
     if not taken:
         return f"{name} takes none of the {total} products of {variant}: the CPU would run them"

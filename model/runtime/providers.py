@@ -89,10 +89,16 @@ def missing(runtime: ModuleType, provider: Provider) -> str:
     brought = OTHERS[provider]
     if brought.name in runtime.get_available_providers():
         return ""
-    if brought.plugin and importlib.util.find_spec(brought.plugin) is not None:
+    if has_plugin(provider):
         with _REGISTERING:  # one that is there already is refused as another
             return _register(runtime, brought)
     return f"the installed onnxruntime has no {brought.name} ({brought.how})"
+
+
+def has_plugin(provider: Provider) -> bool:
+    """Whether a plugin is installed that carries it."""
+    plugin = OTHERS[provider].plugin if provider in OTHERS else ""
+    return bool(plugin) and importlib.util.find_spec(plugin) is not None
 
 
 @cache

@@ -88,9 +88,9 @@ class TorchSequence:
         ids = torch.from_numpy(tokens[None, judging:]).to(device)  # [1, g]
         at = torch.from_numpy(base + positions[None, judging:]).to(device)
         hidden = self._network.masks(ids, at, self._past, seen[None, None].to(device))
-        logits = self._network.logits(hidden[0], self._permitted)
-        logit, token = logits.topk(min(CANDIDATES, logits.shape[-1]))
-        confidence = torch.exp(logit[:, 0] - logits.logsumexp(-1))
+        found = self._network.logits(hidden[0], self._permitted)  # [g, vocab]
+        logit, token = found.topk(min(CANDIDATES, found.shape[-1]))
+        confidence = torch.exp(logit[:, 0] - found.logsumexp(-1))
         follows = None if self._network.sampler is None else self._follows
         guesses = MaskGuesses(
             token.cpu().numpy(), _numpy(confidence), _numpy(logit), _numpy(hidden[0]), follows

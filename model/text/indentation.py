@@ -4,7 +4,7 @@ A parser that mends what it reads finds nothing wrong with a line that is deeper
 though nothing opened a block, nor with a header whose body is missing. Here strings and comments
 are blanked, lines that go on within brackets are joined, and each line that touches what is written
 is held against its neighbours. Where nothing can be told (within brackets or a string, with tabs
-and spaces mixed), this is silent. Pure.
+and spaces mixed, on lines with an f-string whose fields hold its own quote), this is silent. Pure.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ _QUOTED = re.compile(
     re.DOTALL,
 )
 _WITHIN = "\0"  # stands for each character between quotes
+_UNREAD = "\1"  # stands for the quote of an f-string whose fields hold that quote once more
+_FORMATTED = re.compile(r"(?:^|\W)(?:[ft]r?|r[ft])$", re.IGNORECASE)
+_BRACE = re.compile(r"[{}]")
 _MARKS = re.compile(r"[()\[\]{}\n]")
 _OPENERS = (
     *("if", "elif", "else", "for", "while", "with", "try", "except", "finally"),
@@ -48,6 +51,41 @@ _HEADS = {
     "except": re.compile(r"(try|except)\b"),
     "finally": re.compile(r"(try|except|else)\b"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A line that does not fit the one above it; places are indices into the text that holds what
+    is written."""
+
+    reason: str
+    start: int  # of the line above, on however many lines of the file
+    end: int  # behind it
+    indent: str  # its own
+    first: int  # the first character of the line that does not fit
+    within: bool  # whether that line is part of what is written
+
+    def stays(self, text: str, same: int) -> bool:
+        """Whether a text that begins otherwise does not fit either, whatever follows.
+
+        Args:
+            text: up to where it is cut, anywhere. same: characters at its beginning that stand in
+                the text with the misfit too.
+        """
+        cut_line = text.rpartition("\n")[2]
+        if self.within and same > self.first:  # both lines are there as they were
+            return self.reason in (DEEPER, NO_BODY, NO_LEVEL)
+        if self.reason != DEEPER or same < self.start:
+            return False  # what is above them is another: so may they be
+        if not self.within:  # which stays: the one above has to open a block, if none follows it
+            in_line = same <= self.end and "\n" not in text[same:]
+            return _opens_nothing(text[self.start :] if in_line else cut_line)
+        begun = cut_line.lstrip()
+        spaces = cut_line[: len(cut_line) - len(begun)]
+        deeper = spaces != self.indent and spaces.startswith(self.indent)
+        between = text[self.end : len(text) - len(cut_line)].split("\n")
+        next_to_it = not any(line.partition("#")[0].strip() for line in between)
+        return same > self.end and deeper and next_to_it and begun[:1] not in ("", "#")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +107,10 @@ class _Line:
         return self.indent != other.indent and self.indent.startswith(other.indent)
 
 
-def misfit(above: str, written: str, below: str, language: str | None, ended: bool = True) -> str:
-    """Why the lines of ``written`` do not fit each other or those around them; "": they do, or
-    nothing can be said.
+def misfit(
+    above: str, written: str, below: str, language: str | None, ended: bool = True
+) -> Misfit | None:
+    """Which line of ``written``, or around it, does not fit; None: all do, or nothing can be said.
 
     Args:
         above: the text before it, as far back as a string or bracket may reach: all of it. below:
@@ -80,17 +119,17 @@ def misfit(above: str, written: str, below: str, language: str | None, ended: bo
             and what opens a bracket there the rest of it.
     """
     if language not in LANGUAGES or not written.strip():
-        return ""
+        return None
     if above[-1:] in ("", "\n") and below[:1] not in ("", "\n", "\r") and written[-1:] != "\n":
         written += "\n"  # lines above a line, of which the last lacks its end
     code = _QUOTED.sub(_blank, above + written + below)
     begin, end = len(above), len(above) + len(written)
     if _WITHIN in code[end - 1 : end + 1]:
-        return ""
+        return None
     if opened := _depth(code, end):
         opened -= _depth(code, begin)
-        unclosed = opened > 0 and _depth(code, len(code)) == opened
-        return UNCLOSED if unclosed and ended else ""
+        unclosed = opened > 0 and _depth(code, len(code)) == opened and _UNREAD not in code
+        return Misfit(UNCLOSED, begin, end, "", end, False) if unclosed and ended else None
     low, high = _around(code, begin, end)
     lines = [*_lines(code, low, high)]
     for index, next_ in enumerate(lines[1:], start=1):
@@ -99,20 +138,14 @@ def misfit(above: str, written: str, below: str, language: str | None, ended: bo
             break
         if line.end <= begin and next_.first <= begin != next_.start:
             continue  # both are older, or the user chose how deep the second is
-        reason = _between(lines[:index], next_, whole=low == 0)
-        if reason and (ended or reason != NO_BODY or next_.first < end):
-            return reason
-    return ""
+        reason, within = _between(lines[:index], next_, whole=low == 0), next_.first < end
+        if reason and (ended or reason != NO_BODY or within):
+            return Misfit(reason, line.start, line.end, line.indent, next_.first, within)
+    return None
 
 
-def hopeless(line: str, reason: str) -> bool:
-    """Whether a line that begins so cannot do away with a misfit, whatever follows on it.
-
-    Args:
-        line: what stands of it, cut anywhere. reason: what :func:`misfit` said of another.
-    """
-    if reason != DEEPER:
-        return False
+def _opens_nothing(line: str) -> bool:
+    """Whether a line that begins so cannot open a block, whatever follows on it."""
     begun = line.lstrip()
     word = "".join(takewhile(is_word, begun))
     behind = begun[len(word) :]
@@ -128,6 +161,8 @@ def _between(lines: Sequence[_Line], next_: _Line, whole: bool) -> str:
         whole: above the first of them is nothing more.
     """
     line = lines[-1]
+    if _UNREAD in line.code + next_.code:
+        return ""
     if {" ", "\t"} <= {*line.indent, *next_.indent}:
         return ""
     if next_.deeper(line):
@@ -148,7 +183,28 @@ def _blank(found: re.Match[str]) -> str:
     size = len(found[0])
     if found[0][0] == "#":
         return " " * size
+    if _FORMATTED.search(found.string, max(0, found.start() - 3), found.start()):
+        at = _open_field(found[0])
+        if at and found[0][-1] == found[0][0]:  # what follows on the line is half within it
+            return _UNREAD + _WITHIN * (size - 1)
+        if at:  # a field over several lines is open as a bracket is
+            return f"{_UNREAD}{_WITHIN * (at - 1)}{{{_WITHIN * (size - at - 1)}"
     return f'"{_WITHIN * (size - 2)}"' if size > 1 else '"'
+
+
+def _open_field(string: str) -> int:
+    """Where a field of an f-string begins that nothing closes; 0: none does."""
+    opened: list[int] = []
+    at = 0
+    while brace := _BRACE.search(string, at):
+        at = brace.end()
+        if not opened and string[at : at + 1] == brace[0]:
+            at += 1  # the character itself, written twice
+        elif brace[0] == "{":
+            opened.append(brace.start())
+        elif opened:
+            opened.pop()
+    return opened[0] if opened else 0
 
 
 def _depth(code: str, at: int) -> int:
@@ -183,7 +239,9 @@ def _lines(code: str, low: int, high: int) -> Iterator[_Line]:
             text = code[start:mark]
             body = text.lstrip(" \t\f\r")
             if body.strip():
-                indent = text[: len(text) - len(body)]
+                spaces = text[: len(text) - len(body)]
                 end = start + len(text.rstrip())
-                yield _Line(start, start + len(indent), end, indent, body.rstrip())
+                # Behind a form feed columns are counted anew, as Python does.
+                indent = spaces.rpartition("\f")[2]
+                yield _Line(start, start + len(spaces), end, indent, body.rstrip())
         start = mark + 1

@@ -184,7 +184,7 @@ def log(out: Path, entry: dict[str, Any]) -> None:
 
 
 def plot(out: Path) -> None:
-    """``loss.png`` from ``log.jsonl``."""
+    """``loss.png`` from ``log.jsonl``: losses, and of mask drafts the tokens they bring a pass."""
     import matplotlib
 
     matplotlib.use("Agg")  # no screen needed
@@ -195,16 +195,22 @@ def plot(out: Path) -> None:
     judged = [e for e in entries if e["kind"] == "evaluation"]
     figure, axes = pyplot.subplots(figsize=(8, 4.5))
     axes.plot([e["step"] for e in steps], [e["loss"] for e in steps], alpha=0.3, label="training")
-    names = sorted({key[:-5] for e in judged for key in e if key.endswith("_loss")})
-    for task in names:
-        points = [(e["step"], e[f"{task}_loss"]) for e in judged if f"{task}_loss" in e]
-        axes.plot(
-            *zip(*points, strict=True) if points else ([], []),
-            marker="o",
-            label=f"{task}, held out",
-        )
+    _held_out(axes, judged, "_loss", "held out")
     axes.set_xlabel("step")
-    axes.set_ylabel("cross-entropy per hidden token, nats")
-    axes.legend()
+    axes.set_ylabel("loss per hidden token, nats")
+    axes.legend(loc="lower left")
+    if any("_draft_tokens_per_pass" in key for e in judged for key in e):
+        beside = axes.twinx()
+        _held_out(beside, judged, "_draft_tokens_per_pass", "tokens a pass, held out")
+        beside.set_ylabel("tokens a pass")
+        beside.legend(loc="upper right")
     figure.tight_layout()
     figure.savefig(out / "loss.png", dpi=110)
+
+
+def _held_out(axes: Any, judged: list[dict[str, Any]], ending: str, what: str) -> None:
+    """A line of the figures whose names end so for each task they are told of."""
+    tasks = sorted({key.removesuffix(ending) for e in judged for key in e if key.endswith(ending)})
+    for task in tasks:
+        points = [(e["step"], e[task + ending]) for e in judged if task + ending in e]
+        axes.plot(*zip(*points, strict=True), marker="o", label=f"{task}, {what}")

@@ -5,6 +5,7 @@ The canvas is shown on standard error, the infill goes to standard output and no
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from dataclasses import dataclass
@@ -84,11 +85,11 @@ def cursor_at(text: str, place: FilePlace) -> int:
 
 def shown_path(file: Path) -> str:
     """The path as the model shall see it: below this folder or just the name, "/" separated."""
-    try:
+    shown = file.name
+    with contextlib.suppress(ValueError):  # another drive on Windows
         relative = Path(os.path.relpath(file))
-    except ValueError:  # another drive on Windows
-        return file.name
-    return file.name if relative.parts[0] == os.pardir else relative.as_posix()
+        shown = shown if relative.parts[0] == os.pardir else relative.as_posix()
+    return shown.encode("utf-8", "replace").decode()  # a name may be no Unicode
 
 
 def request_for(

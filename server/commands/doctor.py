@@ -84,15 +84,16 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
         check_onnxruntime,
         import_onnxruntime,
         installed_for,
+        load_problem,
     )
-    from redraft.model.runtime.providers import PROVIDERS, missing
+    from redraft.model.runtime.providers import PROVIDERS
     from redraft.model.runtime.verdicts import forget
 
     try:
         version = check_onnxruntime()
         runtime = import_onnxruntime()
-        here = [provider for provider in PROVIDERS if not missing(runtime, provider)]
         forget(noted())  # so that providers are tried anew
+        here = [each for each in PROVIDERS if not load_problem(runtime, each, noted())]
         device = _device_of(settings)
     except RedraftError as error:
         yield Finding("problem", "onnxruntime", str(error))
