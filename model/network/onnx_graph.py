@@ -45,10 +45,11 @@ def forms_of(config: ModelConfig, variant: str) -> tuple[Form, ...]:
 def tables_of(config: ModelConfig, variant: str) -> tuple[Stored, ...]:
     """What is looked up outside the graphs: the embedding, and the mask's row of it."""
     mask = Stored(MASK, (MASK_ROW,), "vector", (config.hidden,), float_type(variant))
-    return (_vocabulary(config, variant, EMBEDDING, "embedding"), mask, *_sampler(config))
+    return (_vocabulary(config, variant, EMBEDDING, "embedding"), mask, *sampler_parts(config))
 
 
-def _sampler(config: ModelConfig) -> tuple[Stored, ...]:
+def sampler_parts(config: ModelConfig) -> tuple[Stored, ...]:
+    """The tensors of a sampler, which is run outside the graphs."""
     hidden, width = config.hidden, config.sampler
     shapes: dict[str, tuple[int, ...]] = {
         "enter.weight": (width, 2 * hidden),

@@ -44,7 +44,7 @@ CLOSE: Mapping[str, float] = MappingProxyType(
 #: What the CPU computes instead of half precision, of which it lacks an operator that masks need.
 _IN_FULL: Mapping[str, str] = MappingProxyType({"fp16": "fp32", "q4f16": "q4"})
 
-_CACHED, _TOKENS, _MASKS = 8, 12, 3
+_CACHED, _TOKENS, _MASKS, _SAMPLER = 8, 12, 3, 8
 _ALL = _CACHED + _TOKENS
 _KEPT_OUT = 7  # a token that must not be predicted
 PLAIN = ModelConfig(
@@ -53,7 +53,7 @@ PLAIN = ModelConfig(
 )  # fmt: skip
 _OF_MASKS: dict[str, Any] = {"adapter": "masks", "masks": _MASKS, "mask_rank": 4}
 #: With whatever a model that writes on canvases may have besides.
-FULL = replace(PLAIN, **_OF_MASKS, qkv_bias=True, qk_norm=True)
+FULL = replace(PLAIN, **_OF_MASKS, sampler=_SAMPLER, qkv_bias=True, qk_norm=True)
 
 #: Opens a graph somewhere, noting which provider each operator is given to.
 Opener = Callable[[Path], Any]
@@ -116,6 +116,7 @@ def network_like(config: ModelConfig) -> ModelConfig:
     return replace(
         PLAIN,
         **masks,
+        sampler=_SAMPLER if config.sampler else 0,
         attention=config.attention,
         block=4 if config.block else 0,
         qkv_bias=config.qkv_bias,
@@ -167,9 +168,11 @@ def _left_out(session: Any, name: str, variant: str) -> str:
 def write_network(folder: Path, config: ModelConfig, variant: str) -> list[Path]:
     """The graphs of a network with weights drawn at random, always the same."""
     from ..network.onnx_files import materialise  # here: most processes never probe
-    from ..network.onnx_graph import forms_of
+    from ..network.onnx_graph import forms_of, sampler_parts
 
     weights = _weights(config, np.random.default_rng(0))
+    for part in sampler_parts(config):  # run outside the graphs, which only say what it asks
+        weights[part.name] = np.zeros(part.shape, np.float32)
     materialise(config, weights, weights, variant, folder)
     return [folder / f"{form}.onnx" for form in forms_of(config, variant)]
 
