@@ -76,13 +76,20 @@ def worth(chances: Sequence[float], prices: PassPrices) -> int:
     return _best(chances, prices)[0]
 
 
-def _best(chances: Sequence[float], prices: PassPrices) -> tuple[int, float]:
-    """The k of :func:`worth` and its G(k), milliseconds."""
+#: What a right guess of masks saves, beside a whole pass over one position: without it other drafts
+#: would have brought some of the same tokens. Measured (evals/LOG.md, 2026-11-23): at 1 masks cost
+#: a little more than they save, at 0.35 they save a twentieth.
+SAVES = 0.35
+
+
+def _best(chances: Sequence[float], prices: PassPrices, saves: float = 1.0) -> tuple[int, float]:
+    """The k of :func:`worth` and its G(k), milliseconds, where each right draft saves such a part
+    of P(1)."""
     alone = prices.of(1)
     best, best_gain, reached, saved = 0, 0.0, 1.0, 0.0
     for count, chance in enumerate(chances, 1):
         reached *= chance
-        saved += reached * alone
+        saved += reached * alone * saves
         gain = saved - (prices.of(1 + count) - alone)
         if gain > best_gain:
             best, best_gain = count, gain
@@ -103,9 +110,9 @@ def worth_groups(chances: Sequence[float], guesses: Sequence[float], prices: Pas
     The row is the last token and drafts that are right with ``chances`` a_1 … a_k, so it ends in
     being right up to draft i with e_i = a_1 … a_i (1 - a_{i+1}). Only the masks behind that draft
     are of use then: they are the drafts of the next pass, where m of them, right with b_1 … b_m,
-    bring G(m) of :func:`worth`. So a group behind token i brings e_i G(m) and costs its m positions
-    in this pass, and the first of all what any mask adds to a pass besides. Groups are added by
-    falling e_i, for each m; the best sum is taken.
+    bring G(m) of :func:`worth`, of which :data:`SAVES` counts. So a group behind token i brings
+    e_i G(m) and costs its m positions in this pass, and the first of all what any mask adds to a
+    pass besides. Groups are added by falling e_i, for each m; the best sum is taken.
 
     Args:
         guesses: b_1, b_2, … of the masks of one group, as many as there may be.
@@ -115,7 +122,7 @@ def worth_groups(chances: Sequence[float], guesses: Sequence[float], prices: Pas
     order = sorted(range(len(ends)), key=lambda i: -ends[i])
     best, best_gain = Groups(), 0.0
     for masks in range(1, len(guesses) + 1):
-        each = _best(guesses[:masks], prices)[1]
+        each = _best(guesses[:masks], prices, SAVES)[1]
         brought = 0.0
         for count, token in enumerate(order, 1):
             brought += ends[token] * each
