@@ -16,6 +16,10 @@ from .errors import WeightsError
 LINEARS = ("attn.q", "attn.k", "attn.v", "attn.o", "mlp.gate", "mlp.up", "mlp.down")
 #: Those that an adapter on masks changes: each product it is in costs two small ones more.
 ON_MASKS = ("mlp.gate", "mlp.up")
+#: Tensors of the masks' sampler; and the likeliest tokens of a mask, of which it chooses one.
+SAMPLER = ("sampler.enter.weight", "sampler.enter.bias", "sampler.mix.weight",
+           "sampler.mix.bias", "sampler.leave.weight")  # fmt: skip
+CANDIDATES = 32
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def _takes_away(step: Replacement) -> bool:
 def _steps(edit: Replacement) -> Iterator[Replacement]:
     """The changes of words and signs that an edit consists of, each by itself."""
     low, high, made = edit.whole_lines()
-    lines, at = edit.text[low:high].split("\n"), 0
+    lines = edit.text[low:high].split("\n")
     starts = [low]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)

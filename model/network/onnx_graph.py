@@ -19,9 +19,9 @@ from collections.abc import Callable
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from ..config import ModelConfig
+from ..config import CANDIDATES, SAMPLER, ModelConfig
 from ..errors import WeightsError
-from .onnx_interface import CANDIDATES, Form, Graph, graph_of, reads_masks, reads_placed, samples
+from .onnx_interface import Form, Graph, graph_of, reads_masks, reads_placed, samples
 from .onnx_linear import LinearMaps
 from .onnx_nodes import CONTRIB, Nodes
 from .quantize import HALF, Role, Stored, block_size, check_variant, float_type, format_of
@@ -51,17 +51,10 @@ def tables_of(config: ModelConfig, variant: str) -> tuple[Stored, ...]:
 def sampler_parts(config: ModelConfig) -> tuple[Stored, ...]:
     """The tensors of a sampler, which is run outside the graphs."""
     hidden, width = config.hidden, config.sampler
-    shapes: dict[str, tuple[int, ...]] = {
-        "enter.weight": (width, 2 * hidden),
-        "enter.bias": (width,),
-        "mix.weight": (width, width),
-        "mix.bias": (width,),
-        "leave.weight": (hidden, width),
-    }
+    shapes = ((width, 2 * hidden), (width,), (width, width), (width,), (hidden, width))
     return tuple(
         Stored(name, (name,), "table", shape, np.dtype(np.float32), of_masks=True)
-        for part, shape in shapes.items()
-        for name in (f"sampler.{part}",)
+        for name, shape in zip(SAMPLER, shapes, strict=True)
         if width
     )
 

@@ -7,15 +7,13 @@ from typing import Literal, get_args
 
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
-from ..config import ModelConfig
+from ..config import CANDIDATES, ModelConfig
 from .onnx_nodes import CONTRIB, Nodes
 from .quantize import HALF, Stored, float_type
 
 Form = Literal["shared", "prefill", "denoise", "packed"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
-#: Likeliest tokens of a mask that a sampler chooses from; as in ``runtime/backend.py``.
-CANDIDATES = 32
 _OPSET = 23
 _IR_VERSION = 11
 

@@ -58,8 +58,6 @@ class CausalOutput:
     logits: FloatArray | None = None  # [n, vocab], only when asked for
 
 
-#: Likeliest tokens of a mask; one of them is its guess when the token before is known.
-CANDIDATES = 32
 #: What a token in front adds to the logits of candidates [k] for a mask's guess, by the mask's
 #: hidden state [hidden]. [k]
 Follows = Callable[[FloatArray, int, IntArray], FloatArray]

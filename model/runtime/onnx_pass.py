@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import CANDIDATES, IntArray
+from ..config import CANDIDATES
+from .backend import IntArray
 from .kv_memory import Buffer
 from .onnx_graphs import Graphs, Purpose
 from .special_ends import SpecialEnds

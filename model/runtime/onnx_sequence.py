@@ -181,18 +181,16 @@ class OnnxSequence:
             sees: [n, k + n] what each looks at: the last k tokens held, and these; it sees all that
                 comes before.
 
-        What waits is read ahead of them, and a single token twice, as in :meth:`_append`.
+        What waits is read ahead of them, and a single row twice, as in :meth:`_append`.
         """
         if not self._graphs.places:
             self.settle()
         n, cached, first = len(tokens), self._cached, self._waiting
-        kept = n - masks
         twin = int(n == 1 and not first)
         self._check_room(first + n + twin)
         rows = first + np.arange(n, dtype=np.int64)
-        rows[kept:] += twin
-        read = np.concatenate([self._ahead(), tokens[:kept], tokens[:twin], tokens[kept:]])
-        placed = np.concatenate([cached + np.arange(first), at[:kept], at[:twin] + 1, at[kept:]])
+        read = np.concatenate([self._ahead(), tokens, tokens[:twin]])
+        placed = np.concatenate([cached + np.arange(first), at, at[:twin] + 1])
         width, held = first + n + twin, cached + first
         unseen = np.zeros((n, cached + width), np.bool_)
         unseen[:, held + 1 : held + 1 + twin] = True
@@ -203,7 +201,7 @@ class OnnxSequence:
         one = self._pass("judge" if self._graphs.places else "packed", outputs)
         one.place(placed, bias)
         one.run(read, cached, rows, targets, outputs, masks)
-        self._hold(read[: first + kept])
+        self._hold(read[: first + n - masks])
 
     def _append(self, chunk: IntArray, targets: IntArray, outputs: Outputs, first: int = 0) -> None:
         """Append ``chunk``; ``outputs`` are filled with what is said of ``targets``, each after

@@ -13,11 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..config import ModelConfig
+from ..config import CANDIDATES, ModelConfig
 from ..errors import SettingsError
 from ..network.torch_network import KeyValues, Network
 from .backend import (
-    CANDIDATES,
     CanvasOutput,
     CausalOutput,
     FloatArray,

@@ -22,8 +22,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..config import CANDIDATES
 from ..network.torch_network import KeyValues, Network
-from ..runtime.backend import CANDIDATES
 from .shards import Rows
 
 DEPTH_WEIGHTS = (1.0, 0.8, 0.64, 0.5)  # of the first, second, … mask; the last for all further ones
@@ -96,7 +96,7 @@ def draft_loss(
     own = guesses[counted]  # [n, hidden]
     logits = network.logits(own)  # [n, vocab]
     log_p = logits.log_softmax(-1).gather(-1, token)  # [n, LIKELIEST]
-    loss = (chance * (chance.clamp_min(1e-9).log() - log_p)).sum(-1)  # [n]
+    loss = _divergence(chance, log_p)
     if network.sampler is not None:
         before = tokens.reshape(-1)[(row * tokens.shape[1] + at)[counted]]  # [n]
         loss = ALONE * loss + _sampled_loss(network, own, logits, before, chance, token)
@@ -125,6 +125,11 @@ def _sampled_loss(
     twice = (token[:, :, None] == ids[:, None, :]).any(-1)  # [n, LIKELIEST]
     every = torch.cat([changed[:, :LIKELIEST], theirs.masked_fill(twice, -1e9)], -1)
     log_p = theirs - every.logsumexp(-1, keepdim=True)  # [n, LIKELIEST]
+    return _divergence(chance, log_p)
+
+
+def _divergence(chance: Tensor, log_p: Tensor) -> Tensor:
+    """KL divergence [n] of guesses with ``log_p`` from the judge's ``chance``, [n, k] each."""
     return (chance * (chance.clamp_min(1e-9).log() - log_p)).sum(-1)
 
 

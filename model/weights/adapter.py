@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import LINEARS, ModelConfig
+from ..config import LINEARS, SAMPLER, ModelConfig
 from ..errors import WeightsError
 from .files import write_atomically
 from .gguf import tensor_shapes
@@ -29,9 +29,6 @@ from .safetensors_file import FloatArray, StoredTensor, metadata_in, tensors_in
 _MASK_ROW = "mask_embedding"
 #: Suffix of the scales of a matrix stored in 8 bits, and how many columns share one.
 _SCALES, _GROUP = ".scales", 32
-#: Tensors of the sampler of masks.
-SAMPLER = ("sampler.enter.weight", "sampler.enter.bias", "sampler.mix.weight",
-           "sampler.mix.bias", "sampler.leave.weight")  # fmt: skip
 #: Prefix of a low-rank change that is merged into the base before anything else.
 GROUND = "base."
 

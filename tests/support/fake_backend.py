@@ -15,11 +15,10 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.config import ModelConfig
+from redraft.model.config import CANDIDATES, ModelConfig
 from redraft.model.prompt import tokens as marks
 from redraft.model.prompt.tokens import Tokenizer, _byte_of_char, build_bpe
 from redraft.model.runtime.backend import (
-    CANDIDATES,
     CanvasOutput,
     CausalOutput,
     FloatArray,
