@@ -1,12 +1,15 @@
-"""Memory in pages of 2 MB: which memory is asked for, and that nothing in it changes."""
+"""Memory in pages of 2 MB: which memory is asked for, that nothing in it changes, and what does
+without."""
 
 from __future__ import annotations
 
 import mmap
 import sys
 
+import numpy as np
+import psutil
 import pytest
-from redraft.model.runtime.huge_pages import HUGE, collapse, stretches
+from redraft.model.runtime.huge_pages import HUGE, collapse, small_zeros, stretches
 
 MAPS = """\
 7f0000100000-7f0000d00000 rw-p 00000000 00:00 0
@@ -32,3 +35,24 @@ def test_what_is_in_memory_stays() -> None:
         joined = collapse()
         assert joined % HUGE == 0
         assert memory[:] == pattern * (len(memory) // len(pattern))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: only there pages are chosen")
+def test_room_that_nothing_is_written_to_takes_no_memory() -> None:
+    heads, room = 96, 163_840  # float32: 60 MB, a page of 2 MB reaches over three heads
+    process = psutil.Process()
+    before = process.memory_info().rss
+    found = small_zeros((heads, room), np.float32)
+    found[:, :1_000] = 1.0
+    taken = process.memory_info().rss - before
+    assert taken < found.nbytes / 4
+    assert found[:, 1_000:].max() == 0.0 and found.sum() == heads * 1_000
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1_024, 1_025)])
+def test_small_zeros_are_zeros_to_write_to(shape: tuple[int, ...]) -> None:
+    found = small_zeros(shape, np.float16)
+    assert (found.shape, found.dtype) == (shape, np.dtype(np.float16))
+    assert not found.any() and found.flags.writeable and found.flags.c_contiguous
+    found[-1, -1] = 2
+    assert found.sum() == 2

@@ -1,4 +1,5 @@
-"""Memory in pages of 2 MB instead of 4 KB, where the system does that only for those who ask.
+"""Memory in pages of 2 MB instead of 4 KB where that pays, where the system does that only for
+those who ask; and in pages of 4 KB where it does not.
 
 Every pass reads all weights once, and a processor fetches ahead no further than to the end of a
 page. Linux knows how to join pages that are there already (``MADV_COLLAPSE``, since 6.1); Debian,
@@ -9,11 +10,18 @@ Source: madvise(2).
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import math
+import mmap
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 #: A page on x86-64, and on ARM with small pages of 4 KB.
 HUGE = 2 << 20
@@ -57,3 +65,19 @@ def stretches(maps: Iterable[str]) -> Iterator[tuple[int, int]]:
         first, last = -(-start // HUGE) * HUGE, end // HUGE * HUGE
         if end - start >= LEAST and last > first:
             yield first, last - first
+
+
+def small_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Zeros that take memory only where they are written to, by 4 KB and not by 2 MB.
+
+    numpy asks for huge pages on Linux. Of keys and values each head's lie apart, with room behind
+    them for tokens to come: the first token of a head would take the page that reaches over all its
+    room, and a prompt of 600 tokens the memory of 1,280.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if sys.platform != "linux" or size < LEAST:
+        return np.zeros(shape, dtype)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(OSError):  # a kernel built without huge pages
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, dtype).reshape(shape)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..config import ModelConfig
 from ..errors import InvalidRequest
+from .huge_pages import small_zeros
 from .providers import Provider
 
 #: Tokens a buffer holds: each holds one of the context budgets (``budget.CHOICES``) and the answer
@@ -102,7 +103,7 @@ class CpuMemory:
         c = self._config
         shape = (c.layers, 2, 1, c.kv_heads, capacity, c.head_dim)
         self._check_free(int(np.prod(shape)) * self._dtype.itemsize, capacity)
-        block = np.zeros(shape, self._dtype)  # pages cost nothing until they are touched
+        block = small_zeros(shape, self._dtype)  # what is never written to takes no memory
         return Buffer(capacity, [(self.hold(kv[0]), self.hold(kv[1])) for kv in block], block)
 
     def _check_free(self, size: int, capacity: int) -> None:

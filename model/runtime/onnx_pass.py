@@ -54,6 +54,7 @@ class Pass:
         self.placed = form == "packed" or (form == "shared" and not causal)
         self.ends: SpecialEnds | None = None  # where any special token is read as END
         self._binding = graphs.session(form).io_binding()
+        self._nothing = self._value(np.empty(0, np.float32))
         self._fed: dict[str, Any] = {}  # the binding does not keep the arrays alive
         for name, value in buffer.values():
             self._binding.bind_ortvalue_input(f"past_{name}", value)
@@ -110,9 +111,10 @@ class Pass:
         self.feed("rows", rows)
         self.feed("targets", targets)
         for name, array in outputs.items():
-            self._fed[name] = self._value(array)
-            self._binding.bind_ortvalue_output(name, self._fed[name])
+            self._binding.bind_ortvalue_output(name, self._value(array))
         self._graphs.run(self._form, self._binding)
+        for name in outputs:  # the binding would hold them, a pass for each sequence of the cache
+            self._binding.bind_ortvalue_output(name, self._nothing)
         if self.ends is not None:
             self.ends.read(outputs)
 
