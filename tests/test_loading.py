@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 import subprocess
 import sys
 import time
@@ -169,12 +170,20 @@ def test_four_prompts_of_the_budget_are_kept(model: Model) -> None:
     assert sum(buffer.capacity for buffer in model.backend._pool.free) == 0
 
 
-def test_passes_are_priced_where_drafts_are_judged(model: Model) -> None:
+def test_passes_are_priced_where_drafts_are_judged(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "cache_dir", lambda: tmp_path)
     assert model.prices is None  # these weights do not judge
     judge = FixedConfig(model.backend, replace(model.backend.config, verifier="ar"))
-    prices = load._prices(judge)
+    prices = load._prices(judge, "a 1", None)
     assert prices is not None and prices.positions[0] == 1
     assert all(ms > 0 for ms in prices.ms) and list(prices.ms) == sorted(prices.ms)
+    (key,) = json.loads((tmp_path / "passes.json").read_text())
+    assert key.startswith(f"a 1 {judge.variant} CPU 0 ")
+    load.forget_costs()
+    assert not (tmp_path / "passes.json").exists()
+    load.forget_costs()  # of which there are none
 
 
 class FixedConfig(OnnxBackend):

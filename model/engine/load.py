@@ -6,6 +6,7 @@ so that an engine can be made, and say what is wrong, where it is not installed.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -19,18 +20,20 @@ from ..network.quantize import HALF
 from ..prompt.chat import ChatTemplate
 from ..prompt.tokens import Tokenizer
 from ..runtime.backend import Backend
-from ..runtime.device import Device, Served, pick_device
+from ..runtime.device import Device, Served, import_onnxruntime, pick_device
 from ..runtime.huge_pages import collapse
 from ..runtime.kv_memory import return_freed, size_class
 from ..runtime.prefix_cache import PrefixCache
 from ..runtime.providers import Provider
-from ..runtime.verdicts import FILE
+from ..runtime.verdicts import FILE, processor
 from ..weights.combine import CHAT_TEMPLATE
 from ..weights.fetch import Progress, ProgressCallback
 from ..weights.provide import ensure
 from ..weights.registry import ModelInfo, cache_dir, info
 from .answer import Loader, LoadProgress, Model, warm_up
 from .budget import CHOICES, best_known, pick_budget
+from .pass_notes import FILE as PASSES
+from .pass_notes import PassCosts, fastest_known
 
 if TYPE_CHECKING:
     from ..runtime.onnx_backend import OnnxBackend
@@ -95,7 +98,7 @@ def _open(found: _Provided, threads: int | None) -> Model:
         backend.prepare(budget + 1)
         tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
         return_freed()
-        prices = _prices(backend)
+        prices = _prices(backend, f"{name} {info(name).version}", threads)
         if backend.provider == "CPU":  # takes half a second, which nobody has to wait for
             threading.Thread(target=collapse, name="huge pages", daemon=True).start()
         return Model(
@@ -157,15 +160,26 @@ def template_in(folder: Path, tokenizer: Tokenizer) -> ChatTemplate | None:
         return None
 
 
-def _prices(backend: Backend) -> PassPrices | None:
-    """What causal passes cost here, measured in about half a second, or twice that where masks
-    draft; None where drafts are not judged."""
+def _prices(backend: Backend, weights: str, threads: int | None) -> PassPrices | None:
+    """What causal passes cost here at their fastest; None where drafts are not judged. The first
+    few starts measure it, for about half a second, or twice that where masks draft.
+
+    Args:
+        weights: name and version.
+    """
     from ..runtime.onnx_backend import OnnxBackend
     from ..runtime.pass_costs import measure_masks, measure_passes
 
     if backend.config.verifier != "ar" or not isinstance(backend, OnnxBackend):
         return None
-    return PassPrices.measured(measure_passes(backend), measure_masks(backend))
+    how = f"{backend.variant} {backend.provider} {threads or 0} {processor()}"
+    costs = fastest_known(
+        f"{weights} {how} onnxruntime {import_onnxruntime().__version__}",
+        lambda: PassCosts(measure_passes(backend), measure_masks(backend)),
+        cache_dir() / PASSES,
+        time.time,
+    )
+    return PassPrices.measured(costs.widths, costs.masks.more_ms)
 
 
 def kept_bytes(backend: Backend, budget: int) -> int:
@@ -211,3 +225,9 @@ def served_by(found: ModelInfo) -> Served:
         return wanted if wanted in fitting else next(iter(fitting), "")
 
     return served
+
+
+def forget_costs() -> None:
+    """Have passes measured anew by the next starts."""
+    with contextlib.suppress(OSError):
+        (cache_dir() / PASSES).unlink(missing_ok=True)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .onnx_backend import OnnxBackend
-from .onnx_sequence import OnnxSequence
+if TYPE_CHECKING:
+    from .onnx_backend import OnnxBackend
+    from .onnx_sequence import OnnxSequence
 
-Pass = Callable[[OnnxSequence], Any]
+Pass: TypeAlias = "Callable[[OnnxSequence], Any]"
 
 #: Positions of a pass: one token alone, with one draft, and (k + 1)² for groups of k masks.
 WIDTHS = (1, 2, 4, 9, 16, 25)
@@ -58,13 +60,25 @@ def measure_passes(
     return _fastest(backend, passes, max(widths), cached, rounds, patience_s, clock)
 
 
-def measure_masks(backend: OnnxBackend) -> float:
-    """Milliseconds that a pass over two tokens and two masks takes longer than one over four tokens
-    behind :data:`CACHED` ones: the masks' own adapter, their attention, their many small operators
-    and their sampler. Not below 0; 0 where no mask drafts. Errors as of :func:`measure_passes`.
-    """
+@dataclass(frozen=True, slots=True)
+class MaskCosts:
+    """Milliseconds of a pass over four tokens behind :data:`CACHED` ones, and of one over two
+    tokens and two masks: the masks' own adapter, their attention, their many small operators and
+    their sampler. Both 0 where no mask drafts."""
+
+    without_ms: float = 0.0
+    with_ms: float = 0.0
+
+    @property
+    def more_ms(self) -> float:
+        """What masks add to a pass, not below 0."""
+        return max(self.with_ms - self.without_ms, 0.0)
+
+
+def measure_masks(backend: OnnxBackend) -> MaskCosts:
+    """Both passes, in turns. Errors as of :func:`measure_passes`."""
     if backend.config.adapter != "masks":
-        return 0.0
+        return MaskCosts()
     token, mask = backend.config.text_ids.start, backend.config.mask_token
     row = np.asarray([token, token, mask, mask], np.int64)
     sees = np.tril(np.ones((4, 4), np.bool_))
@@ -79,8 +93,7 @@ def measure_masks(backend: OnnxBackend) -> float:
         1: draft,
     }
     fastest = _fastest(backend, passes, 6, CACHED, ROUNDS, PATIENCE_S, time.perf_counter)
-    without, within = fastest.values()
-    return max(within - without, 0.0)
+    return MaskCosts(fastest[0], fastest[1])
 
 
 def _fastest(

@@ -79,7 +79,7 @@ def _versions() -> Iterator[Finding]:
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Whether exactly one recent onnxruntime is there, and where it would run what."""
-    from redraft.model.engine.load import noted
+    from redraft.model.engine.load import forget_costs, noted
     from redraft.model.runtime.device import (
         check_onnxruntime,
         import_onnxruntime,
@@ -93,6 +93,7 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
         version = check_onnxruntime()
         runtime = import_onnxruntime()
         forget(noted())  # so that providers are tried anew
+        forget_costs()
         here = [each for each in PROVIDERS if not load_problem(runtime, each, noted())]
         device = _device_of(settings)
     except RedraftError as error:

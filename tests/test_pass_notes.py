@@ -1,0 +1,105 @@
+"""What passes cost at their fastest, kept between starts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from redraft.model.engine.pass_notes import ENOUGH, LASTS_S, PassCosts, fastest_known
+from redraft.model.runtime.pass_costs import MaskCosts
+
+DAY = 86_400.0
+
+
+@dataclass
+class Starts:
+    """Starts of one model, one after another."""
+
+    file: Path
+    now: float = 1e9
+    asked: list[PassCosts] = field(default_factory=list)
+
+    def __call__(
+        self, *ms: float, masks: tuple[float, float] = (0.0, 0.0), key: str = "m"
+    ) -> PassCosts:
+        """One start that would measure ``ms`` for 1, 2, … positions."""
+
+        def measure() -> PassCosts:
+            costs = PassCosts(dict(enumerate(ms, 1)), MaskCosts(*masks))
+            self.asked.append(costs)
+            return costs
+
+        return fastest_known(key, measure, self.file, lambda: self.now)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Starts:
+    return Starts(tmp_path / "new" / "passes.json")
+
+
+def test_of_each_pass_the_fastest_of_all_starts_counts(start: Starts) -> None:
+    assert start(30, 50, masks=(40, 44)) == PassCosts({1: 30, 2: 50}, MaskCosts(40, 44))
+    found = start(35, 40, masks=(60, 152))  # a busy start
+    assert found == PassCosts({1: 30, 2: 40}, MaskCosts(40, 44))
+    assert found.masks.more_ms == 4
+    assert start(29, 60, masks=(38, 45)).masks.more_ms == 6
+
+
+def test_after_a_few_starts_nothing_is_measured(start: Starts) -> None:
+    for number in range(ENOUGH):
+        start(30.0 + number)
+    assert len(start.asked) == ENOUGH
+    assert start(1.0).widths == {1: 30.0}
+    assert len(start.asked) == ENOUGH
+    start(1.0, key="another")
+    assert len(start.asked) == ENOUGH + 1
+
+
+def test_it_begins_anew_after_a_week_or_where_the_clock_was_set_back(start: Starts) -> None:
+    start(30)
+    start.now += LASTS_S - 1
+    assert start(40).widths == {1: 30}
+    start.now += 1
+    assert start(40).widths == {1: 40}, "the first start counts, not the last"
+    start.now -= DAY
+    assert start(50).widths == {1: 50}
+
+
+def test_other_widths_begin_anew(start: Starts) -> None:
+    start(30)
+    assert start(40, 50).widths == {1: 40, 2: 50}
+    assert start(45, 45).widths == {1: 40, 2: 45}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "null", "\x00", '{"m": 1}', '{"m": {"costs": 1}}', '{"m": {"at": 1}}'],
+)
+def test_a_file_that_is_none_means_measuring_again(start: Starts, content: str) -> None:
+    start.file.parent.mkdir()
+    start.file.write_text(content, "utf-8")
+    assert start(30).widths == {1: 30}
+    assert start(40).widths == {1: 30}, "and is replaced"
+
+
+@pytest.mark.parametrize("ms", ["NaN", "Infinity", "0", "-3", '"fast"'])
+def test_times_that_are_none_are_not_believed(start: Starts, ms: str) -> None:
+    start(30)
+    start.file.write_text(start.file.read_text("utf-8").replace("30", ms), "utf-8")
+    assert start(40).widths == {1: 40}
+
+
+def test_a_folder_that_cannot_be_written_to_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    start = Starts(tmp_path / "file" / "passes.json")
+    assert start(30).widths == {1: 30}
+    assert start(40).widths == {1: 40}
+
+
+def test_the_oldest_of_many_are_forgotten(start: Starts) -> None:
+    for number in range(50):
+        start(30, key=f"m{number}")
+    kept = json.loads(start.file.read_text("utf-8"))
+    assert len(kept) == 32 and "m49" in kept and "m0" not in kept
