@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -26,7 +28,13 @@ from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.record_json import prediction_from_json, prediction_to_json
 from redraft.model.reading import parse_json
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
-from redraft.model.runtime.backend import CanvasOutput, Follows
+from redraft.model.runtime.backend import (
+    CanvasOutput,
+    FloatArray,
+    Follows,
+    IntArray,
+    MaskGuesses,
+)
 from redraft.model.runtime.prefix_cache import PrefixCache
 from support.fake_backend import (
     END,
@@ -284,10 +292,12 @@ def test_what_followed_a_masks_guess_elsewhere_is_drafted_behind_it() -> None:
     ("prices", "chances", "guesses", "wanted"),
     [
         (INT8, [], [0.5], Groups(1, (0,))),  # two positions cost what one costs
-        (INT8, [0.5], [0.5], Groups()),  # 0.5 · 3.3 ms each, against 2.2: SAVES of a pass
-        (INT8, [0.5], [0.95], Groups(1, (0, 1))),  # 0.5 · 6.2 ms each
-        (INT8, [0.9], [0.95], Groups(1, (1,))),  # behind the last token: 0.1 · 6.2 ms
-        (INT8, [0.5, 0.4], [0.1], Groups()),  # 1.9 ms at most, and half of the time
+        (INT8, [0.5], [0.3], Groups()),  # 0.5 · 3.6 ms each, against 2.2: SAVES of a pass
+        (INT8, [0.5], [0.95], Groups(1, (0, 1))),  # 0.5 · 11.5 ms each
+        (replace(INT8, masks_ms=5.0), [0.5], [0.95], Groups(1, (0, 1))),  # 11.5 for 4.4 and 5
+        (replace(INT8, mask_ms=5.0), [0.5], [0.95], Groups()),  # 11.5 for 4.4 and 2 · 5
+        (INT8, [0.9], [0.95], Groups(1, (1,))),  # behind the last token: 0.1 · 11.5 ms
+        (INT8, [0.5, 0.4], [0.1], Groups()),  # 1.2 ms at most, and half of the time
         (INT8, [0.5], [0.0, 0.9], Groups()),  # nothing behind a wrong one is of use
         (WIDE, [0.5], [0.5, 0.5, 0.5], Groups(3, (0, 1))),
     ],
@@ -296,6 +306,35 @@ def test_masks_are_read_where_their_guesses_will_save_more_than_they_cost(
     prices: PassPrices, chances: list[float], guesses: list[float], wanted: Groups
 ) -> None:
     assert worth_groups(chances, guesses, prices) == wanted
+
+
+@pytest.mark.parametrize(
+    ("prices", "sure", "wanted"),
+    [
+        (None, 0.01, 3),  # nobody says that they cost anything
+        (WIDE, 0.01, 3),
+        (replace(WIDE, positions=(1, 2, 3, 4), ms=(5.0, 5.0, 5.0, 9.0)), 0.95, 2),
+        (replace(WIDE, positions=(1, 2, 3), ms=(5.0, 5.0, 9.0)), 0.05, 1),
+        (replace(WIDE, positions=(1, 2), ms=(5.0, 50.0)), 0.95, 0),
+    ],
+)
+def test_the_sampler_is_asked_for_as_many_guesses_as_may_pay(
+    prices: PassPrices | None, sure: float, wanted: int
+) -> None:
+    asked: list[int] = []
+
+    def follows(mask: FloatArray, before: int, candidates: IntArray) -> FloatArray:
+        asked.append(before)
+        return np.zeros(2, np.float32)
+
+    token = np.array([[7, 1], [8, 1], [9, 1]])
+    logit = np.array([[1, -99]] * 3, np.float32)
+    guesses = MaskGuesses(token, np.full(3, sure, np.float32), logit, logit, follows)
+    judging = cast(Any, SimpleNamespace(_prices=prices))
+    judging.answer = SimpleNamespace(brief=SimpleNamespace(odds=Odds()))
+    drafts = Judging._chain(judging, guesses, range(3), 5)
+    assert asked == [5, 7, 8][:wanted], "each behind the guess before it"
+    assert [each.token for each in drafts] == [7, 8, 9][:wanted]
 
 
 def test_how_often_masks_are_right_is_learnt_by_place_too() -> None:

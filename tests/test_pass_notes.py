@@ -1,4 +1,4 @@
-"""What passes cost at their fastest, kept between starts."""
+"""What passes cost, as several starts have found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from redraft.model.engine.pass_notes import ENOUGH, LASTS_S, PassCosts, fastest_known
+from redraft.model.engine.pass_notes import ENOUGH, LASTS_S, PassCosts, usual_costs
 from redraft.model.runtime.pass_costs import MaskCosts
 
 DAY = 86_400.0
@@ -31,7 +31,7 @@ class Starts:
             self.asked.append(costs)
             return costs
 
-        return fastest_known(key, measure, self.file, lambda: self.now)
+        return usual_costs(key, measure, self.file, lambda: self.now)
 
 
 @pytest.fixture
@@ -39,19 +39,31 @@ def start(tmp_path: Path) -> Starts:
     return Starts(tmp_path / "new" / "passes.json")
 
 
-def test_of_each_pass_the_fastest_of_all_starts_counts(start: Starts) -> None:
-    assert start(30, 50, masks=(40, 44)) == PassCosts({1: 30, 2: 50}, MaskCosts(40, 44))
-    found = start(35, 40, masks=(60, 152))  # a busy start
-    assert found == PassCosts({1: 30, 2: 40}, MaskCosts(40, 44))
-    assert found.masks.more_ms == 4
-    assert start(29, 60, masks=(38, 45)).masks.more_ms == 6
+def test_a_single_start_counts_as_it_is(start: Starts) -> None:
+    assert start(30, 50, masks=(4, 1)) == PassCosts({1: 30, 2: 50}, MaskCosts(4, 1))
+
+
+def test_one_disturbed_start_of_three_changes_nothing(start: Starts) -> None:
+    start(30, 50, masks=(4, 0.5))
+    start(30, 50, masks=(92, 0.5))
+    found = start(90, 35, masks=(4, 9))
+    assert found.widths == pytest.approx({1: 30, 2: 50})
+    assert found.masks.any_ms == pytest.approx(4)
+    assert found.masks.each_ms == pytest.approx(0.5)
+
+
+def test_a_machine_at_another_pace_says_the_same(start: Starts) -> None:
+    start(30, 50, masks=(4, 1))
+    assert start(15, 25, masks=(2, 0.5)).widths == {1: 15, 2: 25}, "the fastest pace counts"
+    found = start(60, 100, masks=(8, 2))
+    assert found == PassCosts({1: 15, 2: 25}, MaskCosts(2, 0.5))
 
 
 def test_after_a_few_starts_nothing_is_measured(start: Starts) -> None:
     for number in range(ENOUGH):
         start(30.0 + number)
     assert len(start.asked) == ENOUGH
-    assert start(1.0).widths == {1: 30.0}
+    assert start(1.0).widths == {1: 30.0}, "the pace of the fastest"
     assert len(start.asked) == ENOUGH
     start(1.0, key="another")
     assert len(start.asked) == ENOUGH + 1
@@ -70,7 +82,7 @@ def test_it_begins_anew_after_a_week_or_where_the_clock_was_set_back(start: Star
 def test_other_widths_begin_anew(start: Starts) -> None:
     start(30)
     assert start(40, 50).widths == {1: 40, 2: 50}
-    assert start(45, 45).widths == {1: 40, 2: 45}
+    assert start(20, 30).widths == pytest.approx({1: 50 * 38 / 90, 2: 50 * 52 / 90}, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -84,10 +96,19 @@ def test_a_file_that_is_none_means_measuring_again(start: Starts, content: str) 
     assert start(40).widths == {1: 30}, "and is replaced"
 
 
-@pytest.mark.parametrize("ms", ["NaN", "Infinity", "0", "-3", '"fast"'])
+@pytest.mark.parametrize("ms", ["NaN", "Infinity", "1e999", "1e300", "0", "-3", '"fast"', "null"])
 def test_times_that_are_none_are_not_believed(start: Starts, ms: str) -> None:
     start(30)
     start.file.write_text(start.file.read_text("utf-8").replace("30", ms), "utf-8")
+    assert start(40).widths == {1: 40}
+
+
+@pytest.mark.parametrize("widths", ["{}", '{"2": 5}', '{"one": 5}', "[5]", "5"])
+def test_tables_that_are_none_are_not_believed(start: Starts, widths: str) -> None:
+    masks = '{"any_ms": 0, "each_ms": 0}'
+    start.file.parent.mkdir()
+    started = f'{{"widths": {widths}, "masks": {masks}}}'
+    start.file.write_text(f'{{"m": {{"at": {start.now}, "starts": [{started}]}}}}', "utf-8")
     assert start(40).widths == {1: 40}
 
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..runtime.backend import CanvasOutput, CausalOutput, JudgedOutput
+from ..runtime.backend import CanvasOutput, CausalOutput, JudgedOutput, MaskGuesses
 from .answer import Answer, Guess
 from .copies import CANVAS_PAUSE, CANVAS_WORTH, FREE, Drafts, Pace, continuation, surest
 from .filling import Filling
@@ -102,8 +102,23 @@ class Judging:
         if out.masks is None or self.right not in row.behind or not goes_on:
             return
         at = row.behind.index(self.right) * row.group
-        guesses = out.masks.chain(range(at, at + row.group), known[self.right])
-        self._masks = self.answer.brief.odds.of_masks(*guesses)
+        self._masks = self._chain(out.masks, range(at, at + row.group), known[self.right])
+
+    def _chain(self, masks: MaskGuesses, part: range, before: int) -> Drafts:
+        """The guesses of a group behind the token ``before``, as many as may be worth judging: each
+        takes the sampler's time."""
+        odds = self.answer.brief.odds
+        drafts, usual = odds.of_masks([], []), odds.of_groups(len(part))
+        tokens: list[int] = []
+        sure: list[float] = []
+        for mask in part:
+            chances = [*(each.chance for each in drafts), *usual[len(drafts) :]]
+            if self._prices is not None and worth(chances, self._prices) <= len(drafts):
+                break
+            token, p = masks.chain(range(mask, mask + 1), (tokens or [before])[-1])
+            tokens, sure = [*tokens, *token], [*sure, *p]
+            drafts = odds.of_masks(tokens, sure)
+        return drafts
 
     def canvas(self) -> Filling | None:
         """A canvas to draft on, where its pass is likely to save causal ones: after canvases that

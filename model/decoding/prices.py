@@ -21,9 +21,12 @@ class PassPrices:
     positions: tuple[int, ...]  # widths that were measured, ascending
     ms: tuple[float, ...]  # of a pass so wide; nowhere falling
     masks_ms: float = 0.0  # more, where any of the positions are masks behind judged tokens
+    mask_ms: float = 0.0  # more, for each that is one
 
     @classmethod
-    def measured(cls, table: Mapping[int, float], masks_ms: float = 0.0) -> PassPrices:
+    def measured(
+        cls, table: Mapping[int, float], masks_ms: float = 0.0, mask_ms: float = 0.0
+    ) -> PassPrices:
         """Prices of a probe, ``{positions: ms}``; one position must be among them.
 
         A wider pass is never cheaper: where the clock says so, by noise or because a single
@@ -41,7 +44,7 @@ class PassPrices:
                 count += shared
             pools.append((mean, count))
         ms = tuple(mean for mean, count in pools for _ in range(count))
-        return cls(tuple(widths), ms, max(masks_ms, 0.0))
+        return cls(tuple(widths), ms, max(masks_ms, 0.0), max(mask_ms, 0.0))
 
     def of(self, positions: int) -> float:
         """Milliseconds of a pass over ``positions``: between two measured widths on the line
@@ -77,9 +80,9 @@ def worth(chances: Sequence[float], prices: PassPrices) -> int:
 
 
 #: What a right guess of masks saves, beside a whole pass over one position: without it other drafts
-#: would have brought some of the same tokens. Measured (evals/LOG.md, 2026-11-23): at 1 masks cost
-#: a little more than they save, at 0.35 they save a twentieth.
-SAVES = 0.35
+#: would have brought some of the same tokens. Measured (evals/LOG.md, 2026-11-23): at 0.55 to 0.75
+#: masks save a fourteenth of the time, at 1 half of that, at 0.45 hardly any is read.
+SAVES = 0.65
 
 
 def _best(chances: Sequence[float], prices: PassPrices, saves: float = 1.0) -> tuple[int, float]:
@@ -111,8 +114,9 @@ def worth_groups(chances: Sequence[float], guesses: Sequence[float], prices: Pas
     being right up to draft i with e_i = a_1 … a_i (1 - a_{i+1}). Only the masks behind that draft
     are of use then: they are the drafts of the next pass, where m of them, right with b_1 … b_m,
     bring G(m) of :func:`worth`, of which :data:`SAVES` counts. So a group behind token i brings
-    e_i G(m) and costs its m positions in this pass, and the first of all what any mask adds to a
-    pass besides. Groups are added by falling e_i, for each m; the best sum is taken.
+    e_i G(m) and costs its m positions in this pass, what masks add to theirs, and the first of all
+    what any mask adds to a pass besides. Groups are added by falling e_i, for each m; the best sum
+    is taken.
 
     Args:
         guesses: b_1, b_2, … of the masks of one group, as many as there may be.
@@ -127,7 +131,8 @@ def worth_groups(chances: Sequence[float], guesses: Sequence[float], prices: Pas
         for count, token in enumerate(order, 1):
             brought += ends[token] * each
             width = len(ends) + count * masks
-            gain = brought - (prices.of(width) - prices.of(len(ends))) - prices.masks_ms
+            wider = prices.of(width) - prices.of(len(ends))
+            gain = brought - wider - prices.masks_ms - count * masks * prices.mask_ms
             if gain > best_gain:
                 best, best_gain = Groups(masks, tuple(sorted(order[:count]))), gain
     return best

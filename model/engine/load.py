@@ -33,7 +33,7 @@ from ..weights.registry import ModelInfo, cache_dir, info
 from .answer import Loader, LoadProgress, Model, warm_up
 from .budget import CHOICES, best_known, pick_budget
 from .pass_notes import FILE as PASSES
-from .pass_notes import PassCosts, fastest_known
+from .pass_notes import PassCosts, usual_costs
 
 if TYPE_CHECKING:
     from ..runtime.onnx_backend import OnnxBackend
@@ -161,8 +161,8 @@ def template_in(folder: Path, tokenizer: Tokenizer) -> ChatTemplate | None:
 
 
 def _prices(backend: Backend, weights: str, threads: int | None) -> PassPrices | None:
-    """What causal passes cost here at their fastest; None where drafts are not judged. The first
-    few starts measure it, for about half a second, or twice that where masks draft.
+    """What causal passes cost here; None where drafts are not judged. The first few starts measure
+    it, for about half a second, or three times that where masks draft.
 
     Args:
         weights: name and version.
@@ -173,13 +173,13 @@ def _prices(backend: Backend, weights: str, threads: int | None) -> PassPrices |
     if backend.config.verifier != "ar" or not isinstance(backend, OnnxBackend):
         return None
     how = f"{backend.variant} {backend.provider} {threads or 0} {processor()}"
-    costs = fastest_known(
+    costs = usual_costs(
         f"{weights} {how} onnxruntime {import_onnxruntime().__version__}",
         lambda: PassCosts(measure_passes(backend), measure_masks(backend)),
         cache_dir() / PASSES,
         time.time,
     )
-    return PassPrices.measured(costs.widths, costs.masks.more_ms)
+    return PassPrices.measured(costs.widths, costs.masks.any_ms, costs.masks.each_ms)
 
 
 def kept_bytes(backend: Backend, budget: int) -> int:

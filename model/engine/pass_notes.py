@@ -1,18 +1,18 @@
-"""What passes cost on this machine at their fastest, kept between starts.
+"""What passes cost on this machine, as the last starts have found, kept between starts.
 
-Other programs can only make a machine look slower than it is, and an editor that starts makes it
-busy: one start that is disturbed would have masks and drafts priced wrong until the next. So of
-every pass the fastest of the last starts counts, and after a few it is not measured again.
-A file that cannot be read or written only means that the next start measures again. Knows nothing
-of how passes are measured.
+A start may be disturbed, an editor that starts with it above all, and a machine changes its pace:
+one start alone would have drafts and masks priced wrong until the next. So of what passes cost in
+proportion to each other the middle of the last starts counts, and after a few nothing is measured
+any more. A file that cannot be read or written only means that the next start measures again. Knows
+nothing of how passes are measured.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ FILE = "passes.json"
 ENOUGH = 5
 #: Seconds after which it begins anew: a system that was updated, a machine that runs on battery.
 LASTS_S = 7 * 86_400.0
+#: No pass takes longer: what says so is no note of ours.
+_MOST_MS = 3.6e6
 #: Kinds of weights on a machine that the file holds at most.
 _MOST = 32
 
@@ -35,22 +37,21 @@ _MOST = 32
 class PassCosts:
     """Milliseconds of judging passes."""
 
-    widths: Mapping[int, float]  # by positions
-    masks: MaskCosts  # with masks behind judged tokens, and without
+    widths: Mapping[int, float]  # by positions, one among them
+    masks: MaskCosts
 
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    costs: PassCosts
     at: float  # seconds since 1970, of the first start
-    starts: int
+    starts: tuple[PassCosts, ...]  # what each has found, of the same widths; one at least
 
 
-def fastest_known(
+def usual_costs(
     key: str, measure: Callable[[], PassCosts], file: Path, clock: Callable[[], float]
 ) -> PassCosts:
-    """What is noted of ``key`` and what ``measure`` says, of each pass the faster; it is asked
-    only while fewer than :data:`ENOUGH` starts have asked it.
+    """What the last starts with ``key`` have found, and this one, which asks ``measure`` where they
+    were fewer than :data:`ENOUGH`.
 
     Args:
         key: names the weights, how they run and the machine.
@@ -60,46 +61,64 @@ def fastest_known(
     note = known.get(key)
     if note is not None and not 0 <= clock() - note.at < LASTS_S:  # nor of the future
         note = None
-    if note is not None and note.starts >= ENOUGH:
-        return note.costs
+    if note is not None and len(note.starts) >= ENOUGH:
+        return middle(note.starts)
     costs = measure()
-    if note is None or set(note.costs.widths) != set(costs.widths):
-        note = _Note(costs, clock(), 1)
+    if note is None or set(note.starts[0].widths) != set(costs.widths):
+        note = _Note(clock(), (costs,))
     else:
-        note = _Note(_faster(note.costs, costs), note.at, note.starts + 1)
-    others = {other: each for other, each in known.items() if other != key}
+        note = _Note(note.at, (*note.starts, costs))
+    others = {other: each for other, each in _read(file).items() if other != key}
     kept = {**dict([*others.items()][1 - _MOST :]), key: note}
     text = json.dumps({name: asdict(each) for name, each in kept.items()}, indent=1)
     with contextlib.suppress(RedraftError, OSError):
         make_folder(file.parent)
         write_atomically(file, text.encode("utf-8"))
-    return note.costs
+    return middle(note.starts)
 
 
-def _faster(one: PassCosts, other: PassCosts) -> PassCosts:
-    """Of each pass the faster; both have the same widths."""
-    widths = {width: min(ms, other.widths[width]) for width, ms in one.widths.items()}
-    without = min(one.masks.without_ms, other.masks.without_ms)
-    return PassCosts(widths, MaskCosts(without, min(one.masks.with_ms, other.masks.with_ms)))
+def middle(starts: Sequence[PassCosts]) -> PassCosts:
+    """The median of each cost in proportion to its start's pace, at the pace of the fastest.
+
+    Args:
+        starts: at least one, all of the same widths.
+    """
+    pace = [sum(costs.widths.values()) for costs in starts]
+
+    def of(ms: Iterable[float]) -> float:
+        shares = [each / own for each, own in zip(ms, pace, strict=True)]
+        return float(min(pace) * statistics.median(shares))
+
+    widths = {width: of(costs.widths[width] for costs in starts) for width in starts[0].widths}
+    any_ms = of(costs.masks.any_ms for costs in starts)
+    return PassCosts(widths, MaskCosts(any_ms, of(costs.masks.each_ms for costs in starts)))
 
 
 def _read(file: Path) -> dict[str, _Note]:
     try:
         data = json.loads(file.read_text("utf-8"))
         return {str(key): _note(each) for key, each in data.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError):
         return {}
 
 
 def _note(found: Any) -> _Note:
     """
     Raises:
-        ValueError, TypeError, KeyError: it is none.
+        ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError: it is none.
     """
-    costs, masks = found["costs"], found["costs"]["masks"]
-    widths = {int(width): float(ms) for width, ms in costs["widths"].items()}
-    of_masks = MaskCosts(float(masks["without_ms"]), float(masks["with_ms"]))
-    times = [*widths.values(), of_masks.without_ms, of_masks.with_ms]
-    if not widths or min(widths.values()) <= 0 or not all(0 <= ms < math.inf for ms in times):
+    starts = tuple(_costs(each) for each in found["starts"])
+    if len({tuple(sorted(costs.widths)) for costs in starts}) != 1:
+        raise ValueError("the starts are not of the same widths")
+    return _Note(float(found["at"]), starts)
+
+
+def _costs(found: Any) -> PassCosts:
+    """The same errors."""
+    widths = {int(width): float(ms) for width, ms in found["widths"].items()}
+    masks = MaskCosts(float(found["masks"]["any_ms"]), float(found["masks"]["each_ms"]))
+    times = [*widths.values(), masks.any_ms, masks.each_ms]
+    believed = all(0 <= ms < _MOST_MS for ms in times) and min(widths.values()) > 0
+    if min(widths) != 1 or not believed:
         raise ValueError("these are no times")
-    return _Note(PassCosts(widths, of_masks), float(found["at"]), int(found["starts"]))
+    return PassCosts(widths, masks)

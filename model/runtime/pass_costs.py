@@ -6,6 +6,7 @@ matter of this table and of how often drafts are right. Runs the backend; decide
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,11 @@ CACHED = 1_000
 #: Measuring begins no further round after this; the first round is always whole.
 PATIENCE_S = 0.5
 ROUNDS = 5
+
+#: Judged tokens and masks behind them, of what is held against each other: few and many.
+_MASKED = ((2, 2), (4, 12))
+#: Pairs of passes at most, and guesses that the sampler makes in one.
+PAIRS, _GUESSED = 9, 2
 
 
 def measure_passes(
@@ -57,71 +63,76 @@ def measure_passes(
         return lambda sequence: sequence.verify(np.full(width, token, np.int64))
 
     passes = {width: verify(width) for width in widths}
-    return _fastest(backend, passes, max(widths), cached, rounds, patience_s, clock)
+    times = _times(backend, passes, max(widths), cached, rounds, patience_s, clock)
+    return {width: min(taken) for width, taken in times.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class MaskCosts:
-    """Milliseconds of a pass over four tokens behind :data:`CACHED` ones, and of one over two
-    tokens and two masks: the masks' own adapter, their attention, their many small operators and
-    their sampler. Both 0 where no mask drafts."""
+    """Milliseconds that masks behind judged tokens add to a pass over as many positions: their own
+    adapter, their attention, their many small operators, their sampler."""
 
-    without_ms: float = 0.0
-    with_ms: float = 0.0
-
-    @property
-    def more_ms(self) -> float:
-        """What masks add to a pass, not below 0."""
-        return max(self.with_ms - self.without_ms, 0.0)
+    any_ms: float = 0.0  # that there are any
+    each_ms: float = 0.0
 
 
 def measure_masks(backend: OnnxBackend) -> MaskCosts:
-    """Both passes, in turns. Errors as of :func:`measure_passes`."""
+    """What masks add behind :data:`CACHED` tokens; nothing where no mask drafts. Each pass with
+    masks is held against the one without that was run just before it, as a machine changes its
+    pace meanwhile, and of all such pairs the middle one counts. Errors as of
+    :func:`measure_passes`."""
     if backend.config.adapter != "masks":
         return MaskCosts()
-    token, mask = backend.config.text_ids.start, backend.config.mask_token
-    row = np.asarray([token, token, mask, mask], np.int64)
-    sees = np.tril(np.ones((4, 4), np.bool_))
+    few, many = (_more_ms(backend, judged, masks) for judged, masks in _MASKED)
+    each = max((many - few) / (_MASKED[1][1] - _MASKED[0][1]), 0.0)
+    return MaskCosts(max(few - each * _MASKED[0][1], 0.0), each)
 
-    def draft(sequence: OnnxSequence) -> None:
-        out = sequence.judge(row, np.arange(4), sees, 2)
+
+def _more_ms(backend: OnnxBackend, judged: int, masks: int) -> float:
+    """Milliseconds that a pass takes longer where ``masks`` of its positions are masks."""
+    token, width = backend.config.text_ids.start, judged + masks
+    row = np.full(width, token, np.int64)
+    row[judged:] = backend.config.mask_token
+    sees = np.tril(np.ones((width, width), np.bool_))
+
+    def without(sequence: OnnxSequence) -> None:
+        sequence.verify(np.full(width, token, np.int64))
+
+    def within(sequence: OnnxSequence) -> None:
+        out = sequence.judge(row, np.arange(width), sees, judged)
         assert out.masks is not None, "something is cached"
-        out.masks.chain(range(2), token)
+        out.masks.chain(range(_GUESSED), token)
 
-    passes: dict[int, Pass] = {
-        0: lambda sequence: sequence.verify(np.full(4, token, np.int64)),
-        1: draft,
-    }
-    fastest = _fastest(backend, passes, 6, CACHED, ROUNDS, PATIENCE_S, time.perf_counter)
-    return MaskCosts(fastest[0], fastest[1])
+    times = _times(backend, {0: without, 1: within}, width, CACHED, PAIRS, PATIENCE_S)
+    more = [after - before for before, after in zip(times[0], times[1], strict=True)]
+    return float(statistics.median(more))
 
 
-def _fastest(
+def _times(
     backend: OnnxBackend,
     passes: Mapping[int, Pass],
     widest: int,
     cached: int,
     rounds: int,
     patience_s: float,
-    clock: Callable[[], float],
-) -> dict[int, float]:
-    """Milliseconds of the fastest run of each of ``passes``, which take turns."""
-    sequence = backend.new_sequence(cached + widest)
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[int, list[float]]:
+    """Milliseconds of each run of each of ``passes``, which take turns."""
+    sequence = backend.new_sequence(cached + widest + 2)
     try:
         sequence.pretend([backend.config.text_ids.start] * cached)
         passes[max(passes)](sequence)  # has the memory for a pass ready
         sequence.truncate(cached)
-        fastest: dict[int, float] = {}
+        times: dict[int, list[float]] = {key: [] for key in passes}
         started = clock()
         for _ in range(rounds):
             for key, run in passes.items():
                 before = clock()
                 run(sequence)
-                took = 1e3 * (clock() - before)
+                times[key].append(1e3 * (clock() - before))
                 sequence.truncate(cached)
-                fastest[key] = min(took, fastest.get(key, took))
             if clock() - started > patience_s:
                 break
-        return fastest
+        return times
     finally:
         backend.release(sequence)

@@ -41,10 +41,19 @@ class Sampler:
         return _times(rows[:-1], _times(self._leave, x))
 
 
+#: Products of a matrix and a vector from which on OpenBLAS takes several threads.
+_THREADS_FROM = 9_216
+
+
 def _times(matrix: FloatArray, x: FloatArray) -> FloatArray:
     """matrix [n, m] times x [m], in this thread: those that a BLAS wakes go on spinning for a
-    while, and the pass that follows has as many threads as there are cores."""
-    found: FloatArray = np.einsum("nm,m->n", matrix, x)
+    while, and the pass that follows has as many threads as there are cores. So it is done in
+    stacks of rows, each too small for more than one."""
+    n, m = matrix.shape
+    rows = max((_THREADS_FROM - 1) // m, 1)
+    while n % rows:
+        rows -= 1
+    found: FloatArray = np.matmul(matrix.reshape(n // rows, rows, m), x).reshape(n)
     return found
 
 
