@@ -141,18 +141,44 @@ class _Builder:
             y = self.nodes.op("Gather", y, "rows", axis=1)
             x = self.nodes.op("Gather", x, "rows", axis=1)
         width = c.heads * c.head_dim
-        y = self.linear.apply(f"{name}.attn.o", [f"{name}.attn.o"], y, width, c.hidden, tail=last)
+        y = self.linear.apply(f"{name}.attn.o", [f"{name}.attn.o"], y, width, c.hidden)
         y, x = self._norm(f"{name}.norm_mlp", x, y)
-        both = [f"{name}.mlp.gate", f"{name}.mlp.up"]
-        wide = 2 * c.intermediate
-        y = self.linear.apply(
-            f"{name}.mlp.gate_up", both, y, c.hidden, wide, tail=last, adapts=True
-        )
-        gate, up = self.nodes.ops("Split", [y], 2, axis=-1, num_outputs=2)
-        y = self.nodes.op("Mul", self._silu(gate), up)
+        y = self._gated(name, y, last)
         down = f"{name}.mlp.down"
-        y = self.linear.apply(down, [down], y, c.intermediate, c.hidden, tail=last)
+        y = self.linear.apply(down, [down], y, c.intermediate, c.hidden)
         return x, y
+
+    def _gated(self, name: str, x: str, tail: bool) -> str:
+        """silu(gate x) times up x; [1, n, hidden] -> [1, n, intermediate].
+
+        Args:
+            tail: x has the rows that are spoken about alone.
+        """
+        c, both = self.config, [f"{name}.mlp.gate", f"{name}.mlp.up"]
+        wide = 2 * c.intermediate
+        y = self.linear.apply(f"{name}.mlp.gate_up", both, x, c.hidden, wide)
+        if not self.linear.masks:
+            return self._activated(y)
+        index = self.linear.index_of("scored_masks" if tail else "mask_rows")
+        out = f"{name}.mlp.gated"
+
+        def adapted(own: list[str]) -> list[NodeProto]:
+            with self.nodes.branch(f"{out}.masked") as nodes:
+                changed = self.linear.adapt_masks(both, x, y, c.hidden, wide, index)
+                self._activated(changed, own[0])
+            return nodes
+
+        def plain(own: list[str]) -> list[NodeProto]:
+            with self.nodes.branch(f"{out}.plain") as nodes:
+                self._activated(y, own[0])
+            return nodes
+
+        self.nodes.add(self._if("placed", [out], adapted, plain))
+        return out
+
+    def _activated(self, y: str, out: str = "") -> str:
+        gate, up = self.nodes.ops("Split", [y], 2, axis=-1, num_outputs=2)
+        return self.nodes.op("Mul", self._silu(gate), up, out=out)
 
     def _silu(self, x: str) -> str:
         return self.nodes.op("QuickGelu", x, domain=CONTRIB, alpha=1.0)

@@ -36,8 +36,9 @@ class LinearMaps:
     variant: str
     masks: bool
     quantized: dict[str, tuple[str, str]] = field(default_factory=dict)
-    #: Rows of masks of a tensor, and their index.
-    masked: dict[str, str] = field(default_factory=dict)
+    #: By rows of masks their index, and the other way round.
+    _indices: dict[str, str] = field(default_factory=dict)
+    _rows_of: dict[str, str] = field(default_factory=dict)
 
     def apply(
         self,
@@ -47,15 +48,8 @@ class LinearMaps:
         inputs: int,
         outputs: int,
         bias: bool = False,
-        tail: bool = False,
-        adapts: bool = False,
     ) -> str:
-        """x times the stacked weights; [..., inputs] -> [..., outputs].
-
-        Args:
-            tail: x has the rows that are spoken about alone.
-            adapts: an adapter on masks changes these weights.
-        """
+        """x times the stacked weights; [..., inputs] -> [..., outputs]."""
         how = format_of(self.variant, "linear")
         stored = Stored(
             name,
@@ -74,8 +68,6 @@ class LinearMaps:
             y = self._rows_product(x, tensors)
         else:
             y = self.nodes.op("MatMul", x, tensors[0])
-        if self.masks and adapts:
-            y = self._adapt_masks(sources, x, y, inputs, outputs, tail)
         if not bias:
             return y
         parts = tuple(f"{source}.bias" for source in sources)
@@ -86,18 +78,21 @@ class LinearMaps:
     def _dtype(self) -> np.dtype[Any]:
         return float_type(self.variant)
 
-    def _adapt_masks(
-        self, sources: list[str], x: str, y: str, inputs: int, outputs: int, tail: bool
+    def adapt_masks(
+        self, sources: list[str], x: str, y: str, inputs: int, outputs: int, index: str
     ) -> str:
-        """y plus B (A x) in the rows of masks; the other rows keep their bits. No rows cost
-        nothing, as the sum goes into y's own memory."""
+        """y plus B (A x) in the rows of masks; the other rows keep their bits. Copies y, of however
+        few rows: 10 MB a layer of a chunk of prompt.
+
+        Args:
+            y: x times the weights that the masks' adapter changes.
+            index: of :meth:`index_of`.
+        """
         rank = self.config.mask_rank * len(sources)
-        which = "scored_masks" if tail else "mask_rows"
-        if x not in self.masked:
-            self.masked[x] = self.nodes.op("Gather", x, which, axis=1)  # [1, g, inputs]
-        low = self._low_rank("lora_a", sources, self.masked[x], inputs, rank)
+        rows = self.nodes.op("Gather", x, self._rows_of[index], axis=1)  # [1, g, inputs]
+        low = self._low_rank("lora_a", sources, rows, inputs, rank)
         change = self._low_rank("lora_b", sources, low, rank, outputs)  # [1, g, outputs]
-        return self.nodes.op("ScatterND", y, self._index_of(which), change, reduction="add")
+        return self.nodes.op("ScatterND", y, index, change, reduction="add")
 
     def _low_rank(self, side: str, sources: list[str], x: str, inputs: int, outputs: int) -> str:
         """x times one side of the masks' adapter, of all ``sources`` in one product: each has a
@@ -120,13 +115,15 @@ class LinearMaps:
             return self.blocks_product(x, tensors, inputs, outputs, block=_LOW_RANK_BLOCK)
         return self.nodes.op("MatMul", x, tensors[0])
 
-    def _index_of(self, rows: str) -> str:
-        """Where ``rows`` [g] lie in [1, n, outputs], for ScatterND: [1, g, 2]."""
-        if rows not in self.masked:
+    def index_of(self, rows: str) -> str:
+        """Where ``rows`` [g] lie in [1, n, outputs], for ScatterND: [1, g, 2]. One for all
+        layers."""
+        if rows not in self._indices:
             at = self.nodes.op("Unsqueeze", rows, self.nodes.ints("ends", [0, 2]))  # [1, g, 1]
             batch = self.nodes.op("Mul", at, self.nodes.ints("nothing", 0))
-            self.masked[rows] = self.nodes.op("Concat", batch, at, axis=-1)
-        return self.masked[rows]
+            self._indices[rows] = self.nodes.op("Concat", batch, at, axis=-1)
+            self._rows_of[self._indices[rows]] = rows
+        return self._indices[rows]
 
     def blocks_product(
         self,

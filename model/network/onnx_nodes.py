@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,12 +27,24 @@ class Nodes:
     nodes: list[NodeProto] = field(default_factory=list)
     constants: dict[str, TensorProto] = field(default_factory=dict)
     stored: dict[tuple[str, str], Stored] = field(default_factory=dict)
+    scope: str = ""  # of the branch that nodes are appended to; its names begin with it
 
     def add(self, node: NodeProto) -> None:
         self.nodes.append(node)
 
     def name(self, op: str) -> str:
-        return f"{op}.{len(self.nodes)}"
+        return f"{self.scope}{op}.{len(self.nodes)}"
+
+    @contextmanager
+    def branch(self, scope: str) -> Iterator[list[NodeProto]]:
+        """What is appended meanwhile goes into the list, a branch of an If: it sees what was
+        computed before, and nothing behind it sees what it computes."""
+        outer = self.nodes, self.scope
+        self.nodes, self.scope = [], f"{self.scope}{scope}."
+        try:
+            yield self.nodes
+        finally:
+            self.nodes, self.scope = outer
 
     def op(self, op: str, *inputs: str, out: str = "", domain: str = "", **attrs: Any) -> str:
         return self.ops(op, list(inputs), 1, [out] if out else None, domain, **attrs)[0]
