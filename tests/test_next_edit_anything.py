@@ -19,6 +19,8 @@ OTHER = "file:///w/b.py"
 FILLER = "".join(f"value_{i} = '😀'\n" for i in range(40))
 TEXT = f"def area(r):\n    return r\n\n{FILLER}print(area(2))\n{FILLER}print(area(3))\n"
 CALLER = f"from a import area\n{FILLER}print(area(4))\n"
+#: Questions at most of two edits ahead: each is followed by one here and a few elsewhere.
+MOST_AHEAD = 12
 #: What the user does to the first of these words that there is, in either direction.
 SWAPS = (("area(r)", "area(r, pi)"), ("area", "surface"), ("return r", "return r * r"), ("2", "22"))
 
@@ -91,7 +93,7 @@ class World:
     def prefetch(self) -> None:
         if self.shown is None:
             return
-        for _ in range(6):
+        for _ in range(MOST_AHEAD):
             ahead = self.desk.session.follow_up(self.here(), self.shown.suggestion)
             if ahead is None:
                 return
