@@ -23,6 +23,7 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.runtime.kv_memory import size_class
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.prefix_cache import PrefixCache
+from redraft.model.runtime.verdicts import forget
 from support.onnx_models import store
 from support.tiny import tiny_config, tiny_tokenizer
 
@@ -181,9 +182,9 @@ def test_passes_are_priced_where_drafts_are_judged(
     assert all(ms > 0 for ms in prices.ms) and list(prices.ms) == sorted(prices.ms)
     (key,) = json.loads((tmp_path / "passes.json").read_text())
     assert key.startswith(f"a 1 {judge.variant} CPU 0 ")
-    load.forget_costs()
+    forget(load.costs_noted())
     assert not (tmp_path / "passes.json").exists()
-    load.forget_costs()  # of which there are none
+    forget(load.costs_noted())  # of which there are none
 
 
 class FixedConfig(OnnxBackend):

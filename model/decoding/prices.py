@@ -80,8 +80,8 @@ def worth(chances: Sequence[float], prices: PassPrices) -> int:
 
 
 #: What a right guess of masks saves, beside a whole pass over one position: without it other drafts
-#: would have brought some of the same tokens. Measured (evals/LOG.md, 2026-11-23): at 0.55 to 0.75
-#: masks save a fourteenth of the time, at 1 half of that, at 0.45 hardly any is read.
+#: would have brought some of the same tokens. Measured (evals/LOG.md, 2026-11-23): at 0.55 and 0.65
+#: masks save a fourteenth of the time, at 0.75 and 1 half of that, at 0.45 hardly any is read.
 SAVES = 0.65
 
 

@@ -6,7 +6,6 @@ so that an engine can be made, and say what is wrong, where it is not installed.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
@@ -176,7 +175,7 @@ def _prices(backend: Backend, weights: str, threads: int | None) -> PassPrices |
     costs = usual_costs(
         f"{weights} {how} onnxruntime {import_onnxruntime().__version__}",
         lambda: PassCosts(measure_passes(backend), measure_masks(backend)),
-        cache_dir() / PASSES,
+        costs_noted(),
         time.time,
     )
     return PassPrices.measured(costs.widths, costs.masks.any_ms, costs.masks.each_ms)
@@ -227,7 +226,6 @@ def served_by(found: ModelInfo) -> Served:
     return served
 
 
-def forget_costs() -> None:
-    """Have passes measured anew by the next starts."""
-    with contextlib.suppress(OSError):
-        (cache_dir() / PASSES).unlink(missing_ok=True)
+def costs_noted() -> Path:
+    """Where the costs of passes are kept between starts."""
+    return cache_dir() / PASSES

@@ -159,12 +159,13 @@ class _Builder:
         y = self.linear.apply(f"{name}.mlp.gate_up", both, x, c.hidden, wide)
         if not self.linear.masks:
             return self._activated(y)
-        index = self.linear.index_of("scored_masks" if tail else "mask_rows")
+        which = "scored_masks" if tail else "mask_rows"
+        self.linear.index_of(which)  # here, for all layers: nothing sees into a branch
         out = f"{name}.mlp.gated"
 
         def adapted(own: list[str]) -> list[NodeProto]:
             with self.nodes.branch(f"{out}.masked") as nodes:
-                changed = self.linear.adapt_masks(both, x, y, c.hidden, wide, index)
+                changed = self.linear.adapt_masks(both, x, y, c.hidden, wide, which)
                 self._activated(changed, own[0])
             return nodes
 

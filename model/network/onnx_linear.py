@@ -36,9 +36,8 @@ class LinearMaps:
     variant: str
     masks: bool
     quantized: dict[str, tuple[str, str]] = field(default_factory=dict)
-    #: By rows of masks their index, and the other way round.
+    #: By rows of masks their index.
     _indices: dict[str, str] = field(default_factory=dict)
-    _rows_of: dict[str, str] = field(default_factory=dict)
 
     def apply(
         self,
@@ -79,20 +78,20 @@ class LinearMaps:
         return float_type(self.variant)
 
     def adapt_masks(
-        self, sources: list[str], x: str, y: str, inputs: int, outputs: int, index: str
+        self, sources: list[str], x: str, y: str, inputs: int, outputs: int, which: str
     ) -> str:
         """y plus B (A x) in the rows of masks; the other rows keep their bits. Copies y, of however
         few rows: 10 MB a layer of a chunk of prompt.
 
         Args:
             y: x times the weights that the masks' adapter changes.
-            index: of :meth:`index_of`.
+            which: rows are masks; of these :meth:`index_of` was asked where all layers see it.
         """
         rank = self.config.mask_rank * len(sources)
-        rows = self.nodes.op("Gather", x, self._rows_of[index], axis=1)  # [1, g, inputs]
+        rows = self.nodes.op("Gather", x, which, axis=1)  # [1, g, inputs]
         low = self._low_rank("lora_a", sources, rows, inputs, rank)
         change = self._low_rank("lora_b", sources, low, rank, outputs)  # [1, g, outputs]
-        return self.nodes.op("ScatterND", y, index, change, reduction="add")
+        return self.nodes.op("ScatterND", y, self.index_of(which), change, reduction="add")
 
     def _low_rank(self, side: str, sources: list[str], x: str, inputs: int, outputs: int) -> str:
         """x times one side of the masks' adapter, of all ``sources`` in one product: each has a
@@ -122,7 +121,6 @@ class LinearMaps:
             at = self.nodes.op("Unsqueeze", rows, self.nodes.ints("ends", [0, 2]))  # [1, g, 1]
             batch = self.nodes.op("Mul", at, self.nodes.ints("nothing", 0))
             self._indices[rows] = self.nodes.op("Concat", batch, at, axis=-1)
-            self._rows_of[self._indices[rows]] = rows
         return self._indices[rows]
 
     def blocks_product(

@@ -90,10 +90,10 @@ def known(
     return said
 
 
-def forget(file: Path | None = None) -> None:
-    """Have everything tried anew: what this process knows, and what ``file`` keeps."""
+def forget(*files: Path) -> None:
+    """Have everything tried anew: what this process knows, and what ``files`` keep."""
     _KNOWN.clear()
-    if file is not None:
+    for file in files:
         with contextlib.suppress(OSError):
             file.unlink(missing_ok=True)
 

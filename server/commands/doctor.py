@@ -79,7 +79,7 @@ def _versions() -> Iterator[Finding]:
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Whether exactly one recent onnxruntime is there, and where it would run what."""
-    from redraft.model.engine.load import forget_costs, noted
+    from redraft.model.engine.load import costs_noted, noted
     from redraft.model.runtime.device import (
         check_onnxruntime,
         import_onnxruntime,
@@ -92,8 +92,7 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
     try:
         version = check_onnxruntime()
         runtime = import_onnxruntime()
-        forget(noted())  # so that providers are tried anew
-        forget_costs()
+        forget(noted(), costs_noted())  # so that providers are tried anew, and passes timed
         here = [each for each in PROVIDERS if not load_problem(runtime, each, noted())]
         device = _device_of(settings)
     except RedraftError as error:
