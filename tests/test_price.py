@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.onnx_models import BASE, store
+from support.onnx_models import BASE, shaped, store
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_sequence import OnnxSequence
-from redraft.model.runtime.pass_costs import measure_passes
+from redraft.model.runtime.pass_costs import MaskCosts, measure_masks, measure_passes
 
 
 @pytest.fixture
@@ -68,3 +68,27 @@ def test_memory_is_given_back_and_remembers_nothing(backend: OnnxBackend) -> Non
     again = backend.new_sequence(200)
     assert np.array_equal(again.verify(tokens, logits=True).logits, expected.logits)
     assert not backend._pool.free
+
+
+def test_what_masks_add_is_held_against_the_same_pass_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Masks add 5 s, and 2 s for each of them."""
+    backend = OnnxBackend(store(shaped("masks"), "fp32", tmp_path), threads=1)
+    costs, real = Costs(monkeypatch), OnnxSequence.judge
+
+    def judge(sequence: OnnxSequence, tokens: Any, positions: Any, sees: Any, judging: int) -> Any:
+        costs.now += 10.0 + len(tokens) + 5.0 + 2.0 * (len(tokens) - judging)
+        return real(sequence, tokens, positions, sees, judging)
+
+    monkeypatch.setattr(OnnxSequence, "judge", judge)
+    found = measure_masks(backend, lambda: costs.now)
+    assert (found.any_ms, found.each_ms) == (pytest.approx(5_000.0), pytest.approx(2_000.0))
+
+
+def test_where_no_mask_drafts_nothing_is_measured(
+    backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = Costs(monkeypatch)
+    assert measure_masks(backend, lambda: costs.now) == MaskCosts()
+    assert costs.judged == []

@@ -76,19 +76,21 @@ class MaskCosts:
     each_ms: float = 0.0
 
 
-def measure_masks(backend: OnnxBackend) -> MaskCosts:
+def measure_masks(
+    backend: OnnxBackend, clock: Callable[[], float] = time.perf_counter
+) -> MaskCosts:
     """What masks add behind :data:`CACHED` tokens; nothing where no mask drafts. Each pass with
     masks is held against the one without that was run just before it, as a machine changes its
     pace meanwhile, and of all such pairs the middle one counts. Errors as of
     :func:`measure_passes`."""
     if backend.config.adapter != "masks":
         return MaskCosts()
-    few, many = (_more_ms(backend, judged, masks) for judged, masks in _MASKED)
+    few, many = (_more_ms(backend, judged, masks, clock) for judged, masks in _MASKED)
     each = max((many - few) / (_MASKED[1][1] - _MASKED[0][1]), 0.0)
     return MaskCosts(max(few - each * _MASKED[0][1], 0.0), each)
 
 
-def _more_ms(backend: OnnxBackend, judged: int, masks: int) -> float:
+def _more_ms(backend: OnnxBackend, judged: int, masks: int, clock: Callable[[], float]) -> float:
     """Milliseconds that a pass takes longer where ``masks`` of its positions are masks."""
     token, width = backend.config.text_ids.start, judged + masks
     row = np.full(width, token, np.int64)
@@ -103,7 +105,7 @@ def _more_ms(backend: OnnxBackend, judged: int, masks: int) -> float:
         assert out.masks is not None, "something is cached"
         out.masks.chain(range(_GUESSED), token)
 
-    times = _times(backend, {0: without, 1: within}, width, CACHED, PAIRS, PATIENCE_S)
+    times = _times(backend, {0: without, 1: within}, width, CACHED, PAIRS, PATIENCE_S, clock)
     more = [after - before for before, after in zip(times[0], times[1], strict=True)]
     return float(statistics.median(more))
 
@@ -115,7 +117,7 @@ def _times(
     cached: int,
     rounds: int,
     patience_s: float,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float],
 ) -> dict[int, list[float]]:
     """Milliseconds of each run of each of ``passes``, which take turns."""
     sequence = backend.new_sequence(cached + widest + 2)
