@@ -9,7 +9,6 @@ nothing of prompts, and imports no runtime.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -17,11 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import RedraftError
 from ..runtime.backend import CHUNK, Backend
 from ..runtime.kv_memory import SIZE_CLASSES, size_class
 from ..runtime.verdicts import processor
-from ..weights.files import make_folder, write_atomically
+from ..weights.files import write_notes
 
 #: The budgets to choose from, in tokens.
 CHOICES = (1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
@@ -107,10 +105,7 @@ def best_known(
     if noted_speed is not None:
         speed = min(speed, noted_speed, key=lambda each: each.cold_seconds(_TYPICAL))
     known[key] = speed
-    noted = {name: asdict(value) for name, value in known.items()}
-    with contextlib.suppress(RedraftError, OSError):
-        make_folder(file.parent)
-        write_atomically(file, json.dumps(noted, indent=1).encode("utf-8"))
+    write_notes(file, {name: asdict(value) for name, value in known.items()})
     return speed
 
 

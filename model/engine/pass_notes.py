@@ -9,7 +9,6 @@ nothing of how passes are measured.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,9 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import RedraftError
 from ..runtime.pass_costs import MaskCosts
-from ..weights.files import make_folder, write_atomically
+from ..weights.files import write_notes
 
 #: The file in the cache folder.
 FILE = "passes.json"
@@ -70,10 +68,7 @@ def usual_costs(
         note = _Note(note.at, (*note.starts, costs))
     others = {other: each for other, each in _read(file).items() if other != key}
     kept = {**dict([*others.items()][1 - _MOST :]), key: note}
-    text = json.dumps({name: asdict(each) for name, each in kept.items()}, indent=1)
-    with contextlib.suppress(RedraftError, OSError):
-        make_folder(file.parent)
-        write_atomically(file, text.encode("utf-8"))
+    write_notes(file, {name: asdict(each) for name, each in kept.items()})
     return middle(note.starts)
 
 

@@ -22,8 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from ..errors import RedraftError
-from ..weights.files import make_folder, write_atomically
+from ..weights.files import write_notes
 
 _T = TypeVar("_T")
 
@@ -83,10 +82,7 @@ def known(
         others = {other: each for other, each in _read(file).items() if other != key}
         newest = dict([*others.items()][1 - _MOST :])
         newest[key] = _Kept(said, clock(), None if math.isinf(lasts) else lasts)
-        text = json.dumps({key: asdict(each) for key, each in newest.items()}, indent=1)
-        with contextlib.suppress(RedraftError, OSError):
-            make_folder(file.parent)
-            write_atomically(file, text.encode("utf-8"))
+        write_notes(file, {key: asdict(each) for key, each in newest.items()})
     return said
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import WeightsError
+from ..errors import RedraftError, WeightsError
 
 #: Called with the bytes handled so far.
 BytesCallback = Callable[[int], None]
@@ -110,6 +111,13 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a small file whole or not at all."""
     with atomic_file(path) as file, explaining("write", path):
         file.write(content)
+
+
+def write_notes(path: Path, notes: Mapping[str, object]) -> None:
+    """Write ``notes`` as JSON. Ignore write errors: the next start measures them again."""
+    with contextlib.suppress(RedraftError, OSError):
+        make_folder(path.parent)
+        write_atomically(path, json.dumps(notes, indent=1).encode("utf-8"))
 
 
 def sync_folder(folder: Path) -> None:
