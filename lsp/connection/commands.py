@@ -43,7 +43,7 @@ def snooze(client: Client, minutes: str) -> dict[str, Any]:
         client.waking = None
     client.session.snooze(60 * length)
     if length:
-        client.line.tell(f"{snoozing(60 * length)}.", "Inactive")
+        client.line.tell(f"No suggestions: {snoozing(60 * length)}.", "Inactive")
         client.waking = asyncio.get_running_loop().call_later(60 * length, client.line.tell, "idle")
     else:
         client.line.tell("idle")

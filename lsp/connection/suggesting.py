@@ -201,9 +201,9 @@ async def _code_action(client: Client, params: Any) -> list[dict[str, Any]]:
     if abs(chosen[1] - chosen[0]) <= 1:  # Helix's cursor is a selection of the character under it
         asked = replace(asked, selection=None)
     document, decision = await next_edit(client, replace(asked, other_documents=False))
-    show = _answer(client, document, asked, "next_edit", decision)
-    if show:
-        return [_action(client, document, show.suggestion)]
+    _answer(client, document, asked, "next_edit", decision)
+    if isinstance(decision, Show):
+        return [_action(client, document, decision.suggestion)]
     title, why = "No edit predicted", {"reason": sentence("next_edit", decision)}
     nothing = {"title": title, "kind": ACTION_KIND, "disabled": why}
     return [nothing] if client.shows_disabled and wanted.kinds else []

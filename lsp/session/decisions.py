@@ -71,7 +71,7 @@ Decision = Show | Ask | Abstained
 
 def snoozing(left_s: float) -> str:
     """What is said while the user wants to be left alone."""
-    return f"Redraft is paused for another {math.ceil(left_s / 60)} min"
+    return f"paused for another {math.ceil(left_s / 60)} min"
 
 
 @dataclass(slots=True)

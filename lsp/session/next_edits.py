@@ -198,10 +198,10 @@ class NextEdits:
     ) -> Decision:
         """Return what is known of the places that the last edit bears on, or which to ask about.
 
-        The region around the cursor has no edit. Where nothing is shown, the reason is that of an
-        edit that is hidden, the cursor's first, else that of the cursor's region.
+        The region around the cursor has no edit. Where nothing is shown, the reason is about the
+        first edit that the model proposed, at the cursor or elsewhere.
         """
-        hidden = nearly if nearly.kind == "below_threshold" else None
+        reason_of_first = nearly if nearly.kind != "nothing_to_do" else None
         for ask in other_places.questions(self._shared, situation, near):
             known, reason = self._known(ask)
             if known is None:
@@ -209,10 +209,10 @@ class NextEdits:
             decision = self._judge(ask, known, f"{reason} ({ask.reason})", situation.names)
             if isinstance(decision, Show):
                 return self._show(decision, situation.query)
-            if hidden is None and decision.kind == "below_threshold":
-                reason = f"{other_places.where(ask)}, {decision.reason}"
-                hidden = replace(decision, reason=reason)
-        return hidden or nearly
+            if reason_of_first is None and decision.kind != "nothing_to_do":
+                told = f"in {other_places.where(ask)}, {decision.reason}"
+                reason_of_first = replace(decision, reason=told)
+        return reason_of_first or nearly
 
     def _known(self, ask: Ask) -> tuple[Prediction | None, str]:
         """The answer to a question, where there is no need to ask it."""
