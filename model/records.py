@@ -261,6 +261,7 @@ class Prediction:
     reason: Text = ""  # why candidates is empty, for people
     stats: Stats = field(default_factory=Stats)
     weights: Text = ""  # version of the model's weights, "" for those that have none
+    is_given_up: Flag = False  # no candidates, because the text became too improbable
 
 
 @dataclass(frozen=True, slots=True)

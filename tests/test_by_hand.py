@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from redraft.lsp.session.decisions import Decision, Show
+from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.model.edits.abstained import Abstained
 from support.desk import Desk, reason, shown
 from support.lsp_process import lsp_process
 from support.neovim import Desk as NeovimDesk
 from support.neovim import ghost
 from support.neovim_script import needs_neovim
-from support.predictor import infill
+from support.predictor import infill, predicted
 
 CODE = "def area(width, height):\n    return width * height\n\n\nprint(area(3))\n"
 
@@ -29,9 +30,15 @@ def answered(desk: Desk, text: str, confidence: float, invoked: bool) -> Show | 
 
 def test_ghost_text_that_is_unsure_is_shown_to_who_asks_for_it() -> None:
     desk = Desk("x = ")
-    assert reason(answered(desk, "f(1)", 0.2, invoked=False)) == "below threshold 0.20 < 0.25"
+    assert (
+        reason(answered(desk, "f(1)", 0.2, invoked=False))
+        == "20 % likely to be kept (medium shows from 25 %)"
+    )
     by_hand = desk.consider(invoked=True)
-    assert (shown(by_hand), doubt(by_hand)) == ("f(1)", "below threshold 0.20 < 0.25")
+    assert (shown(by_hand), doubt(by_hand)) == (
+        "f(1)",
+        "20 % likely to be kept (medium shows from 25 %)",
+    )
     desk.type("f(")
     assert shown(desk.consider()) == "1)"  # it stays while it is typed
 
@@ -56,10 +63,12 @@ def edited() -> Desk:
 
 def test_an_edit_that_is_unsure_is_shown_to_who_asks_for_it_and_stays() -> None:
     desk = edited()
-    assert reason(desk.edit("area(3)", "area(3, 4)", 0.2)).startswith("below threshold 0.20 < 0.25")
+    assert reason(desk.edit("area(3)", "area(3, 4)", 0.2)).startswith(
+        "20 % likely to be kept (medium shows from 25 %)"
+    )
     by_hand = desk.consider_edit(invoked=True)
     assert shown(by_hand).strip() == ", 4"
-    assert doubt(by_hand) == "below threshold 0.20 < 0.25"
+    assert doubt(by_hand) == "20 % likely to be kept (medium shows from 25 %)"
     # Tab goes there first, and the editor asks again by itself: it is still there.
     assert shown(desk.consider_edit(cursor=0)) == shown(by_hand)
 
@@ -77,9 +86,11 @@ def test_over_lsp_the_answer_says_that_it_is_unsure(tmp_path: Path) -> None:
         client.open("x = \n")
         by_itself = client.complete(0, 4, context={"triggerKind": 2})["result"]
         assert by_itself["items"] == []
-        assert by_itself["reason"].startswith("below threshold 0.")
+        assert by_itself["reason"].startswith("Ghost text hidden: ")
+        assert by_itself["reason"].endswith(" likely to be kept (low shows from 50 %).")
+        assert by_itself["revealable"] is True
         [item] = client.complete(0, 4)["result"]["items"]
-        assert item["unsure"] == by_itself["reason"]
+        assert by_itself["reason"] == f"Ghost text hidden: {item['unsure']}."
 
 
 @needs_neovim
@@ -93,3 +104,31 @@ def test_neovim_marks_what_it_shows_by_hand(desk: NeovimDesk) -> None:
     editor.picture("unsure")
     editor.keys("<Tab>")
     editor.has("total = 0", "name = str(total)")
+
+
+def test_a_hidden_ghost_text_is_revealable_only_if_a_gesture_would_show_it() -> None:
+    hidden = answered(Desk("x = "), "f(1)", 0.2, invoked=False)
+    assert isinstance(hidden, Abstained) and hidden.is_revealable
+    broken = Desk("print(area(7, 8))\n")
+    broken.cursor = len("print(a")
+    refused = answered(broken, "rea(5, 6))", 0.2, invoked=False)
+    assert isinstance(refused, Abstained) and refused.kind == "below_threshold"
+    assert not refused.is_revealable, "it does not fit there, however sure"
+
+
+def test_ghost_text_that_the_model_gave_up_is_revealable() -> None:
+    desk = Desk("x = ")
+    given_up = replace(predicted(reason="not sure enough"), is_given_up=True)
+    told = desk.session.settle(desk.ask(), given_up, desk.revision, 0.0)
+    assert isinstance(told, Abstained) and told.is_revealable
+    assert isinstance(desk.consider(invoked=True), Ask), "the model finishes it"
+
+
+def test_a_hidden_edit_is_revealable_only_if_a_gesture_would_show_it() -> None:
+    desk, broken = edited(), edited()
+    desk.edit("area(3)", "area(3, 4)", 0.2)
+    hidden = desk.consider_edit()
+    assert isinstance(hidden, Abstained) and hidden.is_revealable
+    broken.edit("area(3)", "area(3, (4", 0.2)
+    refused = broken.consider_edit()
+    assert isinstance(refused, Abstained) and not refused.is_revealable

@@ -122,7 +122,7 @@ def test_the_readmes_first_command_writes_what_the_readme_shows() -> None:
     needs(DEFAULT)
     readme = (ROOT / "README.md").read_text("utf-8")
     place = re.search(r"redraft complete (\S+)", readme)
-    shown = re.search(r"^step \d+ +(.*)\nredraft-0\.5b", readme, re.M)
+    shown = re.search(r"^step +\d+ +'(.*)'\nredraft-0\.5b", readme, re.M)
     assert place and shown
     command = ["-c", "from redraft.server.commands.main import main; main()", "complete", place[1]]
     done = subprocess.run(

@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from redraft.model.engine.answer import CPU_STEP, answer, warm_up
 from redraft.model.engine.engine import Engine
@@ -16,6 +17,7 @@ from redraft.model.errors import (
 )
 from redraft.model.records import EditRequest, Prediction
 from redraft.model.runtime.backend import Cancelled, CanvasOutput, FloatArray, IntArray
+from redraft.model.runtime.prefix_cache import PrefixCache
 from support.engines_of import (
     ANSWER,
     CURSOR,
@@ -27,6 +29,7 @@ from support.engines_of import (
 )
 from support.fake_backend import (
     MASK,
+    VOCAB,
     FakeBackend,
     FakeSequence,
     Noise,
@@ -62,6 +65,21 @@ def test_lines_above_a_line_end_with_a_break_where_the_next_was_too_unlikely(
     assert (candidate.text, candidate.finish) == (written, "length")
     (candidate,) = predicted(unsure, dataclasses.replace(request, temperature=1.0)).candidates
     assert candidate.finish != "unsure"
+
+
+def test_an_answer_that_becomes_too_improbable_at_once_is_given_up() -> None:
+    def unsure(context: list[int]) -> FloatArray:
+        return np.zeros(len(VOCAB), np.float32)  # logits: each token is as likely
+
+    request = dataclasses.replace(REQUEST, least_total=-1.0)
+    backend = FakeBackend(Script(ids(ANSWER)), small_config(verifier="ar"), unsure)
+    model = dataclasses.replace(
+        make_model(Script([])), backend=backend, cache=PrefixCache(backend, 1 << 24)
+    )
+    prediction = answer(model, request, clock=Clock())
+    assert prediction.candidates == ()
+    assert prediction.is_given_up
+    assert not predicted(Script([])).is_given_up, "it would write nothing"
 
 
 def test_an_infill_is_inserted_at_the_cursor_without_what_was_held_back() -> None:

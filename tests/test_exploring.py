@@ -71,13 +71,13 @@ def test_a_little_too_unsure_is_shown_says_so_and_stays() -> None:
     desk, decision = answered_at(-BAND, 0.2)
     assert shown(decision) == "x"
     assert isinstance(decision, Show)
-    assert decision.suggestion.unsure == "below threshold 0.20 < 0.25"
+    assert decision.suggestion.unsure == "20 % likely to be kept (medium shows from 25 %)"
     assert shown(desk.consider()) == "x"
-    assert reason(answered_at(-BAND, 0.1)[1]) == "below threshold 0.10 < 0.15"
+    assert reason(answered_at(-BAND, 0.1)[1]) == "10 % likely to be kept (shown from 15 %)"
 
 
 def test_just_sure_enough_is_hidden_and_what_is_surer_is_not() -> None:
-    assert reason(answered_at(BAND, 0.3)[1]) == "below threshold 0.30 < 0.35"
+    assert reason(answered_at(BAND, 0.3)[1]) == "30 % likely to be kept (shown from 35 %)"
     assert shown(answered_at(BAND, 0.4)[1]) == "x"
 
 

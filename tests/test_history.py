@@ -187,6 +187,31 @@ def test_deleting_one_character_is_typing() -> None:
     assert desk.put(10, 2, 3, "") == "edit"
 
 
+@pytest.mark.parametrize("written", ["    ", "\t\t", "()", '""', "\n    "])
+def test_one_key_that_leads_back_to_an_earlier_text_is_no_undo(written: str) -> None:
+    desk = Desk()
+    assert desk.put(10, 0, 0, written) == "edit"  # Tab, a bracket, or Enter
+    end = Position(11, 4) if "\n" in written else Position(10, len(written))
+    backspace = ContentChange("", Range(Position(10, 0), end))
+    assert desk.change(backspace) == "edit"
+    assert desk.put(10, 0, 0, written) == "edit"
+    assert desk.rebuilt() == desk.lines()
+
+
+def test_one_key_after_two_edits_is_no_undo() -> None:
+    desk = Desk()
+    desk.put(10, 0, 0, "    ")
+    desk.pause()
+    desk.put(40, 0, 0, "    ")
+    desk.pause()
+    desk.put(40, 0, 4, "")
+    desk.pause()
+    assert desk.put(10, 0, 4, "") == "edit"
+    desk.pause()
+    assert desk.diffs() == []
+    assert desk.rebuilt() == desk.lines()
+
+
 def test_an_undo_is_over_with_the_next_edit() -> None:
     desk = Desk()
     desk.type(10, 0, "abc")

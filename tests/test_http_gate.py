@@ -41,7 +41,8 @@ def test_an_unsure_edit_is_none_and_says_both_numbers() -> None:
     _, body = post(EDIT, MERCURY, unsure())
     assert content(body) == "None"
     assert body["redraft"] == {
-        "reason": "below threshold 0.13 < 0.25 (see 'eagerness')",
+        "reason": "Hidden: 13 % likely to be kept (medium shows from 25 %). "
+        "The field 'eagerness' changes the limit.",
         "abstained": "below_threshold",
     }
 

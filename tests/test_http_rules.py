@@ -91,9 +91,9 @@ Wire = Callable[..., Answered]
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
-        ((2, 2, "  PI * r * r"), "it would change only white space"),
-        ((2, 2, "    r * r"), "it would undo what was just typed"),
-        ((2, 2, "    PI<|endoftext|> * r"), "the answer held the special token <|endoftext|>"),
+        ((2, 2, "  PI * r * r"), "The edit would change only spaces or line breaks."),
+        ((2, 2, "    r * r"), "The edit would undo what you just typed."),
+        ((2, 2, "    PI<|endoftext|> * r"), "The model wrote its control token <|endoftext|>."),
     ],
 )
 def test_no_client_gets_what_is_never_shown(
@@ -123,7 +123,7 @@ def test_mercury_edits_are_parsed_by_the_files_name() -> None:
     body = mercury_body(mercury_as_zed("", "<|cursor|>x = 1\ny = 2", ""))
     _, answer = post("/v1/edit/completions", body, rewritten(2, 2, "y = (2"))
     assert answer["choices"][0]["message"]["content"] == "None"
-    assert answer["redraft"]["reason"] == "it would add 1 syntax error"
+    assert answer["redraft"]["reason"] == "The edit would add 1 syntax error."
 
 
 def two(request: EditRequest) -> Prediction:

@@ -19,7 +19,7 @@ def test_a_pause_silences_what_comes_by_itself_and_not_what_is_asked_for(tmp_pat
         client.initialize()
         client.open("x = ")
         assert command(client, "redraft.snooze", 15)["result"] == {"snoozedS": 900}
-        assert client.status("snoozed for another 15 min")["kind"] == "Inactive"
+        assert client.status("paused for another 15 min")["kind"] == "Inactive"
         by_itself = client.complete(0, 4, context={"triggerKind": 2})
         assert insert_texts(by_itself) == []
         assert client.asked() == []
@@ -31,9 +31,9 @@ def test_a_pause_silences_what_comes_by_itself_and_not_what_is_asked_for(tmp_pat
 def test_a_pause_ends_by_itself() -> None:
     desk = Desk()
     desk.session.snooze(300)
-    assert reason(desk.consider()) == "snoozed for another 5 min"
+    assert reason(desk.consider()) == "paused for another 5 min"
     desk.clock.now += 299
-    assert reason(desk.consider_edit()) == "snoozed for another 1 min"
+    assert reason(desk.consider_edit()) == "paused for another 1 min"
     desk.clock.now += 1
     assert shown(desk.answer("pass")) == "pass"
 
@@ -52,7 +52,8 @@ def test_how_things_stand_tells_model_settings_and_the_last_reason(tmp_path: Pat
         client.open("x = ")
         client.complete(0, 4)
         told = command(client, "redraft.status")["result"]
-        assert (told["kind"], told["message"]) == ("Normal", "nothing to add")
+        assert (told["kind"], told["message"]) == ("Normal", "No ghost text: nothing to add.")
+        assert (told["ghost_text"], told["next_edit"]) == ("No ghost text: nothing to add.", "")
         assert told["model"]["state"] == "ready"
         assert (told["model"]["name"], told["model"]["contextTokens"]) == ("fake-1m int8", 4096)
         assert (told["settings"]["eagerness"], told["settings"]["enabled"]) == ("low", True)

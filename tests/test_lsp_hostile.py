@@ -385,7 +385,7 @@ def test_a_line_of_five_megabytes_gets_a_reason_and_not_a_hang(tmp_path: Path) -
         for version in range(2, 7):
             client.insert(0, 2_500_000, "y", version)
         assert insert_texts(client.complete(0, 2_500_000)) == []
-        client.status("file too large")
+        client.status("file is too large")
         survives(client)
 
 

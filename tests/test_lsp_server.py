@@ -83,7 +83,7 @@ def test_nothing_shown_says_why(tmp_path: Path) -> None:
         client.initialize()
         client.open(CODE)
         assert insert_texts(client.complete(1, 4)) == []
-        client.status("only whitespace")
+        client.status("only spaces or line breaks")
 
 
 def test_a_status_is_sent_only_when_it_changed(tmp_path: Path) -> None:
@@ -104,8 +104,9 @@ def test_thinking_is_busy_and_over_when_answered(tmp_path: Path) -> None:
         client.open(CODE)
         client.complete(1, 4)
         states = [m["params"] for m in client.messages if m.get("method") == "didChangeStatus"]
-        assert {"busy": True, "kind": "Normal", "message": "thinking"} in states
-        assert states[-1] == {"busy": False, "kind": "Normal", "message": "suggestion shown"}
+        normal = {"kind": "Normal", "revealable": False}
+        assert {"message": "thinking", "busy": True, **normal} in states
+        assert states[-1] == {"message": "Ghost text shown.", "busy": False, **normal}
 
 
 # --- the traps of pygls ------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def test_a_session_in_a_real_project(tmp_path: Path, pictures: Path) -> None:
         # Quiet for a while.
         editor.command("Redraft snooze 5")
         editor.keys("Gox")
-        editor.sees("paused: snoozed for another 5 min")
+        editor.sees("paused for another 5 min")
         editor.picture("7-snoozed")
         editor.command("Redraft snooze off")
         editor.keys(" = ")

@@ -76,7 +76,7 @@ def test_an_edit_below_the_threshold_leads_elsewhere_as_well() -> None:
     desk = renamed()
     ask = desk.ask_edit()
     decision = settle(desk, ask, rewrite(ask.request, "return r", "return pi", confidence=0.1))
-    assert "below threshold" in reason(decision)
+    assert "likely to be kept" in reason(decision)
     assert isinstance(desk.session.go_on(ask, decision), Ask)
 
 
@@ -111,13 +111,20 @@ def test_places_within_the_region_already_asked_about_are_passed_over() -> None:
     assert reason(nothing_near(desk)) == "The model would change nothing here."
 
 
-def test_both_reasons_are_told_where_nothing_is_found_elsewhere_either() -> None:
+def test_where_nothing_is_found_elsewhere_the_reason_is_the_one_at_the_cursor() -> None:
+    desk = renamed()
+    assert reason(go_on(desk, next_place(desk), NOTHING)) == NOTHING.reason
+
+
+def test_an_edit_hidden_elsewhere_is_told_with_its_line() -> None:
     desk = renamed()
     ask = next_place(desk)
-    line = ask.query.line + 1
-    assert reason(go_on(desk, ask, NOTHING)) == (
-        f"The model would change nothing here; line {line}: The model would change nothing here."
+    unsure = rewrite(ask.request, "area(2)", "area(2, 3)", confidence=0.13)
+    hidden = go_on(desk, ask, unsure)
+    assert reason(hidden) == (
+        f"in line {ask.query.line + 1}, 13 % likely to be kept (medium shows from 25 %)"
     )
+    assert isinstance(hidden, Abstained) and not hidden.is_revealable, "a gesture asks here"
 
 
 def test_the_answer_about_another_place_is_kept() -> None:
@@ -134,7 +141,7 @@ def test_an_edit_that_has_nothing_to_do_with_the_last_one_is_not_shown_there() -
     desk = renamed(FAR + "\n" * 3 + "x = 1\n")
     ask = next_place(desk)
     decision = settle(desk, ask, rewrite(ask.request, "x = 1", "x = 2"))
-    assert reason(decision) == "it has nothing to do with the last edit"
+    assert reason(decision) == "the edit has nothing to do with your last edit"
 
 
 def test_lines_that_were_edited_already_are_not_asked_about_again() -> None:
@@ -195,9 +202,9 @@ def test_a_rejected_edit_elsewhere_does_not_come_back() -> None:
     show = settle(desk, ask, rewrite(ask.request, "area(2)", "area(2, 3)"))
     assert isinstance(show, Show)
     desk.session.rejected(show.suggestion.id)
-    assert "rejected here" in reason(desk.consider_edit())
+    assert "you rejected a suggestion here" in reason(desk.consider_edit())
     desk.clock.now += 6
-    assert "rejected before" in reason(desk.consider_edit())
+    assert "you rejected this edit before" in reason(desk.consider_edit())
 
 
 # --- in other open documents -------------------------------------------------------------------
@@ -280,7 +287,7 @@ def test_a_change_of_the_other_document_while_the_model_thinks_is_no_reason_to_a
     ask = next_place(desk, other_documents=True)
     desk.becomes_elsewhere(other, "# head\n" + CALLER)
     decision = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
-    assert reason(decision) == "b.py changed while the model was thinking"
+    assert reason(decision) == "b.py changed while the model was working"
     assert isinstance(decision, Abstained)
     assert not decision.stale  # the request names the first document, which is as it was
 
@@ -291,7 +298,7 @@ def test_the_other_document_closed_while_the_model_thinks() -> None:
     del desk.shelf.opened[other.uri]
     desk.session.closed(other.uri)
     decision = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
-    assert reason(decision) == "b.py was closed while the model was thinking"
+    assert reason(decision) == "b.py was closed while the model was working"
     assert desk.outcomes == []
 
 
@@ -347,7 +354,9 @@ def test_a_rejected_edit_of_another_document_cools_the_line_where_the_user_is() 
     desk, _ = with_caller()
     desk.session.rejected(shown_there(desk).suggestion.id)
     assert desk.outcomes == ["rejected"]
-    assert "rejected here 0 s ago" in reason(desk.consider_edit(other_documents=True))
+    assert "you rejected a suggestion here 0 s ago" in reason(
+        desk.consider_edit(other_documents=True)
+    )
 
 
 def test_what_was_done_in_another_document_makes_it_a_new_question() -> None:

@@ -46,7 +46,7 @@ def test_an_edit_far_below_names_its_line(tmp_path: Path) -> None:
         regions = [entry["region"] for entry in client.asked()]
         assert regions[0][0] == 0
         assert regions[1][0] <= 63 < regions[1][1]
-        client.status("next edit shown")
+        client.status("Next edit shown.")
 
 
 def test_our_own_request_leads_to_another_document_at_its_version(tmp_path: Path) -> None:
@@ -109,7 +109,11 @@ def test_the_other_document_closed_while_thinking_is_a_reason_and_no_error(tmp_p
         client.await_event("asked", times=2)
         client.notify("textDocument/didClose", {"textDocument": {"uri": OTHER}})
         result = client.answer(id_)["result"]
-        assert result == {"edits": [], "reason": "The model would change nothing here."}
+        assert result == {
+            "edits": [],
+            "reason": "No next edit: the model would change nothing here.",
+            "revealable": False,
+        }
 
 
 def test_a_document_closed_while_its_edit_is_computed_ahead_is_no_trouble(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_undoing_brings_nothing_and_says_why(tmp_path: Path) -> None:
     log = drive(tmp_path, CODE, keys, ["area(2)", "area( 2)"])
     assert log["lines"][0] == "def area(r):"
     assert log["answers"][1] == {"edits": []}
-    assert log["statuses"][-1] == "while undoing or redoing"
+    assert log["statuses"][-1] == "No next edit: you just undid or redid a change."
 
 
 def test_a_rename_goes_on_by_tab_through_places_far_apart(tmp_path: Path) -> None:

@@ -133,10 +133,10 @@ def test_a_rejected_edit_is_never_shown_again() -> None:
     desk = edited()
     desk.session.rejected(shown_edit(desk).suggestion.id)
     desk.clock.now += COOL_DOWN_S
-    assert reason(desk.consider_edit()) == "this edit was rejected before"
+    assert reason(desk.consider_edit()) == "you rejected this edit before"
     desk.swap("def area", "\n\n# circles\ndef area")  # the same edit, further down by now
     assert reason(desk.edit("print(area(r))", "print(area(r,  3))")) == (
-        "this edit was rejected before"
+        "you rejected this edit before"
     )
 
 
@@ -168,11 +168,11 @@ def test_after_a_rejection_nothing_is_offered_in_the_same_line_for_five_seconds(
     desk = edited()
     desk.session.rejected(shown_edit(desk).suggestion.id)
     desk.clock.now += 3
-    assert reason(desk.consider_edit()) == "rejected here 3 s ago"
-    assert reason(desk.consider(cursor=desk.cursor - 1)) == "rejected here 3 s ago"
+    assert reason(desk.consider_edit()) == "you rejected a suggestion here 3 s ago"
+    assert reason(desk.consider(cursor=desk.cursor - 1)) == "you rejected a suggestion here 3 s ago"
     assert isinstance(desk.consider_edit(invoked=True, text=desk.text + "#"), Ask)
     elsewhere = desk.text.index("show(2)")
-    assert "rejected before" in reason(desk.consider_edit(cursor=elsewhere))
+    assert "you rejected this edit before" in reason(desk.consider_edit(cursor=elsewhere))
     desk.clock.now += 2
     assert isinstance(desk.consider(cursor=desk.cursor - 1), Ask)
 
@@ -189,7 +189,7 @@ def test_rejected_ghost_text_does_not_come_back_either() -> None:
     show = desk.answer("return x")
     assert isinstance(show, Show)
     desk.session.rejected(show.suggestion.id)
-    assert "rejected here before" in reason(desk.consider())
+    assert "you rejected this text here before" in reason(desk.consider())
 
 
 def test_rejections_lengthen_the_debounce_of_both() -> None:
@@ -206,7 +206,7 @@ def test_an_accepted_edit_that_is_undone_does_not_come_back() -> None:
     desk.accept(show)
     desk.clock.now += 2
     desk.becomes(show.suggestion.text)
-    assert reason(desk.consider_edit()) == "while undoing or redoing"
+    assert reason(desk.consider_edit()) == "you just undid or redid a change"
     assert "rejected" in reason(desk.consider_edit(invoked=True))
     assert desk.outcomes == ["accepted"]
 

@@ -36,12 +36,12 @@ def refused(text: str, old: str, new: str, *done: Span, cursor: int = 0, last: i
     ("old", "new", "expected"),
     [
         ("area(2)", "area(2)", "change nothing"),
-        ("    return", "  return", "only white space"),
-        ("3.14 * r", "3.14*r", "only white space"),
-        ("\n\n\nprint", "\nprint", "only white space"),
+        ("    return", "  return", "only spaces or line breaks"),
+        ("3.14 * r", "3.14*r", "only spaces or line breaks"),
+        ("\n\n\nprint", "\nprint", "only spaces or line breaks"),
         ("area(2)", "area(2<|endoftext|>)", "<|endoftext|>"),
-        ("area(2)", "area('\ufffd')", "half a character"),
-        ("area(2)", "area(" + "text.rfind('a', 0) + 1: " * 3 + "text)", "in circles"),
+        ("area(2)", "area('\ufffd')", "broken character"),
+        ("area(2)", "area(" + "text.rfind('a', 0) + 1: " * 3 + "text)", "repeats itself"),
     ],
 )
 def test_useless_edits_are_never_shown(old: str, new: str, expected: str) -> None:
@@ -58,7 +58,7 @@ LONG = "import os\n" + "x = 1\n" * 100 + "y = f(2)\n"
 
 
 def test_an_edit_far_from_the_cursor_and_from_any_edit_is_not_shown() -> None:
-    assert "from any edit" in refused(LONG, "y = f(2)", "y = g(2)", cursor=10, last=5)
+    assert "from your last edits" in refused(LONG, "y = f(2)", "y = g(2)", cursor=10, last=5)
     assert refused(LONG, "y = f(2)", "y = g(2)", cursor=10, last=101 - FAR_LINES) == ""
     assert refused(LONG, "y = f(2)", "y = g(2)", cursor=101 - FAR_LINES, last=5) == ""
 
@@ -183,7 +183,7 @@ def test_an_edit_of_very_many_words_is_compared_as_a_whole() -> None:
 
 
 def test_reversal_is_told_by_the_reason() -> None:
-    assert refused(CODE, "r, pi", "r", CHANGED) == "it would undo what was just typed"
+    assert refused(CODE, "r, pi", "r", CHANGED) == "the edit would undo what you just typed"
 
 
 # --- syntax ------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def test_the_edit_that_follows_the_last_one_is_offered_where_it_belongs(tmp_path
         [asked, *_] = client.asked()
         assert asked["task"] == "next_edit"
         assert asked["edits"][0][1].startswith("-def area(r):\n+def area(r, pi):\n")
-        client.status("next edit shown")
+        client.status("Next edit shown.")
         assert client.end() == 0
 
 
@@ -65,10 +65,10 @@ def test_nothing_to_suggest_is_an_empty_list_with_the_reason_in_the_status(tmp_p
         client.initialize()
         client.open(CODE, version=0)
         assert client.edits(0, 0, 0) == []
-        client.status("nothing was edited yet")
+        client.status("you have not edited anything yet")
         client.insert(0, 10, ", pi", 1)
         assert client.edits(0, 14, 1) == []
-        client.status("only white space")
+        client.status("only spaces or line breaks")
 
 
 def test_a_stale_version_is_refused(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_rejection_stops_what_is_computed_ahead_of_time(tmp_path: Path) -> None:
         assert "result" in client.request("workspace/executeCommand", reject)
         client.await_event("cancelled")
         assert client.edits(0, 14, 1) == []
-        client.status("rejected here")
+        client.status("you rejected a suggestion here")
 
 
 # --- ghost text beside it ----------------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_ghost_text_comes_first_and_the_next_edit_waits_for_it(tmp_path: Path) -
         edit = client.ask_edit(0, 14, 1)
         assert insert_texts(client.answer(ghost)) == [", e"]
         assert client.answer(edit)["result"] == {"edits": []}
-        client.status("ghost text is shown at the cursor")
+        client.status("Ghost text shown.")
         assert len(client.asked()) == 1
 
 
@@ -201,8 +201,11 @@ def test_a_shown_edit_is_not_pushed_aside_by_ghost_text(tmp_path: Path) -> None:
     with lsp_process(tmp_path, EDIT, settings={"prefetch": False}) as client:
         edited(client)
         client.edits(0, 14, 1)
-        assert insert_texts(client.complete(0, 14, context={"triggerKind": 2})) == []
-        client.status("a next edit is shown")
+        ghost = client.complete(0, 14, context={"triggerKind": 2})["result"]
+        assert ghost["items"] == []
+        assert ghost["reason"] == "No ghost text: a next edit is shown."
+        told = client.statuses()
+        assert told[-1] == "Next edit shown.", "what is shown comes before what is not"
 
 
 # --- our own request ---------------------------------------------------------------------------
@@ -232,11 +235,11 @@ def test_our_own_request_says_why_there_is_nothing(tmp_path: Path) -> None:
         edited(client)
         fields: dict[str, Any] = {"method": "redraft/nextEdit"}
         for more, expected in (
-            ({"cursors": 2}, "there are 2 cursors"),
-            ({"inSnippet": True}, "the fields of a snippet are being filled in"),
+            ({"cursors": 2}, "No next edit: there are 2 cursors."),
+            ({"inSnippet": True}, "No next edit: you are filling in a snippet."),
         ):
             result = client.answer(client.ask_edit(0, 14, 1, **fields, **more))["result"]
-            assert result == {"edits": [], "reason": expected}
+            assert result == {"edits": [], "reason": expected, "revealable": False}
 
 
 def test_a_failing_model_is_a_reason_and_no_error(tmp_path: Path) -> None:
@@ -336,7 +339,7 @@ def test_leaving_the_editor_is_noticed(tmp_path: Path) -> None:
         edited(client)
         client.notify("textDocument/didFocus", {})
         assert client.edits(0, 14, 1) == []
-        client.status("the editor is not focused")
+        client.status("the editor window is not active")
         client.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
         assert len(client.edits(0, 14, 1)) == 1
 
@@ -409,7 +412,7 @@ def test_the_threshold_is_told_with_both_numbers(tmp_path: Path) -> None:
     with lsp_process(tmp_path, {**EDIT, "confidence": 0.13}) as client:
         edited(client)
         assert client.edits(0, 14, 1) == []
-        client.status("below threshold 0.13 < 0.25")
+        client.status("13 % likely to be kept (medium shows from 25 %)")
 
 
 # --- questions that make no sense --------------------------------------------------------------

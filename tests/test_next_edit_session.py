@@ -59,7 +59,7 @@ def test_asking_waits_for_the_debounce_and_a_gesture_does_not() -> None:
 
 def test_nothing_is_asked_before_anything_was_edited_unless_asked_to() -> None:
     desk = Desk(CODE)
-    assert reason(desk.consider_edit()) == "nothing was edited yet"
+    assert reason(desk.consider_edit()) == "you have not edited anything yet"
     assert isinstance(desk.consider_edit(invoked=True), Ask)
 
 
@@ -68,7 +68,7 @@ def test_the_next_edit_is_asked_for_within_ten_seconds_of_the_last() -> None:
     desk.clock.now += AFTER_EDIT_S
     assert isinstance(desk.consider_edit(), Ask)
     desk.clock.now += 0.1
-    assert reason(desk.consider_edit()) == "no edit in the last 10 s"
+    assert reason(desk.consider_edit()) == "your last edit is more than 10 s ago"
 
 
 def test_moving_to_another_file_after_an_edit_asks_there() -> None:
@@ -82,22 +82,22 @@ def test_moving_to_another_file_after_an_edit_asks_there() -> None:
 def test_nothing_is_offered_while_undoing() -> None:
     desk = edited()
     desk.swap("area(r, pi)", "area(r)")
-    assert reason(desk.consider_edit()) == "while undoing or redoing"
+    assert reason(desk.consider_edit()) == "you just undid or redid a change"
     assert isinstance(desk.consider_edit(invoked=True), Ask)
 
 
 def test_nothing_is_offered_right_after_a_bulk_change() -> None:
     desk = edited()
     desk.type("\n# pasted" * 30)
-    assert reason(desk.consider_edit()) == "right after a bulk change"
+    assert reason(desk.consider_edit()) == "a large change was just made, such as a paste"
 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"selected": 4}, "4 characters are selected"),
+        ({"selected": 4}, "text is selected"),
         ({"cursors": 3}, "there are 3 cursors"),
-        ({"in_snippet": True}, "fields of a snippet"),
+        ({"in_snippet": True}, "filling in a snippet"),
         ({"path": "app/.env"}, "secret_globs"),
     ],
 )
@@ -111,8 +111,8 @@ def test_nothing_is_offered_in_the_way_of_other_things(
 def test_nothing_is_offered_in_an_unfocused_window() -> None:
     desk = edited()
     desk.session.focus(False)
-    assert reason(desk.consider_edit()) == "the editor is not focused"
-    assert reason(desk.consider(cursor=len(desk.text))) == "the editor is not focused"
+    assert reason(desk.consider_edit()) == "the editor window is not active"
+    assert reason(desk.consider(cursor=len(desk.text))) == "the editor window is not active"
     desk.type("x")
     assert isinstance(desk.consider_edit(), Ask)
 
@@ -283,9 +283,9 @@ def test_an_answer_for_a_closed_document_is_dropped() -> None:
 
 def test_below_the_threshold_says_both_numbers() -> None:
     decision = edited().edit("print(area(r))", "print(area(r, 3))", confidence=0.13)
-    assert reason(decision) == "below threshold 0.13 < 0.25"
+    assert reason(decision) == "13 % likely to be kept (medium shows from 25 %)"
     low = edited(eagerness="low").edit("print(area(r))", "print(area(r, 3))", confidence=0.4)
-    assert reason(low) == "below threshold 0.40 < 0.50"
+    assert reason(low) == "40 % likely to be kept (low shows from 50 %)"
 
 
 def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:
@@ -297,7 +297,7 @@ def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> No
 
 def test_an_edit_that_takes_back_what_was_just_typed_is_not_shown() -> None:
     desk = edited()
-    assert reason(desk.edit("area(r, pi)", "area(r)")) == "it would undo what was just typed"
+    assert reason(desk.edit("area(r, pi)", "area(r)")) == "the edit would undo what you just typed"
 
 
 def test_an_edit_that_breaks_the_file_is_not_shown() -> None:
@@ -330,6 +330,6 @@ def test_ghost_text_that_was_just_deleted_is_not_offered_again() -> None:
     desk.erase(len("total, rate)"))
     ask = desk.ask()
     decision = desk.session.settle(ask, infill(ask.request, "total, rate)"), desk.revision, 0)
-    assert reason(decision) == "it would write what was just deleted"
+    assert reason(decision) == "the model would write what you just deleted"
     other = desk.session.settle(ask, infill(ask.request, "amount)"), desk.revision, 0)
     assert shown(other) == "amount)"

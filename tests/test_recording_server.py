@@ -69,7 +69,7 @@ def test_every_candidate_is_recorded_with_what_became_of_it(tmp_path: Path) -> N
     notes = [event for event in stream.events if isinstance(event, Note)]
     first, second = (n.data for n in notes if n.source_id == "Redraft.answer")
     assert first["shown"] is None
-    assert first["reason"] == "below threshold 0.13 < 0.25"
+    assert first["reason"] == "13 % likely to be kept (medium shows from 25 %)"
     assert first["candidates"][0]["edit"] == [[0, 4], [0, 4], "maybe"]
     assert first["candidates"][0]["showProbability"] == 0.13
     assert second["shown"] == item["command"]["arguments"][0]

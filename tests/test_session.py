@@ -233,17 +233,17 @@ def test_names_that_only_resemble_secrets_are_served(path: str) -> None:
 
 def test_a_large_file_says_how_large() -> None:
     desk = Desk("x = 1\n" * 50, max_file_chars=100)
-    assert reason(desk.consider()) == "file too large: 300 characters > 100"
+    assert reason(desk.consider()) == "the file is too large: 300 characters, at most 100"
 
 
 def test_minified_text_is_left_alone() -> None:
-    assert "line too long" in reason(Desk("a=1;" * 5000).consider())
+    assert "line is too long" in reason(Desk("a=1;" * 5000).consider())
     dense = ("a" * 900 + "\n") * 20
     assert "minified" in reason(Desk(dense).consider())
 
 
 def test_a_binary_file_is_not_read() -> None:
-    assert "line 2 holds a NUL" in reason(Desk("a = 1\nb\0c\n").consider(invoked=True))
+    assert "line 2 contains a NUL" in reason(Desk("a = 1\nb\0c\n").consider(invoked=True))
 
 
 def test_a_long_line_elsewhere_does_no_harm() -> None:
@@ -252,7 +252,7 @@ def test_a_long_line_elsewhere_does_no_harm() -> None:
 
 
 def test_a_selection_gets_no_suggestion() -> None:
-    assert "3 characters are selected" in reason(Desk().consider(selected=3))
+    assert "text is selected" in reason(Desk().consider(selected=3))
 
 
 def test_switched_off_says_so() -> None:
@@ -267,7 +267,7 @@ def test_a_document_out_of_step_gets_nothing_and_the_reason() -> None:
 def test_a_paste_is_no_moment_to_suggest_unless_asked_to() -> None:
     desk = Desk()
     desk.type("x" * 200)
-    assert reason(desk.consider()) == "right after a bulk change"
+    assert reason(desk.consider()) == "a large change was just made, such as a paste"
     assert isinstance(desk.consider(invoked=True), Ask)
     desk.clock.now += 1.6
     assert isinstance(desk.consider(), Ask)
@@ -276,14 +276,14 @@ def test_a_paste_is_no_moment_to_suggest_unless_asked_to() -> None:
 def test_many_lines_at_once_are_a_bulk_change() -> None:
     desk = Desk()
     desk.type("\n" * 8)
-    assert reason(desk.consider()) == "right after a bulk change"
+    assert reason(desk.consider()) == "a large change was just made, such as a paste"
 
 
 def test_nothing_is_asked_while_undoing_unless_asked_to() -> None:
     desk = Desk()
     desk.type("abc")
     desk.erase(3)
-    assert reason(desk.consider()) == "while undoing or redoing"
+    assert reason(desk.consider()) == "you just undid or redid a change"
     assert isinstance(desk.consider(invoked=True), Ask)
     desk.type("x")
     assert isinstance(desk.consider(), Ask)

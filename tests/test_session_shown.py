@@ -19,17 +19,17 @@ from support.predictor import infill
     ("completion", "after", "expected"),
     [
         ("", "", "nothing to add"),
-        ("  \n ", "", "whitespace"),
+        ("  \n ", "", "only spaces or line breaks"),
         ("foo()", "foo()", "already follows"),
         (")", ")\n", "already follows"),
         (" return x\n", "\n    return x\n", "already follows"),
         ("x<|endoftext|>", "", "<|endoftext|>"),
         ("<empty_output>", "", "<empty_output>"),
         ("a <fim_middle> b", "", "<fim_middle>"),
-        ("name = '\ufffd\ufffd'", "", "half a character"),
-        ("x = 1" + "0" * 24, "", "in circles"),
-        ("x[" + "text.rfind('a', 0) + 1: " * 3 + "text", "", "in circles"),
-        ("the 'E' in " * 5, "", "in circles"),
+        ("name = '\ufffd\ufffd'", "", "broken character"),
+        ("x = 1" + "0" * 24, "", "repeats itself"),
+        ("x[" + "text.rfind('a', 0) + 1: " * 3 + "text", "", "repeats itself"),
+        ("the 'E' in " * 5, "", "repeats itself"),
     ],
 )
 def test_useless_answers_are_never_shown(completion: str, after: str, expected: str) -> None:
@@ -84,9 +84,9 @@ def test_below_the_threshold_says_both_numbers() -> None:
         prediction = infill(ask.request, "x", confidence=confidence)
         return desk.session.settle(ask, prediction, desk.revision, 0.0)
 
-    assert reason(answered(0.12)) == "below threshold 0.12 < 0.25"
+    assert reason(answered(0.12)) == "12 % likely to be kept (medium shows from 25 %)"
     assert shown(answered(0.12, eagerness="high")) == "x"
-    assert "0.40 < 0.50" in reason(answered(0.40, eagerness="low"))
+    assert "40 % likely to be kept (low shows from 50 %)" in reason(answered(0.40, eagerness="low"))
 
 
 def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:

@@ -75,7 +75,7 @@ def test_nor_once_the_keys_rest_and_the_history_tells_of_the_name() -> None:
     desk = Renaming()
     desk.keys("area_of")
     desk.clock.now += 3
-    assert reason(desk.edit(*BACK)) == "it would undo what was just typed"
+    assert reason(desk.edit(*BACK)) == "the edit would undo what you just typed"
 
 
 def test_nor_where_it_changes_the_calls_as_well() -> None:
@@ -150,7 +150,7 @@ def test_whoever_takes_a_change_back_by_undo_gets_edits_again_after_the_next_key
     desk.clock.now += 3
     desk.edit(*CALL)
     desk.becomes(CODE, CODE.index("(width"))  # the editor's undo: the whole word at once
-    assert reason(desk.consider_edit()) == "while undoing or redoing"
+    assert reason(desk.consider_edit()) == "you just undid or redid a change"
     assert desk.outcomes == ["ignored"], "and not rejected"
     desk.keys("_by")
     desk.clock.now += 3
@@ -180,7 +180,7 @@ def gone(text: str, word: str) -> Desk:
 
 def test_nothing_is_carried_on_where_a_name_is_yet_to_be_typed() -> None:
     desk = gone(CODE, "area")
-    assert reason(desk.consider_edit()) == "what comes in place of 'area' is yet to be typed"
+    assert reason(desk.consider_edit()) == "you have not typed yet what replaces 'area'"
     assert isinstance(desk.consider_edit(invoked=True), Ask)
     assert isinstance(desk.consider_edit(cursor=len(desk.text)), Ask), "the user is done there"
 

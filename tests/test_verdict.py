@@ -19,7 +19,15 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.edits.abstained import Abstained, AbstentionKind
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.spans import Span
-from redraft.model.edits.verdict import Moment, Show, first_shown, judge, less, moment_of
+from redraft.model.edits.verdict import (
+    Moment,
+    Show,
+    first_shown,
+    judge,
+    moment_of,
+    percentages,
+    too_unsure,
+)
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest, Facts, Prediction
 from support.desk import Desk
@@ -61,7 +69,7 @@ def test_a_name_that_was_taken_back_does_not_come_back_however_sure_the_model_is
     told = Facts(lines=1, written=4, removed=4, away=0, after=0)
     assert judge(made, 1.0, moment, told) == Show(made)
     assert judge(made, 1.0, moment, replace(told, undone=True)) == Abstained(
-        "reversal", "it would bring back a name that was just taken back"
+        "reversal", "the edit would bring back a name that you just removed"
     )
 
 
@@ -180,111 +188,115 @@ def asked_of(predictor: ScriptedPredictor, times: int = 1) -> Decision:
 
 
 CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
-    "nothing_to_do": (lambda: ghost(""), "the model had nothing to add here"),
+    "nothing_to_do": (lambda: ghost(""), "the model would write nothing here"),
     "wrong_place": (
-        lambda: ghost("x", at=3), "the answer was for another place than the cursor"
+        lambda: ghost("x", at=3), "the model answered for another place than the cursor"
     ),
-    "no_change": (lambda: edit("return r", "return r"), "it would change nothing"),
+    "no_change": (lambda: edit("return r", "return r"), "the edit would change nothing"),
     "whitespace_only": (
-        lambda: edit("    return", "  return"), "it would change only white space"
+        lambda: edit("    return", "  return"), "the edit would change only spaces or line breaks"
     ),
     "repeats_what_follows": (
         lambda: Desk("x = f\nprint(x)\n").session.settle(
             *_answered(Desk("x = f\nprint(x)\n"), 6, "print(x)")
         ),
-        "what it would add already follows the cursor",
+        "the same text already follows the cursor",
     ),
-    "does_not_fit": (lambda: ghost("elif r:"), "it would add 1 syntax error"),
+    "does_not_fit": (lambda: ghost("elif r:"), "the text would add 1 syntax error"),
     "special_token": (
         lambda: edit("return r", "return <|endoftext|>"),
-        "the answer held the special token <|endoftext|>",
+        "the model wrote its control token <|endoftext|>",
     ),
     "half_character": (
-        lambda: ghost("x = '\ufffd'"), "the answer held half a character"
+        lambda: ghost("x = '\ufffd'"), "the model wrote a broken character"
     ),
-    "in_circles": (lambda: ghost("x = 1" + "0" * 24), "the answer went round in circles"),
+    "in_circles": (lambda: ghost("x = 1" + "0" * 24), "the model repeats itself"),
     "reversal": (
-        lambda: edit("area(r)", "area()"), "it would undo what was just typed"
+        lambda: edit("area(r)", "area()"), "the edit would undo what you just typed"
     ),
     "far_away": (
         lambda: edit("y = f(2)", "y = g(2)", LONG),
-        "it is 101 lines away from the cursor and from any edit",
+        "the edit is 101 lines away from the cursor and from your last edits",
     ),
     "far_import": (
         lambda: edit("import re\n", "", "\n" * 20 + "import re\n"),
-        "it changes only imports, 20 lines away",
+        "the edit changes only imports, 20 lines away",
     ),
     "below_threshold": (
-        lambda: edit("return r", "return 2 * r", sure=0.31), "below threshold 0.31 < 0.88"
+        lambda: edit("return r", "return 2 * r", sure=0.31),
+        "31 % likely to be kept (shown from 88 %)"
     ),
     "rejected_before": (
         lambda: edit("return r", "return 2 * r", rejected=lambda made: True),
-        "this edit was rejected before",
+        "you rejected this edit before",
     ),
     "syntax_errors": (
-        lambda: edit("return r", "return (r"), "it would add 1 syntax error"
+        lambda: edit("return r", "return (r"), "the edit would add 1 syntax error"
     ),
     "unrelated": (
         lambda: edit("return r", "return 2 * r", related=lambda made: False),
-        "it has nothing to do with the last edit",
+        "the edit has nothing to do with your last edit",
     ),
     "disabled": (
-        lambda: with_settings(enabled=False), "switched off by the setting enabled"
+        lambda: with_settings(enabled=False), "Redraft is switched off (setting enabled)"
     ),
-    "snoozed": (snoozed, "snoozed for another 1 min"),
+    "snoozed": (snoozed, "paused for another 1 min"),
     "language_disabled": (
-        lambda: with_settings(disabled_languages=("python",)), "switched off for python"
+        lambda: with_settings(disabled_languages=("python",)),
+        "Redraft is switched off for python files"
     ),
     "next_edits_disabled": (
         lambda: with_settings(edits=True, next_edits=False),
-        "next edits are switched off by the setting next_edits",
+        "next edits are switched off (setting next_edits)",
     ),
     "lost_track": (
         lambda: considered(out_of_step="a change was lost"),
-        "lost track of this document: a change was lost",
+        "Redraft lost track of this file: a change was lost",
     ),
     "secret": (
-        lambda: considered(path=".env"), ".env is excluded by the setting secret_globs (.env)"
+        lambda: considered(path=".env"),
+        ".env may hold secrets (setting secret_globs, pattern .env)"
     ),
     "too_large": (
-        lambda: with_settings(max_file_chars=10), "file too large: 26 characters > 10"
+        lambda: with_settings(max_file_chars=10), "the file is too large: 26 characters, at most 10"
     ),
     "binary": (
         lambda: considered("x\n\0"),
-        "line 2 holds a NUL character: this looks like a binary file",
+        "this looks like a binary file: line 2 contains a NUL character",
     ),
     "long_line": (
-        lambda: considered("x" * 6_000), "line too long: 6,000 characters > 5,000"
+        lambda: considered("x" * 6_000), "the line is too long: 6,000 characters, at most 5,000"
     ),
     "minified": (
         lambda: considered("x" * 4_000 + "\n" + "y" * 4_000),
-        "text looks minified: 4,000 characters a line > 500",
+        "the text looks minified: 4,000 characters per line, at most 500",
     ),
-    "selection": (lambda: considered(selected=3), "3 characters are selected"),
+    "selection": (lambda: considered(selected=3), "text is selected"),
     "several_cursors": (lambda: considered(cursors=2), "there are 2 cursors"),
     "snippet": (
-        lambda: considered(in_snippet=True), "the fields of a snippet are being filled in"
+        lambda: considered(in_snippet=True), "you are filling in a snippet"
     ),
-    "unfocused": (unfocused, "the editor is not focused"),
-    "bulk_change": (after_a_paste, "right after a bulk change"),
-    "undoing": (while_undoing, "while undoing or redoing"),
-    "cooling_down": (after_a_rejection, "rejected here 0 s ago"),
+    "unfocused": (unfocused, "the editor window is not active"),
+    "bulk_change": (after_a_paste, "a large change was just made, such as a paste"),
+    "undoing": (while_undoing, "you just undid or redid a change"),
+    "cooling_down": (after_a_rejection, "you rejected a suggestion here 0 s ago"),
     "half_typed": (
-        where_a_name_is_gone, "what comes in place of 'area' is yet to be typed"
+        where_a_name_is_gone, "you have not typed yet what replaces 'area'"
     ),
     "ghost_text_shown": (beside_ghost_text, "ghost text is shown at the cursor"),
     "next_edit_shown": (beside_a_next_edit, "a next edit is shown"),
-    "nothing_edited": (lambda: Desk(CODE).consider_edit(), "nothing was edited yet"),
-    "no_recent_edit": (long_after_an_edit, "no edit in the last 10 s"),
+    "nothing_edited": (lambda: Desk(CODE).consider_edit(), "you have not edited anything yet"),
+    "no_recent_edit": (long_after_an_edit, "your last edit is more than 10 s ago"),
     "superseded": (
-        lambda: asked_of(ScriptedPredictor(["x"], delay_s=1), 2), "a newer request took its place"
+        lambda: asked_of(ScriptedPredictor(["x"], delay_s=1), 2),
+        "a newer request replaced this one"
     ),
     "document_changed": (
-        lambda: settled(7), "the document changed while the model was thinking"
+        lambda: settled(7), "the text changed while the model was working"
     ),
-    "document_closed": (lambda: settled(None), "the document was closed"),
+    "document_closed": (lambda: settled(None), "the file was closed"),
     "target_changed": (
-        about_another_document_that_changed, "b.py changed while the model was thinking"
+        about_another_document_that_changed, "b.py changed while the model was working"
     ),
     "failed": (
         lambda: asked_of(ScriptedPredictor([EngineGone("it is gone")])), "it is gone"
@@ -319,9 +331,15 @@ def test_a_stale_reason_is_about_a_text_that_is_gone_and_a_lasting_one_stays() -
 
 
 def test_ghost_text_says_the_same_in_its_own_words() -> None:
-    assert ghost("  \n ") == Abstained("whitespace_only", "only whitespace to add")
-    assert ghost("    log(r)") == Abstained("reversal", "it would write what was just deleted")
-    assert ghost("x", sure=0.5) == Abstained("below_threshold", "below threshold 0.50 < 0.85")
+    assert ghost("  \n ") == Abstained(
+        "whitespace_only", "the model would add only spaces or line breaks"
+    )
+    assert ghost("    log(r)") == Abstained(
+        "reversal", "the model would write what you just deleted"
+    )
+    assert ghost("x", sure=0.5) == Abstained(
+        "below_threshold", "50 % likely to be kept (shown from 85 %)"
+    )
 
 
 def test_what_passes_is_shown_without_blank_space_that_nobody_sees() -> None:
@@ -342,28 +360,33 @@ def test_a_rule_is_told_before_the_threshold_and_the_best_candidates_reason_befo
     assert first_shown([wrong, unsure, right], judged, "none") == right
     objection = first_shown([wrong, unsure], judged, "none")
     assert isinstance(objection, Abstained) and objection.kind == "whitespace_only"
-    assert judged(unsure) == Abstained("below_threshold", "below threshold 0.10 < 0.88")
+    assert judged(unsure) == Abstained(
+        "below_threshold", "10 % likely to be kept (shown from 88 %)"
+    )
     assert first_shown([], judged, "none") == Abstained("nothing_to_do", "none")
 
 
 @pytest.mark.parametrize(
-    ("smaller", "larger", "said"),
+    ("sure", "threshold", "said"),
     [
-        (0.5, 0.88, "0.50 < 0.88"),
-        (0.8799, 0.88, "0.8799 < 0.8800"),
-        (0.876, 0.88, "0.876 < 0.880"),
-        (0.87999999, 0.88, "0.87999999 < 0.88000000"),
+        (0.08, 0.25, "8 % likely to be kept (medium shows from 25 %)"),
+        (0.246, 0.25, "24.6 % likely to be kept (medium shows from 25 %)"),
+        (0.24996, 0.25, "24.996 % likely to be kept (medium shows from 25 %)"),
+        (0.004, 0.1, "less than 1 % likely to be kept (high shows from 10 %)"),
+        (0.0, 0.5, "0 % likely to be kept (low shows from 50 %)"),
+        (0.876, 0.88, "87.6 % likely to be kept (shown from 88 %)"),
     ],
 )
-def test_no_number_is_said_to_be_smaller_than_itself(
-    smaller: float, larger: float, said: str
+def test_a_hidden_suggestion_is_told_in_percent_with_the_users_eagerness(
+    sure: float, threshold: float, said: str
 ) -> None:
-    assert less(smaller, larger) == said
+    assert too_unsure(sure, threshold) == Abstained("below_threshold", said)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
-def test_an_inequality_is_true_as_it_is_read(one: float, other: float) -> None:
+def test_the_first_percentage_reads_as_smaller_than_the_second(one: float, other: float) -> None:
     low, high = sorted((one, other))
     if high - low > 1e-15:
-        left, right = map(float, less(low, high).split(" < "))
+        texts = (text.replace("less than 1", "0.5") for text in percentages(low, high))
+        left, right = (float(text.removesuffix(" %")) for text in texts)
         assert left < right

@@ -172,7 +172,7 @@ def test_a_rejected_edit_does_not_return(project: Open) -> None:
         w.go_to(5, 1)
         w.press("End")
         w.type("  # area")
-        w.await_status("rejected before")
+        w.await_status("you rejected this edit before")
         assert w.hints() == ""
         w.picture("stays-away")
 
@@ -225,10 +225,10 @@ def test_snoozing_brings_nothing_until_woken(project: Open) -> None:
     with project("math.pi") as w:
         w.await_ready()
         w.command("Redraft: Snooze for 5 Minutes")
-        w.await_status("snoozed for another 5 min")
+        w.await_status("paused for another 5 min")
         w.go_to(9, 5)
         w.type("z = ")
-        w.await_status("snoozed")
+        w.await_status("paused")
         assert (w.ghost(), w.asked()) == ("", [])
         w.picture("snoozed")
         w.command("Redraft: Wake Up")

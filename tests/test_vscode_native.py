@@ -66,5 +66,5 @@ def test_an_edit_that_vscode_shows_is_turned_down_with_escape(
         w.go_to(5, 1)
         w.press("End")
         w.type("  # area")
-        w.await_status("rejected before")
+        w.await_status("you rejected this edit before")
         assert (w.evaluate(MARK), w.hints()) == ("", "")

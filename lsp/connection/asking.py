@@ -36,7 +36,7 @@ async def ask(client: Client, question: Ask) -> Show | Abstained:
             return await _predict(client, lane, client.session.complete(again))
         return await _predict_edits(client, lane, again)
     except Superseded:
-        return Abstained("superseded", "a newer request took its place")
+        return Abstained("superseded", "a newer request replaced this one")
 
 
 async def _again(client: Client, lane: Lane, question: Ask, wait_s: float) -> Decision:
@@ -45,7 +45,7 @@ async def _again(client: Client, lane: Lane, question: Ask, wait_s: float) -> De
     await lane.turn(wait_s, client.lane(query.uri, "infill") if is_edit else None)
     document = client.documents.get(query.uri)
     if document is None or document.revision != query.revision:
-        return Abstained("document_changed", "the document changed during the delay")
+        return Abstained("document_changed", "the text changed before the model was asked")
     return client.session.consider_edit(query) if is_edit else client.session.consider(query)
 
 

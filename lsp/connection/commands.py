@@ -43,7 +43,7 @@ def snooze(client: Client, minutes: str) -> dict[str, Any]:
         client.waking = None
     client.session.snooze(60 * length)
     if length:
-        client.line.tell(snoozing(60 * length), "Inactive")
+        client.line.tell(f"No suggestions: {snoozing(60 * length)}.", "Inactive")
         client.waking = asyncio.get_running_loop().call_later(60 * length, client.line.tell, "idle")
     else:
         client.line.tell("idle")
@@ -51,11 +51,17 @@ def snooze(client: Client, minutes: str) -> dict[str, Any]:
 
 
 async def status(client: Client) -> dict[str, Any]:
-    """``redraft.status``: the status line, the model, the gate in use and what is known of one's
-    own, the settings in effect, and the folders that are not read, each with its reason."""
+    """Answer ``redraft.status`` with what the server knows about itself.
+
+    That is: the status line; the last result for ghost text and for the next edit, one sentence
+    each, "" where none was asked for; the model; the gate in use and the user's own; the settings
+    in effect; and the folders that are not read, each with its reason.
+    """
     model = await client.watch.look()
     return {
         **client.line.state(),
+        "ghost_text": client.line.message_of("infill"),
+        "next_edit": client.line.message_of("next_edit"),
         "version": RELEASE,
         "model": {
             "state": model.state,

@@ -1,8 +1,8 @@
-"""What the person at the editor is told: one status line, and progress while a model loads.
+"""Status line of one client, and progress while a model loads.
 
-Sends ``didChangeStatus {busy, kind, message}`` when something changed and only then. Watches the
-model while it is fetched or loaded and shows that as work-done progress where the client can.
-Knows nothing of documents or suggestions.
+Sends ``didChangeStatus {busy, kind, message, revealable}`` when something changed and only then.
+Watches the model while it is fetched or loaded, and shows that as work-done progress where the
+client can.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import uuid4
 
+from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import RedraftError
-from redraft.model.records import ModelStatus, Predictor
+from redraft.model.records import ModelStatus, Predictor, Task
 
 logger = logging.getLogger(__name__)
 
@@ -28,13 +30,41 @@ _CREATE_S = 5.0  # for the client to make a progress bar
 _LOOK_LATER_S = 5.0  # where the engine cannot be reached or the model is not to be had
 
 
+_GHOST_TEXT, _NEXT_EDIT = ("ghost text", "Ghost text"), ("next edit", "Next edit")
+
+
+def sentence(task: Task, abstained: Abstained) -> str:
+    """Return one sentence that says what is not shown, and why."""
+    name, first = _GHOST_TEXT if task == "infill" else _NEXT_EDIT
+    reason = abstained.reason.rstrip(".")
+    if reason.startswith(("The ", "This ")):  # the engine answers in sentences
+        reason = reason[0].lower() + reason[1:]
+    if abstained.is_revealable or abstained.kind == "below_threshold":
+        return f"{first} hidden: {reason}."
+    if abstained.lasting and abstained.kind != "next_edits_disabled":
+        return f"No suggestions: {reason}."
+    return f"No {name}: {reason}."
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """Result of the last question of one task."""
+
+    place: Hashable  # document, its revision and the cursor
+    message: str
+    kind: StatusKind = "Normal"
+    is_shown: bool = False
+    is_revealable: bool = False
+
+
 class StatusLine:
-    """The state last told to the client."""
+    """Status last sent to the client."""
 
     def __init__(self, notify: Notify) -> None:
         self._notify = notify
         self._told: dict[str, Any] | None = None
         self._thinking = 0  # questions the model has before it
+        self._reports: dict[Task, _Report] = {}
 
     @property
     def message(self) -> str:
@@ -42,11 +72,46 @@ class StatusLine:
         return str(self._told["message"]) if self._told else ""
 
     def state(self) -> dict[str, Any]:
-        """``{busy, kind, message}`` as last told."""
-        return dict(self._told or {"busy": False, "kind": "Normal", "message": ""})
+        """Return ``{busy, kind, message, revealable}`` as last sent."""
+        empty = {"busy": False, "kind": "Normal", "message": "", "revealable": False}
+        return dict(self._told or empty)
 
-    def tell(self, message: str, kind: StatusKind = "Normal") -> None:
-        state = {"busy": self._thinking > 0, "kind": kind, "message": message}
+    def message_of(self, task: Task) -> str:
+        """Return what came of the last question of a task, "" where none was asked."""
+        return self._reports[task].message if task in self._reports else ""
+
+    def shown(self, task: Task, place: Hashable, unsure: str) -> None:
+        """Say that a suggestion is shown; ``unsure``: why it would be hidden without a gesture."""
+        _, first = _GHOST_TEXT if task == "infill" else _NEXT_EDIT
+        doubt = f", though unsure: {unsure}" if unsure else ""
+        self._report(task, _Report(place, f"{first} shown{doubt}.", is_shown=True))
+
+    def abstained(self, task: Task, place: Hashable, abstained: Abstained) -> None:
+        """Say why nothing is shown."""
+        kind: StatusKind = "Inactive" if abstained.lasting else "Normal"
+        message, can_reveal = sentence(task, abstained), abstained.is_revealable
+        report = _Report(place, message, kind, is_revealable=can_reveal)
+        if abstained.kind == "failed":  # the line has that message already
+            self._reports[task] = report
+        else:
+            self._report(task, report)
+
+    def _report(self, task: Task, report: _Report) -> None:
+        """Tell a report, or that of the other task at the same place.
+
+        Editors ask for ghost text and for the next edit at each keystroke. Of the two reports what
+        is shown comes first, then what a gesture would show, then ghost text.
+        """
+        self._reports[task] = report
+        here = [each for each in self._reports.items() if each[1].place == report.place]
+        _, told = max(
+            here, key=lambda each: (each[1].is_shown, each[1].is_revealable, each[0] == "infill")
+        )
+        self.tell(told.message, told.kind, told.is_revealable)
+
+    def tell(self, message: str, kind: StatusKind = "Normal", revealable: bool = False) -> None:
+        busy = self._thinking > 0
+        state = {"busy": busy, "kind": kind, "message": message, "revealable": revealable}
         if state != self._told:
             self._told = state
             self._notify("didChangeStatus", state)
@@ -69,7 +134,7 @@ class StatusLine:
             return
         told = self._told
         if told is not None and told["busy"] and told["message"] != "thinking":
-            self.tell(told["message"], told["kind"])
+            self.tell(told["message"], told["kind"], told["revealable"])
         else:
             self.tell("idle")
 

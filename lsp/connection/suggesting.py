@@ -12,6 +12,7 @@ from typing import Any
 from lsprotocol import types
 from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import InvalidRequest, StaleDocument
+from redraft.model.records import Task
 
 from ..editor.documents import Document
 from ..editor.paths import shown_path
@@ -24,6 +25,7 @@ from .asking import ask, prefetch
 from .client import Client
 from .messages import Asked
 from .reports import ACCEPT_COMMAND
+from .status import sentence
 
 ACTION_KIND = "refactor.rewrite.redraft"
 
@@ -36,16 +38,16 @@ async def _inline_completion(client: Client, params: Any) -> dict[str, Any]:
     which the protocol has no field."""
     asked = messages.asked(params)
     document, decision = await ghost(client, asked, asked.selected)
-    if show := _answer(client, document, decision):
+    if show := _answer(client, document, asked, "infill", decision):
         return {"items": [_inline_item(document, asked, show)]}
-    return {"items": [], "reason": decision.reason}
+    return {"items": [], **_why("infill", decision)}
 
 
 async def _get_completions(client: Client, params: Any) -> dict[str, Any]:
     """``getCompletions``: the same for one client of old."""
     asked = messages.get_completions(params)
     document, decision = await ghost(client, asked)
-    show = _answer(client, document, decision)
+    show = _answer(client, document, asked, "infill", decision)
     if show is None:
         return {"completions": []}
     at, text = document.clamped(asked.position), _client_text(document, show.text)
@@ -118,7 +120,7 @@ async def _copilot_inline_edit(client: Client, params: Any) -> dict[str, Any]:
     # Not one of its clients can show an edit of another document than the one it asked about.
     asked = replace(messages.asked(params), other_documents=False)
     document, decision = await next_edit(client, asked)
-    show = _answer(client, document, decision, "next edit shown")
+    show = _answer(client, document, asked, "next_edit", decision)
     return {"edits": [_inline_edit(document, document, asked, show)] if show else []}
 
 
@@ -126,9 +128,9 @@ async def _own_next_edit(client: Client, params: Any) -> dict[str, Any]:
     """``redraft/nextEdit``: the same for our own clients, with all that there is to say."""
     asked = messages.asked(params)
     document, decision = await next_edit(client, asked)
-    show = _answer(client, document, decision, "next edit shown")
+    show = _answer(client, document, asked, "next_edit", decision)
     if show is None:
-        return {"edits": [], "reason": decision.reason}
+        return {"edits": [], **_why("next_edit", decision)}
     made = show.suggestion
     target = client.documents.get(made.uri) or document
     edit = _inline_edit(target, document, asked, show)
@@ -199,10 +201,10 @@ async def _code_action(client: Client, params: Any) -> list[dict[str, Any]]:
     if abs(chosen[1] - chosen[0]) <= 1:  # Helix's cursor is a selection of the character under it
         asked = replace(asked, selection=None)
     document, decision = await next_edit(client, replace(asked, other_documents=False))
-    show = _answer(client, document, decision, "next edit offered as a code action")
-    if show:
-        return [_action(client, document, show.suggestion)]
-    title, why = "No edit predicted", {"reason": decision.reason}
+    _answer(client, document, asked, "next_edit", decision)
+    if isinstance(decision, Show):
+        return [_action(client, document, decision.suggestion)]
+    title, why = "No edit predicted", {"reason": sentence("next_edit", decision)}
     nothing = {"title": title, "kind": ACTION_KIND, "disabled": why}
     return [nothing] if client.shows_disabled and wanted.kinds else []
 
@@ -233,7 +235,7 @@ async def _completion(client: Client, params: Any) -> dict[str, Any]:
     # Its trigger kind 1 means typing as well as a gesture.
     asked = replace(messages.asked(params), invoked=False)
     document, decision = await ghost(client, asked)
-    show = _answer(client, document, decision)
+    show = _answer(client, document, asked, "infill", decision)
     items = [_menu_item(document, asked, show)] if show else []
     return {"isIncomplete": True, "items": items}
 
@@ -299,24 +301,31 @@ def query_for(client: Client, document: Document, asked: Asked) -> Query:
     )
 
 
+def _why(task: Task, decision: Show | Abstained) -> dict[str, Any]:
+    """Return why nothing is shown, and whether a gesture would show what is hidden.
+
+    The protocol has no field for either.
+    """
+    if isinstance(decision, Show):
+        return {}
+    return {"reason": sentence(task, decision), "revealable": decision.is_revealable}
+
+
 def _answer(
-    client: Client,
-    document: Document,
-    decision: Show | Abstained,
-    told: str = "suggestion shown",
+    client: Client, document: Document, asked: Asked, task: Task, decision: Show | Abstained
 ) -> Show | None:
-    """What to show; the status line says what or why not.
+    """Return what to show. The status line says what it is, or why there is nothing.
 
     Raises:
         StaleDocument: the answer is for a text that is gone.
     """
     client.recorder.decided(document, decision)
+    place = (document.uri, document.revision, asked.position)
     if isinstance(decision, Show):
-        doubt = decision.suggestion.unsure
-        client.line.tell(f"{told}, unsure: {doubt}" if doubt else told)
+        client.line.shown(task, place, decision.suggestion.unsure)
         return decision
-    if not decision.stale and decision.kind != "failed":  # of which the status line told, and how
-        client.line.tell(decision.reason, "Inactive" if decision.lasting else "Normal")
+    if not decision.stale:
+        client.line.abstained(task, place, decision)
     # A document that was closed has no version that could be stale.
     if decision.stale and client.documents.get(document.uri) is document:
         client.line.idle()

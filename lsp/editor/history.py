@@ -25,6 +25,7 @@ from redraft.model.edits.hunks import hunks_of, joined
 from redraft.model.edits.reversal import JUST_DONE
 from redraft.model.edits.spans import NO_CHANGE, Span, key_of, on_top
 from redraft.model.records import RecentEdit
+from redraft.model.text.common import common_ends
 from unidiff.patch import Hunk, PatchedFile
 
 from .documents import Extent, Splice
@@ -52,6 +53,7 @@ _MAX_LINES = 200  # of one edit; a longer one is continued in the next
 _MERGED_LINES = 60  # of an edit that goes on after a pause
 _LEFT = 8  # documents closed lately, of which it is known how they were
 _JUST_S = 60.0  # within which an edit was just done
+_PAIRS = ("", "()", "[]", "{}", "<>", '""', "''", "``")  # "": only written, or only deleted
 _STATES = 64  # former states of an edit that an undo is recognised by
 
 #: ``undo`` is a redo as well.
@@ -161,7 +163,8 @@ class History:
         extent = sum((splice.extent for splice in splices), Extent())
         if not accepted:
             document.changes.append((now, extent))
-        if not accepted and extent.characters > 1 and self._throws_away(document, splices):
+        is_command = extent.characters > 1 and not _is_one_key(splices)
+        if not accepted and is_command and self._throws_away(document, splices):
             document.happened = "undo"
             return "undo"
         if not accepted and (self._is_bulk(document, now) or _is_scattered(splices)):
@@ -171,7 +174,7 @@ class History:
         for splice in splices:
             self._extend(uri, document, splice, now, accepted)
         document.place = (now, splices[-1].first + max(0, len(splices[-1].added) - 1))
-        document.happened = self._name(uri, document, extent, accepted)
+        document.happened = self._name(uri, document, is_command, accepted)
         return document.happened
 
     def flush(self, uri: str | None = None) -> None:
@@ -317,17 +320,16 @@ class History:
         document.lines[change.first : change.first + len(change.old)] = change.new
 
     def _name(
-        self, uri: str, document: _Document, extent: Extent, accepted: bool
+        self, uri: str, document: _Document, is_command: bool, accepted: bool
     ) -> Literal["edit", "undo", "accepted"]:
-        """What a change was, and remember the state it led to."""
+        """Return what a change was, and remember the state it led to."""
         burst = document.burst
         assert burst is not None
         key, joined, known = key_of(burst.span), None, False
         last = self._last_of(uri)
         if last is not None and last.span.distance(burst.span) == 0:
             joined = key_of(last.span.then(burst.span))
-        # One character is typed or deleted; what takes back more at once is a command.
-        if extent.characters > 1:
+        if is_command:
             known = key in burst.states or joined in burst.joined
             known = known or (last is not None and joined in last.states)
         burst.states.append(key)
@@ -463,6 +465,20 @@ def _continues(burst: _Burst, change: Span, now: float, accepted: bool) -> bool:
         and burst.accepted == accepted
         and max(len(burst.span.old), len(burst.span.new)) <= _MAX_LINES
     )
+
+
+def _is_one_key(splices: Sequence[Splice]) -> bool:
+    """Return whether one key may have made the changes, though they alter several characters.
+
+    Tab, Enter and Backspace write or delete an indentation. Between two brackets that the editor
+    closed, Backspace deletes both.
+    """
+    if len(splices) != 1:
+        return False
+    old, new = "\n".join(splices[0].removed), "\n".join(splices[0].added)
+    head, tail = common_ends(old, new)
+    texts = old[head : len(old) - tail], new[head : len(new) - tail]
+    return all(text.isspace() or text in _PAIRS for text in texts)
 
 
 def _is_scattered(splices: Sequence[Splice]) -> bool:

@@ -143,7 +143,7 @@ class Rejections:
         cooling = self._cooling.get(uri)
         if cooling is None or now_s - cooling.at_s >= COOL_DOWN_S or line() not in cooling.lines:
             return ""
-        return f"rejected here {now_s - cooling.at_s:.0f} s ago"
+        return f"you rejected a suggestion here {now_s - cooling.at_s:.0f} s ago"
 
 
 def _normal(uri: str, edit: Replacement) -> _Rejected:

@@ -71,7 +71,7 @@ Decision = Show | Ask | Abstained
 
 def snoozing(left_s: float) -> str:
     """What is said while the user wants to be left alone."""
-    return f"snoozed for another {math.ceil(left_s / 60)} min"
+    return f"paused for another {math.ceil(left_s / 60)} min"
 
 
 @dataclass(slots=True)
@@ -106,13 +106,15 @@ class SharedState:
         """Why nothing is ever offered here."""
         settings = self.settings
         if not settings.enabled:
-            return Abstained("disabled", "switched off by the setting enabled")
+            return Abstained("disabled", "Redraft is switched off (setting enabled)")
         if self.snoozed_s() and not query.invoked:
             return Abstained("snoozed", snoozing(self.snoozed_s()))
         if query.language and query.language in settings.disabled_languages:
-            return Abstained("language_disabled", f"switched off for {query.language}")
+            return Abstained(
+                "language_disabled", f"Redraft is switched off for {query.language} files"
+            )
         if query.out_of_step:
-            return Abstained("lost_track", f"lost track of this document: {query.out_of_step}")
+            return Abstained("lost_track", f"Redraft lost track of this file: {query.out_of_step}")
         excluded = exclusions.refuse_file(query.path, settings, query.uri)
         if excluded:
             return Abstained("secret", excluded)
@@ -120,11 +122,11 @@ class SharedState:
         if unfit is not None:
             return unfit
         if query.selected:
-            return Abstained("selection", f"{query.selected} characters are selected")
+            return Abstained("selection", "text is selected")
         if query.cursors > 1:
             return Abstained("several_cursors", f"there are {query.cursors} cursors")
         if query.in_snippet:
-            return Abstained("snippet", "the fields of a snippet are being filled in")
+            return Abstained("snippet", "you are filling in a snippet")
         return None
 
     def wrong_moment(self, query: Query) -> Abstained | None:
@@ -132,11 +134,11 @@ class SharedState:
         if query.invoked:
             return None
         if not self.focused:
-            return Abstained("unfocused", "the editor is not focused")
+            return Abstained("unfocused", "the editor window is not active")
         if self.history.is_bulk(query.uri):
-            return Abstained("bulk_change", "right after a bulk change")
+            return Abstained("bulk_change", "a large change was just made, such as a paste")
         if self.history.happened(query.uri) == "undo":
-            return Abstained("undoing", "while undoing or redoing")
+            return Abstained("undoing", "you just undid or redid a change")
         cooling = self.rejections.cooling(query.uri, lambda: query.line, self.clock())
         return Abstained("cooling_down", cooling) if cooling else None
 

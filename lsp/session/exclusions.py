@@ -57,7 +57,7 @@ class _Globs:
         for glob, folders in self.below:
             if not found and fnmatchcase("/".join(place.split("/")[-folders:]), glob):
                 found = glob
-        return f"{name} is excluded by the setting secret_globs ({found})" if found else ""
+        return f"{name} may hold secrets (setting secret_globs, pattern {found})" if found else ""
 
     def fitting(self, path: str) -> str:
         """A pattern that fits, "" if none does."""
@@ -88,12 +88,13 @@ def refuse_text(text: str, cursor: int, settings: LspSettings, path: str = "") -
     none of that."""
     if len(text) > settings.max_file_chars:
         return Abstained(
-            "too_large", f"file too large: {len(text):,} characters > {settings.max_file_chars:,}"
+            "too_large",
+            f"the file is too large: {len(text):,} characters, at most {settings.max_file_chars:,}",
         )
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         return Abstained(
-            "binary", f"line {line} holds a NUL character: this looks like a binary file"
+            "binary", f"this looks like a binary file: line {line} contains a NUL character"
         )
     secret = secret_in(text, path)
     if secret:
@@ -101,11 +102,14 @@ def refuse_text(text: str, cursor: int, settings: LspSettings, path: str = "") -
     width = len(line_before(text, cursor)) + len(line_after(text, cursor))
     if width > settings.max_line_chars:
         return Abstained(
-            "long_line", f"line too long: {width:,} characters > {settings.max_line_chars:,}"
+            "long_line",
+            f"the line is too long: {width:,} characters, at most {settings.max_line_chars:,}",
         )
     start, end = max(0, cursor - _AROUND), min(len(text), cursor + _AROUND)
     mean = (end - start) // (text.count("\n", start, end) + 1)
     limit = settings.max_line_chars // 10
     if mean > limit and len(text) > settings.max_line_chars:
-        return Abstained("minified", f"text looks minified: {mean:,} characters a line > {limit:,}")
+        return Abstained(
+            "minified", f"the text looks minified: {mean:,} characters per line, at most {limit:,}"
+        )
     return None

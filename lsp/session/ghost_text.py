@@ -81,14 +81,12 @@ class GhostText:
         """What to do with the model's answer; see ``Session.settle``."""
         decision = self._judge(ask.query, prediction, "from the model")
         if revision is None:
-            return Abstained("document_closed", "the document was closed")
+            return Abstained("document_closed", "the file was closed")
         if revision != ask.query.revision:
             if isinstance(decision, Show):
                 self._keep(decision.suggestion)
                 self._shared.outcomes.cancelled(decision.suggestion)
-            return Abstained(
-                "document_changed", "the document changed while the model was thinking"
-            )
+            return Abstained("document_changed", "the text changed while the model was working")
         return self._show(decision)
 
     def _shows_edit(self, query: Query) -> bool:
@@ -118,13 +116,24 @@ class GhostText:
         nothing = prediction.reason or NOTHING_TO_ADD
         found = first_shown(judged, lambda each: each[1], nothing)
         if isinstance(found, Abstained):
-            return found
+            return self._marked(query, prediction, found)
         candidate, verdict = found
         assert isinstance(verdict, Shown), "the first that is shown"
         suggestion = self._suggestion(query, candidate, verdict.edit, prediction)
         doubt = too_unsure(suggestion.confidence, self._shared.settings.threshold)
         suggestion = replace(suggestion, unsure=doubt.reason if doubt else "")
         return Show(suggestion, suggestion.replacement, reason)
+
+    def _marked(self, query: Query, prediction: Prediction, found: Abstained) -> Abstained:
+        """Return ``found``, marked if a gesture would show what is hidden."""
+        if query.invoked:
+            return found
+        if prediction.is_given_up:  # the model finishes what a gesture asks for
+            return replace(found, is_revealable=True)
+        if found.kind not in ("below_threshold", "reversal"):
+            return found
+        best = self._judge(replace(query, invoked=True), prediction, "asked for")
+        return replace(found, is_revealable=isinstance(best, Show))
 
     def _suggestion(
         self, query: Query, candidate: Candidate, edit: Replacement, prediction: Prediction

@@ -130,7 +130,7 @@ class NextEdits:
             return refusal
         if not shared.settings.next_edits:
             return Abstained(
-                "next_edits_disabled", "next edits are switched off by the setting next_edits"
+                "next_edits_disabled", "next edits are switched off (setting next_edits)"
             )
         if not query.invoked and self._has_ghost(query):
             return Abstained("ghost_text_shown", "ghost text is shown at the cursor")
@@ -160,14 +160,21 @@ class NextEdits:
             told = shared.context.diagnostics(query)
             situation = Situation(query, shared.history.edits(), diagnostics=told)
             found = self._look_elsewhere(situation, region, decision)
-            by_hand = isinstance(found, Abstained) and query.invoked and not self._has_ghost(query)
-            return self._unsure(ask, known, found) if by_hand else found
+            return self._unsure(ask, known, found) if isinstance(found, Abstained) else found
         return self._show(decision, query)
 
-    def _unsure(self, ask: Ask, known: Prediction, found: Decision) -> Decision:
-        """For who asks by hand, and where nothing sure was ``found``: the best there is here."""
-        decision = self._judge(ask, known, "asked for", gated=False)
-        return self._show(decision, ask.query) if isinstance(decision, Show) else found
+    def _unsure(self, ask: Ask, known: Prediction, found: Abstained) -> Show | Abstained:
+        """Return what a gesture shows of an edit here that is too unsure, or ``found``.
+
+        Without a gesture the edit stays hidden, and the reason says that a gesture shows it.
+        """
+        best = self._judge(ask, known, "asked for", gated=False)
+        if not isinstance(best, Show):
+            return found
+        if not ask.query.invoked:
+            reason = best.suggestion.unsure or found.reason
+            return Abstained("below_threshold", reason, is_revealable=True)
+        return found if self._has_ghost(ask.query) else self._show(best, ask.query)
 
     def _while_typing(self, ask: Ask) -> Decision | None:
         """What is known, or to be asked, without the edit in progress; where that leads nowhere,
@@ -189,9 +196,12 @@ class NextEdits:
     def _look_elsewhere(
         self, situation: Situation, near: tuple[int, int], nearly: Abstained
     ) -> Decision:
-        """What is known of the places that the last edit bears on, or which to ask about; the
-        region around the cursor has no edit."""
-        told = [nearly.reason.rstrip(".")]
+        """Return what is known of the places that the last edit bears on, or which to ask about.
+
+        The region around the cursor has no edit. Where nothing is shown, the reason is about the
+        first edit that the model proposed, at the cursor or elsewhere.
+        """
+        reason_of_first = nearly if nearly.kind != "nothing_to_do" else None
         for ask in other_places.questions(self._shared, situation, near):
             known, reason = self._known(ask)
             if known is None:
@@ -199,8 +209,10 @@ class NextEdits:
             decision = self._judge(ask, known, f"{reason} ({ask.reason})", situation.names)
             if isinstance(decision, Show):
                 return self._show(decision, situation.query)
-            told.append(f"{other_places.where(ask)}: {decision.reason}")
-        return replace(nearly, reason="; ".join(told)) if len(told) > 1 else nearly
+            if reason_of_first is None and decision.kind != "nothing_to_do":
+                told = f"in {other_places.where(ask)}, {decision.reason}"
+                reason_of_first = replace(decision, reason=told)
+        return reason_of_first or nearly
 
     def _known(self, ask: Ask) -> tuple[Prediction | None, str]:
         """The answer to a question, where there is no need to ask it."""
@@ -223,15 +235,15 @@ class NextEdits:
     ) -> Show | Abstained:
         """What to do with the model's answer; see ``Session.settle``."""
         if revision is None:
-            return Abstained("document_closed", "the document was closed")
-        stale = Abstained("document_changed", "the document changed while the model was thinking")
+            return Abstained("document_closed", "the file was closed")
+        stale = Abstained("document_changed", "the text changed while the model was working")
         if ask.origin is not None:
             if revision != ask.origin.revision:
                 return stale
             if target != ask.query.revision:
                 gone = "was closed" if target is None else "changed"
                 return Abstained(
-                    "target_changed", f"{ask.query.path} {gone} while the model was thinking"
+                    "target_changed", f"{ask.query.path} {gone} while the model was working"
                 )
             reason = f"from the model ({ask.reason})"
             told = self._shared.context.diagnostics(ask.origin)
@@ -263,17 +275,19 @@ class NextEdits:
             return None
         last_s = self._shared.history.last_edit_s()
         if last_s is None:
-            return Abstained("nothing_edited", "nothing was edited yet")
+            return Abstained("nothing_edited", "you have not edited anything yet")
         ago = self._shared.clock() - last_s
         if ago > AFTER_EDIT_S:
-            return Abstained("no_recent_edit", f"no edit in the last {AFTER_EDIT_S:g} s")
+            return Abstained(
+                "no_recent_edit", f"your last edit is more than {AFTER_EDIT_S:g} s ago"
+            )
         return None
 
     def _half_typed(self, query: Query) -> Abstained | None:
         if query.invoked:
             return None
         gone = missing_word(self._shared.history.just_done(query.uri), query)
-        said = f"what comes in place of '{gone}' is yet to be typed"
+        said = f"you have not typed yet what replaces '{gone}'"
         return Abstained("half_typed", said) if gone else None
 
     def _kept(self, query: Query) -> Show | None:

@@ -86,7 +86,8 @@ class Abstained:
     """Show nothing."""
 
     kind: AbstentionKind
-    reason: str  # for people
+    reason: str  # for people; reads well after "No ghost text: "
+    is_revealable: bool = False  # a gesture would show what is hidden
 
     @property
     def stale(self) -> bool:

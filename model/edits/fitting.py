@@ -105,12 +105,12 @@ def fit(written: str, at: At, *, replaces: bool = False) -> Fitted:
             worst = worst or max(fault.errors, fault.brackets, 1)
             return None
         if not way.new.strip():
-            return Abstained("repeats_what_follows", "what it would add already follows the cursor")
+            return Abstained("repeats_what_follows", "the same text already follows the cursor")
         return way.at(at)
 
     if found := first_whole(len(lines), made):
         return found
-    added = f"it would add {worst} syntax error{'s' * (worst > 1)}"
+    added = f"the text would add {worst} syntax error{'s' * (worst > 1)}"
     behind = line_after(at.text, at.cursor).strip()
     return Abstained("does_not_fit", f"{added} before {behind[:20]!r}" if behind else added)
 

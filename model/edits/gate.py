@@ -34,6 +34,11 @@ def threshold_of(ratio: float) -> float:
     return 1 / (1 + ratio)
 
 
+def eagerness_of(shown_from: float) -> Eagerness | None:
+    """Return the eagerness that has this threshold, None if no eagerness has it."""
+    return next((each for each in EAGERNESS if threshold(each) == shown_from), None)
+
+
 def least_total(threshold: float) -> float:
     """Log-probability below which ghost text is given up while it is written: with a quarter of the
     threshold nothing is shown. Of 120 answers at training moments the least likely that was right

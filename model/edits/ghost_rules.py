@@ -10,7 +10,7 @@ from .rules import refuse_writing
 
 _CLOSERS = frozenset(")]}>\"'`")
 
-NOTHING_TO_ADD = "the model had nothing to add here"
+NOTHING_TO_ADD = "the model would write nothing here"
 
 
 def line_before(text: str, cursor: int) -> str:
@@ -35,9 +35,9 @@ def refuse_completion(completion: str, text: str, cursor: int) -> Abstained | No
     if not completion:
         return Abstained("nothing_to_do", NOTHING_TO_ADD)
     if not completion.strip():
-        return Abstained("whitespace_only", "only whitespace to add")
+        return Abstained("whitespace_only", "the model would add only spaces or line breaks")
     if text.startswith(completion, cursor) or _repeats(completion, text, cursor):
-        return Abstained("repeats_what_follows", "what it would add already follows the cursor")
+        return Abstained("repeats_what_follows", "the same text already follows the cursor")
     return refuse_writing(completion, text)
 
 

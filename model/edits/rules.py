@@ -66,16 +66,18 @@ def refuse_edit(
     start, end, new = edit.whole_lines()
     old = edit.text[start:end]
     if old == new:
-        return Abstained("no_change", "it would change nothing")
+        return Abstained("no_change", "the edit would change nothing")
     if old.split() == new.split() or "".join(old.split()) == "".join(new.split()):
-        return Abstained("whitespace_only", "it would change only white space")
+        return Abstained("whitespace_only", "the edit would change only spaces or line breaks")
     refused = refuse_writing(edit.least().new, edit.text)
     if refused is not None:
         return refused
     if _writes_again(edit.least()):
-        return Abstained("repeats_what_follows", "it would write lines again that stand there")
+        return Abstained(
+            "repeats_what_follows", "the edit would repeat lines that are already there"
+        )
     if undoes(edit, just_done):
-        return Abstained("reversal", "it would undo what was just typed")
+        return Abstained("reversal", "the edit would undo what you just typed")
     first, last = edit.lines
     away = _distance(cursor_line, first, last)
     changed = _changed(old.split("\n"), new.split("\n"))
@@ -83,9 +85,11 @@ def refuse_edit(
     if _brings_in(changed, just_done):
         return None
     if away > FAR_LINES and (last_edit is None or _distance(last_edit, first, last) > FAR_LINES):
-        return Abstained("far_away", f"it is {away} lines away from the cursor and from any edit")
+        return Abstained(
+            "far_away", f"the edit is {away} lines away from the cursor and from your last edits"
+        )
     if away > FAR_IMPORTS and imports:
-        return Abstained("far_import", f"it changes only imports, {away} lines away")
+        return Abstained("far_import", f"the edit changes only imports, {away} lines away")
     return None
 
 
@@ -129,11 +133,11 @@ def refuse_writing(written: str, text: str) -> Abstained | None:
     """Why nobody wants ``written`` anywhere in ``text``."""
     leaked = _SPECIAL.search(written)
     if leaked is not None and leaked[0] not in text:
-        return Abstained("special_token", f"the answer held the special token {leaked[0]}")
+        return Abstained("special_token", f"the model wrote its control token {leaked[0]}")
     if "\ufffd" in written and "\ufffd" not in text:
-        return Abstained("half_character", "the answer held half a character")
+        return Abstained("half_character", "the model wrote a broken character")
     if _goes_round(written, text):
-        return Abstained("in_circles", "the answer went round in circles")
+        return Abstained("in_circles", "the model repeats itself")
     return None
 
 
@@ -169,7 +173,7 @@ def refuse_syntax(edit: Replacement, path: str, language: str) -> Abstained | No
     added = count_errors(changed) - count_errors(tree) if changed else 0
     if added <= 0:
         return None
-    return Abstained("syntax_errors", f"it would add {added} syntax error{'s' * (added > 1)}")
+    return Abstained("syntax_errors", f"the edit would add {added} syntax error{'s' * (added > 1)}")
 
 
 def count_errors_of(

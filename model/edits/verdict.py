@@ -14,6 +14,7 @@ from typing import TypeVar
 from ..records import EditRequest, Facts, Quality, Task
 from .abstained import Abstained
 from .fitting import fit
+from .gate import eagerness_of
 from .ghost_rules import refuse_completion, tidied
 from .just_done import just_done, last_line
 from .replacement import Replacement
@@ -103,7 +104,7 @@ def first_shown(
 def _judge_ghost_text(edit: Replacement, sure: float, moment: Moment) -> Show | Abstained:
     text, cursor = moment.text, moment.cursor
     if (edit.start, edit.end) != (cursor, cursor):
-        return Abstained("wrong_place", "the answer was for another place than the cursor")
+        return Abstained("wrong_place", "the model answered for another place than the cursor")
     refused = refuse_completion(edit.new, text, cursor) or too_unsure(sure, moment.threshold)
     if refused is not None:
         return refused
@@ -111,7 +112,7 @@ def _judge_ghost_text(edit: Replacement, sure: float, moment: Moment) -> Show | 
     if isinstance(made, Abstained):
         return made
     return (
-        _rejected(made, moment, "this text was rejected here before")
+        _rejected(made, moment, "you rejected this text here before")
         or _writes_what_was_deleted(made, moment)
         or Show(made)
     )
@@ -122,7 +123,7 @@ def _judge_edit(edit: Replacement, sure: float, moment: Moment) -> Show | Abstai
     return (
         refuse_edit(edit, moment.just_done, line, moment.last_edit)
         or too_unsure(sure, moment.threshold)
-        or _rejected(edit, moment, "this edit was rejected before")
+        or _rejected(edit, moment, "you rejected this edit before")
         or refuse_syntax(edit, moment.path, moment.language)  # costs a parse
         or _unrelated(edit, moment)
         or Show(edit)
@@ -130,18 +131,28 @@ def _judge_edit(edit: Replacement, sure: float, moment: Moment) -> Show | Abstai
 
 
 def too_unsure(sure: float, threshold: float) -> Abstained | None:
-    """Why a proposal is not sure enough, with both numbers; None where it is."""
-    if sure < threshold:
-        return Abstained("below_threshold", f"below threshold {less(sure, threshold)}")
-    return None
+    """Return why a proposal is not sure enough, with both numbers; None if it is sure enough."""
+    if sure >= threshold:
+        return None
+    likely, least = percentages(sure, threshold)
+    eagerness = eagerness_of(threshold)
+    shows = f"{eagerness} shows" if eagerness else "shown"
+    return Abstained("below_threshold", f"{likely} likely to be kept ({shows} from {least})")
 
 
-def less(smaller: float, larger: float) -> str:
-    """``0.50 < 0.88``, with as many digits as it takes to be true as it is read."""
-    digits = 2
-    while f"{smaller:.{digits}f}" == f"{larger:.{digits}f}" and digits < 20:
+def percentages(smaller: float, larger: float) -> tuple[str, str]:
+    """Return two shares in percent, with decimals only where whole numbers would be equal."""
+    digits = 0
+    while f"{100 * smaller:.{digits}f}" == f"{100 * larger:.{digits}f}" and digits < 20:
         digits += 1
-    return f"{smaller:.{digits}f} < {larger:.{digits}f}"
+    return _percent(smaller, digits), _percent(larger, digits)
+
+
+def _percent(share: float, digits: int) -> str:
+    if 0 < share < 0.005 and not digits:
+        return "less than 1 %"
+    number = f"{100 * share:.{digits}f}"
+    return f"{number.rstrip('0').rstrip('.') if digits else number} %"
 
 
 def _rejected(edit: Replacement, moment: Moment, said: str) -> Abstained | None:
@@ -150,17 +161,17 @@ def _rejected(edit: Replacement, moment: Moment, said: str) -> Abstained | None:
 
 def _writes_what_was_deleted(edit: Replacement, moment: Moment) -> Abstained | None:
     if undoes(edit, moment.just_done):
-        return Abstained("reversal", "it would write what was just deleted")
+        return Abstained("reversal", "the model would write what you just deleted")
     return None
 
 
 def _brings_back(facts: Facts | None) -> Abstained | None:
     if facts is not None and facts.undone:
-        return Abstained("reversal", "it would bring back a name that was just taken back")
+        return Abstained("reversal", "the edit would bring back a name that you just removed")
     return None
 
 
 def _unrelated(edit: Replacement, moment: Moment) -> Abstained | None:
     if moment.related(edit):
         return None
-    return Abstained("unrelated", "it has nothing to do with the last edit")
+    return Abstained("unrelated", "the edit has nothing to do with your last edit")

@@ -147,7 +147,8 @@ def answer(
         cut=prompt.cut,
         drafts=written.drafted,
     )
-    return Prediction(id_, model.label, candidates, reason, stats, model.version)
+    is_given_up = not candidates and any(draft.finish == "unsure" for draft in written.drafts)
+    return Prediction(id_, model.label, candidates, reason, stats, model.version, is_given_up)
 
 
 def _prompt(model: Model, request: EditRequest) -> Prompt | Declined:

@@ -106,16 +106,16 @@ class Reader:
         if self.request.task == "next_edit":
             return "The model would change nothing here."
         if self.prompt.room:
-            return "The model would put nothing in at the cursor."
+            return "The model would insert nothing at the cursor."
         written = draft.text[len(self.prompt.forced) :]
         if draft.finish == "stop":
             return "The answer begins with a stop string."
         if draft.finish == "unsure" and not written:
-            return "The model is too unsure of what belongs here."
+            return "The model is not sure enough of any text here."
         if written.strip():
-            return "The model would only write what follows the cursor anyway."
+            return "The model would only repeat what follows the cursor."
         if written or draft.finish == "length":
-            return "The model would only begin a new line here."
+            return "The model would only start a new line here."
         return "The model would write nothing here."
 
 

@@ -31,7 +31,7 @@ from .prompts.regions import edit_request, rewrite, unix
 FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length", "unsure": "stop"}
 
 NO_CHANGE = "The model would change nothing here."
-LONG_LINE = "The line at the cursor is too long to be predicted on."
+LONG_LINE = "The line at the cursor is too long."
 
 #: Why nothing is suggested, as it is counted: the prompt cannot be read · the line at the cursor is
 #: too long · the model had nothing to say · it said what nobody wants · it was not sure enough.
@@ -87,6 +87,10 @@ def question(
     return Infilling(request, "\r\n" if two else "\n")
 
 
+def _sentence(abstained: Abstained) -> str:
+    return f"{abstained.reason[:1].upper()}{abstained.reason[1:]}."
+
+
 @dataclass(frozen=True, slots=True)
 class Unanswered:
     reason: str
@@ -119,7 +123,7 @@ class Infilling:
             if isinstance(made, Replacement)
         ]
         objections = [made for made, _ in fitted if isinstance(made, Abstained)]
-        return found or [Answer("", "stop", objections[0].reason, "refused")]
+        return found or [Answer("", "stop", _sentence(objections[0]), "refused")]
 
     def _fitted(self, written: str) -> Replacement | Abstained:
         """What of an answer fits where it stands; one that fulfils a grammar stays as it is."""
@@ -173,8 +177,9 @@ class Rewriting:
 
     def _refused(self, verdict: Abstained) -> Answer:
         if verdict.kind == "below_threshold":
-            return self._none(f"{verdict.reason} (see 'eagerness')", "below_threshold")
-        return self._none(verdict.reason, "refused")
+            reason = f"Hidden: {verdict.reason}. The field 'eagerness' changes the limit."
+            return self._none(reason, "below_threshold")
+        return self._none(_sentence(verdict), "refused")
 
     def _none(self, reason: str, abstained: Abstention) -> Answer:
         return Answer(self._written(None), "stop", reason, abstained)

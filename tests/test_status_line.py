@@ -1,0 +1,79 @@
+"""Status line of the language server: one sentence about ghost text or the next edit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from redraft.lsp.connection.status import StatusLine, sentence
+from redraft.model.edits.abstained import Abstained
+from redraft.model.records import Task
+
+HERE, ELSEWHERE = ("file:///w/a.py", 1, 4), ("file:///w/a.py", 1, 9)
+HIDDEN = Abstained("below_threshold", "8 % likely to be kept (medium shows from 25 %)")
+REVEALABLE = Abstained(HIDDEN.kind, HIDDEN.reason, is_revealable=True)
+NOTHING = Abstained("nothing_to_do", "The model would change nothing here.")
+
+
+def line() -> tuple[StatusLine, list[dict[str, Any]]]:
+    sent: list[dict[str, Any]] = []
+    return StatusLine(lambda method, params: sent.append(params)), sent
+
+
+@pytest.mark.parametrize(
+    ("task", "abstained", "expected"),
+    [
+        ("infill", HIDDEN, f"Ghost text hidden: {HIDDEN.reason}."),
+        ("next_edit", HIDDEN, f"Next edit hidden: {HIDDEN.reason}."),
+        ("next_edit", NOTHING, "No next edit: the model would change nothing here."),
+        ("infill", Abstained("selection", "text is selected"), "No ghost text: text is selected."),
+        (
+            "infill",
+            Abstained("snoozed", "paused for another 5 min"),
+            "No suggestions: paused for another 5 min.",
+        ),
+    ],
+)
+def test_a_reason_is_one_sentence_that_names_its_task(
+    task: Task, abstained: Abstained, expected: str
+) -> None:
+    assert sentence(task, abstained) == expected
+
+
+def test_while_typing_the_reason_is_about_ghost_text_and_the_other_is_kept() -> None:
+    status, sent = line()
+    status.abstained("infill", HERE, HIDDEN)
+    status.abstained("next_edit", HERE, NOTHING)
+    assert [each["message"] for each in sent] == [f"Ghost text hidden: {HIDDEN.reason}."]
+    assert status.message_of("next_edit") == "No next edit: the model would change nothing here."
+
+
+def test_where_only_the_next_edit_was_asked_for_the_reason_is_about_it() -> None:
+    status, sent = line()
+    status.abstained("infill", HERE, HIDDEN)
+    status.abstained("next_edit", ELSEWHERE, NOTHING)
+    assert sent[-1]["message"] == "No next edit: the model would change nothing here."
+
+
+def test_what_a_gesture_would_show_comes_first() -> None:
+    status, sent = line()
+    status.abstained("infill", HERE, NOTHING)
+    status.abstained("next_edit", HERE, REVEALABLE)
+    assert sent[-1]["message"] == f"Next edit hidden: {HIDDEN.reason}."
+    assert [each["revealable"] for each in sent] == [False, True]
+
+
+@pytest.mark.parametrize(("shown", "other"), [("infill", "next_edit"), ("next_edit", "infill")])
+def test_what_is_shown_comes_before_what_is_not(shown: Task, other: Task) -> None:
+    status, sent = line()
+    status.shown(shown, HERE, "")
+    status.abstained(other, HERE, REVEALABLE)
+    assert [each["message"] for each in sent] == [
+        "Ghost text shown." if shown == "infill" else "Next edit shown."
+    ]
+
+
+def test_what_is_shown_on_request_says_how_likely_it_is() -> None:
+    status, sent = line()
+    status.shown("infill", HERE, HIDDEN.reason)
+    assert sent[-1]["message"] == f"Ghost text shown, though unsure: {HIDDEN.reason}."
