@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from redraft.model.edits.hunks import apply_history, hunks_of
-from redraft.model.proposals.chain_order import in_order, place_key, swapped
+from redraft.model.edits.origins import swapped
+from redraft.model.proposals.chain_order import in_order, place_key
 from redraft.model.proposals.propose import Proposed, propose
 from redraft.model.records import RecentEdit
 

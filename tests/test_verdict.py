@@ -21,7 +21,7 @@ from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.spans import Span
 from redraft.model.edits.verdict import Moment, Show, first_shown, judge, less, moment_of
 from redraft.model.errors import EngineGone
-from redraft.model.records import EditRequest, Facts, Prediction
+from redraft.model.records import EditRequest, Facts, Prediction, RecentEdit
 from support.desk import Desk
 from support.predictor import ScriptedPredictor, infill, rewrite
 
@@ -109,6 +109,23 @@ def after_a_rejection() -> Decision:
     desk.clock.now += 2
     desk.session.rejected(shown.suggestion.id)
     return desk.consider(language="")
+
+
+def of_another_class() -> Decision:
+    """A field that a class of the same name got in another file."""
+    text = "class C:\n    a: int\n"
+    diff = " class C:\n     a: int\n+    b: int\n"
+    made = Replacement(text, len(text), len(text), "    b: int\n")
+    request = EditRequest("next_edit", "b.py", text, 0, edits=(RecentEdit("a.py", 0, diff),))
+    return judge(made, 1.0, moment_of(request, 0.5))
+
+
+def on_an_accepted_line() -> Decision:
+    """A suggestion was accepted, and the model would change its line again."""
+    desk = Desk(CODE)
+    desk.swap("area(r)", "area(r, pi)")
+    desk.accept(desk.edit("return r", "return pi"))
+    return desk.edit("return pi", "return pi * pi")
 
 
 def beside_ghost_text() -> Decision:
@@ -227,6 +244,12 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     "unrelated": (
         lambda: edit("return r", "return 2 * r", related=lambda made: False),
         "it has nothing to do with the last edit",
+    ),
+    "bound_again": (
+        lambda: of_another_class(), "'C' is another class here than the one that was changed."
+    ),
+    "just_changed": (
+        on_an_accepted_line, "A suggestion has just changed this line."
     ),
     "disabled": (
         lambda: with_settings(enabled=False), "switched off by the setting enabled"

@@ -27,6 +27,8 @@ AbstentionKind = Literal[
     "below_threshold",
     "rejected_before",
     "syntax_errors",
+    "bound_again",  # a rename that would go on where another binding holds
+    "just_changed",  # a line that a suggestion of the same chain changed
     "unrelated",  # in another place than the cursor's, and without what led there
     # of a document
     "disabled",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import SequenceMatcher
 
 #: How many lines above the cursor count as one below it: people mostly work downwards.
 UPWARDS = 2
@@ -36,19 +35,6 @@ def place_key(line: str, name: str, at: int, cursor: int) -> tuple[bool, int, in
     """
     away = at - cursor if at >= cursor else UPWARDS * (cursor - at)
     return not defines(line, name), away, at
-
-
-def swapped(old: str, new: str) -> tuple[tuple[str, str], ...]:
-    """Which words of a line gave way to which: what steps of one chain have in common."""
-    one, two = (re.findall(r"\w+|[^\w\s]", text) for text in (old, new))
-    matcher = SequenceMatcher(None, one, two, autojunk=False)
-    return tuple(
-        dict.fromkeys(
-            (" ".join(one[i1:i2]), " ".join(two[j1:j2]))
-            for tag, i1, i2, j1, j2 in matcher.get_opcodes()
-            if tag != "equal"
-        )
-    )
 
 
 def in_order(chances: Sequence[float], keys: Sequence[tuple[bool, int, int]]) -> list[float]:
