@@ -6,14 +6,15 @@ Pure; knows nothing of LSP or asyncio.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate import Gate
 from redraft.model.edits.gate_file import shipped
-from redraft.model.edits.verdict import Moment
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.verdict import Moment, refuse_reach
 from redraft.model.records import Candidate, EditRequest, Prediction, Task
 
 from ..editor.history import History
@@ -163,7 +164,18 @@ class SharedState:
             just_done=self.history.just_done(query.uri),
             last_edit=last[1] if last is not None else None,
             rejected=lambda edit: self.rejections.know(query.uri, edit),
+            out_of_reach=lambda edit: self._out_of_reach(query, edit),
         )
+
+    def _out_of_reach(self, query: Query, edit: Replacement) -> Abstained | None:
+        """Why an edit carries a recent one on too far; see ``verdict.refuse_reach``."""
+        edits = self.history.edits(unfinished=True)
+        language = query.language
+
+        def definers(name: str) -> Collection[str]:
+            return self.context.definers(name, language)
+
+        return refuse_reach(edit, edits, query.path, language, definers)
 
     def lot(self, query: Query) -> Lot:
         """The threshold for what nobody asked for by a gesture."""

@@ -98,6 +98,7 @@ class Session:
             accepted = self._outcomes.document_is(uri, text(), self._shared.clock())
         self._shared.rejections.changed(uri, splices)
         happened = self.history.changed(uri, splices, accepted=accepted)
+        self._edits.followed(uri, splices, happened)
         if happened == "undo" and self._shows_any_edit(uri):
             self._outcomes.dismiss(uri)  # it followed from what is taken back
         if self._edits.waits(uri):

@@ -91,11 +91,6 @@ class RenameScopes:
         became = {one.new for one in self._renames if one.old == name}
         return bool(became) and not any(self.allows(name, new, line) for new in became)
 
-    @property
-    def renames(self) -> frozenset[Rename]:
-        """The renames, wherever they were made."""
-        return frozenset((one.old, one.new) for one in self._renames)
-
     @cached_property
     def _renames(self) -> list[_Renamed]:
         return [one for edit in self._edits for one in _renamed_by(edit)]
@@ -224,6 +219,11 @@ class RenameScopes:
     def _byte_of(self, place: Occurrence) -> int:
         assert self._syntax is not None
         return self._syntax.byte_of(self._starts[place.line] + place.column)
+
+
+def renames_of(edits: Sequence[RecentEdit]) -> frozenset[Rename]:
+    """Return the renames of the recent edits, wherever they were made."""
+    return frozenset((one.old, one.new) for edit in edits for one in _renamed_by(edit))
 
 
 def _renamed_by(edit: RecentEdit) -> Iterator[_Renamed]:

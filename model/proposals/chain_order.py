@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-#: How many lines above the cursor count as one below it: people mostly work downwards.
-UPWARDS = 2
-
 _DEFINING = (
     r"(?:def|class|func|fn|fun|function|struct|enum|union|trait|interface|type|typedef|protocol"
     r"|record|object|module|namespace|mod|const|let|var|val|static|sub|macro_rules!|#\s*define)"
@@ -26,18 +23,18 @@ NO_TYPES = frozenset(
 )
 
 
-def place_key(line: str, name: str, at: int, cursor: int) -> tuple[bool, int, int]:
-    """Sorts places to which a change of ``name`` is to be carried, the first one first.
+def place_key(line: str, name: str, at: int, cursor: int) -> tuple[bool, bool, int]:
+    """Return what sorts places to which a change of ``name`` is to be carried: its definition
+    first, then downwards from the cursor, then upwards.
 
     Args:
         line: as it stands there, in line ``at``.
         cursor: the line from which the user goes on; all 0-based.
     """
-    away = at - cursor if at >= cursor else UPWARDS * (cursor - at)
-    return not defines(line, name), away, at
+    return not (name and defines(line, name)), at < cursor, abs(at - cursor)
 
 
-def in_order(chances: Sequence[float], keys: Sequence[tuple[bool, int, int]]) -> list[float]:
+def in_order(chances: Sequence[float], keys: Sequence[tuple[int, ...]]) -> list[float]:
     """The chances of one chain's steps dealt out anew: the highest to the first in order."""
     order = sorted(range(len(keys)), key=lambda at: (keys[at], -chances[at]))
     made = [0.0] * len(order)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -34,6 +34,7 @@ from . import (
     wrapped_calls,
 )
 from .chain_order import in_order, place_key
+from .code_lines import prose_rows
 from .example import Example, Found, read
 from .unbroken import Unbroken
 
@@ -166,7 +167,7 @@ def propose(
     if scopes is not None:
         for key in [key for key in unique if _is_out_of_reach(_edit_of(text, lines, key), edits, path, scopes)]:
             del unique[key]
-    steps = _chained([*unique.values()], lines, cursor)
+    steps = _chained([*unique.values()], lines, cursor, prose_rows(lines, language))
     steps.sort(key=lambda one: (-one.chance, one.first))
     return list(islice(_checked(steps, lines, language) if language else steps, most))
 
@@ -221,9 +222,11 @@ def _keep_likelier(unique: dict[tuple[int, int, tuple[str, ...]], Proposed], one
         unique[key] = one
 
 
-def _chained(found: Sequence[Proposed], lines: Sequence[str], cursor: int) -> list[Proposed]:
-    """The same with the steps of each chain in its order: lines in which the same words give
-    way."""
+def _chained(
+    found: Sequence[Proposed], lines: Sequence[str], cursor: int, prose: Collection[int]
+) -> list[Proposed]:
+    """The same with the steps of each chain in its order: lines in which the same words give way,
+    those of code before those of ``prose``."""
     made = list(found)
     chains: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for at, one in enumerate(made):
@@ -235,7 +238,7 @@ def _chained(found: Sequence[Proposed], lines: Sequence[str], cursor: int) -> li
             continue  # what is put in, or taken out, depends on what stands around it
         keys = [
             min(
-                place_key(lines[row], words[0][0], row, cursor)
+                (row in prose, *place_key(lines[row], words[0][0], row, cursor))
                 for row in range(made[at].first, made[at].last)
             )
             for at in chain
