@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redraft.lsp.session.decisions import Show
+from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.model.edits.abstained import Abstained
 from redraft.model.prompt.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
@@ -41,7 +41,7 @@ def answered(desk: Desk, *edits: tuple[int, int, str]) -> Show | Abstained:
     )
 
 
-def lines_of(shown: Show | Abstained) -> list[tuple[int, str]]:
+def lines_of(shown: Decision) -> list[tuple[int, str]]:
     """The lines that a shown edit writes, by their numbers."""
     assert isinstance(shown, Show), shown
     before, after = shown.suggestion.text.split("\n"), shown.suggestion.result.split("\n")
@@ -149,3 +149,48 @@ def test_of_edits_that_do_the_same_one_below_the_cursor_comes_before_one_above()
     desk.cursor = desk.text.index("c = 3")
     shown = answered(desk, (5, 6, "b = surface(1)\n"), (7, 8, "d = surface(1)\n"))
     assert lines_of(shown) == [(7, "d = surface(1)")]
+
+
+FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
+FAR = f"""\
+def area(w):
+    \"\"\"The area of one side.\"\"\"
+    return w
+
+{FILLER}
+a = area(1)
+"""
+
+
+def test_a_docstring_waits_until_the_code_is_done() -> None:
+    desk = Desk(FAR)
+    desk.swap("def area", "def surface")
+    ask = desk.ask_edit()
+    prediction = rewritten(ask.request, (1, 2, '    """The surface of one side."""\n'))
+    waits = desk.session.settle(ask, prediction, desk.revision, 0.0, lambda: desk.text)
+    there = desk.session.go_on(ask, waits)
+    assert isinstance(there, Ask) and "a = area(1)" in there.query.text.split("\n")[there.query.line]
+    there = desk.session.complete(there)
+    nothing = desk.session.settle(
+        there, predicted(), desk.revision, 0.0, lambda: desk.text, target=desk.revision
+    )
+    assert lines_of(desk.session.go_on(there, nothing)) == [(1, '"""The surface of one side."""')]
+
+
+def test_a_name_that_is_bound_again_is_no_place_to_ask_about() -> None:
+    desk = Desk(f"def f(items):\n    return items\n\n{FILLER}\ndef g(items):\n    return items\n")
+    desk.swap("f(items)", "f(stock)")
+    desk.swap("    return items", "    return stock")
+    ask = desk.ask_edit()
+    nothing = desk.session.settle(ask, predicted(), desk.revision, 0.0, lambda: desk.text)
+    assert desk.session.go_on(ask, nothing) == nothing
+
+
+def test_the_file_that_a_name_was_renamed_in_comes_before_the_file_that_defines_it() -> None:
+    desk = Desk(f"print(price(1))\n\n{FILLER}\nprint(price(2))\n")
+    desk.open("b.py", "def price(count):\n    return count\n")
+    desk.swap("price(1)", "total(1)")
+    ask = desk.ask_edit(other_documents=True)
+    nothing = desk.session.settle(ask, predicted(), desk.revision, 0.0, lambda: desk.text)
+    there = desk.session.go_on(ask, nothing)
+    assert isinstance(there, Ask) and there.query.uri == desk.query().uri

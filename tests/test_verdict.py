@@ -128,6 +128,13 @@ def on_an_accepted_line() -> Decision:
     return desk.edit("return pi", "return pi * pi")
 
 
+def in_a_comment() -> Decision:
+    """A renamed function stands in a comment near by, and in code further down."""
+    desk = Desk(f"def area(r):\n    return r\n\n# see area\n{FILLER}area(2)\n")
+    desk.swap("def area", "def surface")
+    return desk.edit("# see area", "# see surface")
+
+
 def beside_ghost_text() -> Decision:
     desk = Desk()
     desk.type("r")
@@ -250,6 +257,9 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     ),
     "just_changed": (
         on_an_accepted_line, "A suggestion has just changed this line."
+    ),
+    "comment_last": (
+        in_a_comment, "The next edit is in a comment, and code comes first."
     ),
     "disabled": (
         lambda: with_settings(enabled=False), "switched off by the setting enabled"

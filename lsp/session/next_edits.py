@@ -19,6 +19,7 @@ from redraft.model.edits.verdict import Show as Shown
 from redraft.model.proposals.chain_order import place_key
 from redraft.model.proposals.code_lines import prose_rows
 from redraft.model.records import Candidate, Facts, Prediction
+from redraft.model.text.syntax import language_of
 
 from ..editor.documents import Splice
 from ..editor.history import Happening
@@ -40,6 +41,9 @@ AFTER_EDIT_S = 10.0
 LIFETIME_S = 10.0
 #: Edits computed ahead while one is shown, each for the text that those before it make.
 AHEAD = 2
+
+#: Said while other places are asked about first.
+_COMMENT_LAST = Abstained("comment_last", "The next edit is in a comment, and code comes first.")
 
 
 class NextEdits:
@@ -172,13 +176,30 @@ class NextEdits:
             return self._while_typing(ask) or ask
         decision = self._judge(ask, known, reason)
         if isinstance(decision, Abstained):
-            shared.history.flush()
-            told = shared.context.diagnostics(query)
-            situation = Situation(query, shared.history.edits(), diagnostics=told)
-            found = self._look_elsewhere(situation, region, decision)
+            found = self._look_elsewhere(self._situation(query), region, decision)
             by_hand = isinstance(found, Abstained) and query.invoked and not self._has_ghost(query)
             return self._unsure(ask, known, found) if by_hand else found
+        if self._is_prose(decision.suggestion):
+            found = self._look_elsewhere(self._situation(query), region, _COMMENT_LAST)
+            if not isinstance(found, Abstained):
+                return found
         return self._show(decision, query)
+
+    def _situation(self, query: Query) -> Situation:
+        """The documents and the history as they are."""
+        shared = self._shared
+        shared.history.flush()
+        told = shared.context.diagnostics(query)
+        return Situation(query, shared.history.edits(), diagnostics=told)
+
+    def _is_prose(self, suggestion: Suggestion) -> bool:
+        """Does an edit change comments or docstrings alone, in lines that are there?"""
+        first, last = suggestion.lines
+        lines = suggestion.text.split("\n")
+        rows = prose_rows(lines, language_of(suggestion.uri) or "")
+        return bool(suggestion.text[suggestion.start : suggestion.end]) and all(
+            row in rows for row in range(first, last)
+        )
 
     def _unsure(self, ask: Ask, known: Prediction, found: Decision) -> Decision:
         """For who asks by hand, and where nothing sure was ``found``: the best there is here."""
@@ -259,6 +280,12 @@ class NextEdits:
                 self._overtaken(decision.suggestion, text())
                 self._shared.outcomes.cancelled(decision.suggestion)
             return stale
+        if isinstance(decision, Show) and not ask.unfinished and self._is_prose(decision.suggestion):
+            region = ask.request.region
+            assert region is not None, "a next edit has one"
+            places = other_places.questions(self._shared, self._situation(ask.query), region)
+            if next(places, None) is not None:
+                return _COMMENT_LAST
         return self._show(decision, ask.query)
 
     def _overtaken(self, suggestion: Suggestion, text: str) -> None:

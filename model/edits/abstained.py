@@ -29,6 +29,7 @@ AbstentionKind = Literal[
     "syntax_errors",
     "bound_again",  # a rename that would go on where another binding holds
     "just_changed",  # a line that a suggestion of the same chain changed
+    "comment_last",  # of a comment, while places in code are asked about
     "unrelated",  # in another place than the cursor's, and without what led there
     # of a document
     "disabled",
