@@ -135,6 +135,14 @@ def in_a_comment() -> Decision:
     return desk.edit("# see area", "# see surface")
 
 
+def after_hiding() -> Decision:
+    desk = Desk()
+    shown = desk.answer("return 1")
+    assert not isinstance(shown, Abstained)
+    desk.session.dismissed(shown.suggestion.id)
+    return desk.consider()
+
+
 def beside_ghost_text() -> Decision:
     desk = Desk()
     desk.type("r")
@@ -302,6 +310,10 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     "bulk_change": (after_a_paste, "right after a bulk change"),
     "undoing": (while_undoing, "while undoing or redoing"),
     "cooling_down": (after_a_rejection, "rejected here 0 s ago"),
+    "dismissed": (
+        after_hiding,
+        "You hid a suggestion here. It may come back in another line or after an edit.",
+    ),
     "half_typed": (
         where_a_name_is_gone, "what comes in place of 'area' is yet to be typed"
     ),

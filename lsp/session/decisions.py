@@ -92,6 +92,7 @@ class SharedState:
     results: Results = field(default_factory=Results)
     rejections: Rejections = field(default_factory=Rejections)
     focused: bool = True
+    place: tuple[str, int, int] = ("", 0, 0)  # document, its revision, 0-based line of the user
     searched: tuple[object, list[Mention]] | None = None  # what for, and where that was found
     snoozed_until_s: float = -math.inf  # by the clock; the user wants to be left alone
     _latency_ms: dict[Task, float] = field(default_factory=dict)  # running means
@@ -138,8 +139,25 @@ class SharedState:
             return Abstained("bulk_change", "right after a bulk change")
         if self.history.happened(query.uri) == "undo":
             return Abstained("undoing", "while undoing or redoing")
+        return None
+
+    def hidden(self, query: Query, task: Task) -> Abstained | None:
+        """Why nothing is offered where the user hid a suggestion; remembers where the user is."""
+        self.place = query.uri, query.revision, query.line
+        if not self.rejections.hides(task, *self.place) or query.invoked:
+            return None
+        return Abstained(
+            "dismissed", "You hid a suggestion here. It may come back in another line or after an edit."
+        )
+
+    def cooled(self, query: Query, decision: Decision) -> Decision:
+        """A decision, unless it would ask about the line again in which one was just rejected."""
+        if query.invoked or isinstance(decision, Show):
+            return decision
+        if isinstance(decision, Ask) and decision.origin is not None:
+            return decision
         cooling = self.rejections.cooling(query.uri, lambda: query.line, self.clock())
-        return Abstained("cooling_down", cooling) if cooling else None
+        return Abstained("cooling_down", cooling) if cooling else decision
 
     def delay_ms(self, query: Query, task: Task) -> float:
         if query.invoked:

@@ -119,6 +119,11 @@ class NextEdits:
             self._shared.rejections.cool(uri, line, self._shared.clock())
             self._state(uri).away = None
 
+    def hidden(self, suggestion: Suggestion) -> None:
+        """The user hid a suggestion: it is no longer shown from another document either."""
+        if suggestion.origin is not None:
+            self._state(suggestion.origin[0]).away = None
+
     def _state(self, uri: str) -> EditState:
         state = self._states.get(uri)
         if state is None:
@@ -132,8 +137,8 @@ class NextEdits:
 
         1. What is switched off, secret, too large or unreadable gets nothing.
         2. Ghost text at the cursor comes first.
-        3. Nothing is offered by itself while undoing, after a paste, or where one was just turned
-           down.
+        3. Nothing is offered by itself while undoing, after a paste, or where one was just hidden.
+           Where one was just rejected, what else is known is offered, or another place.
         4. What is shown, or came a keystroke too late, stays as long as it is true: however long
            its reader thinks before Tab goes there. Nothing else is offered long after an edit.
         5. Nothing new is offered where a name is yet to be typed in place of one that is gone.
@@ -154,7 +159,7 @@ class NextEdits:
             )
         if not query.invoked and self._has_ghost(query):
             return Abstained("ghost_text_shown", "ghost text is shown at the cursor")
-        wrong = shared.wrong_moment(query)
+        wrong = shared.wrong_moment(query) or shared.hidden(query, "next_edit")
         if wrong is not None:
             return wrong
         kept, late = self._kept(query), self._long_after(query)
@@ -162,7 +167,7 @@ class NextEdits:
             kept = self._kept_elsewhere(query)
         if kept is not None:
             return self._show(kept, query)
-        return late or self._half_typed(query) or self.look(query)
+        return shared.cooled(query, late or self._half_typed(query) or self.look(query))
 
     def look(self, query: Query) -> Decision:
         """What is known of the text around a query and of other places, or what to ask next."""

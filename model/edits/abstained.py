@@ -50,6 +50,7 @@ AbstentionKind = Literal[
     "bulk_change",
     "undoing",
     "cooling_down",
+    "dismissed",  # the user hid a suggestion here
     "half_typed",
     "ghost_text_shown",
     "next_edit_shown",
