@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from redraft.model.edits.hunks import apply_history, hunks_of
-from redraft.model.proposals.chain_order import in_order, place_key, swapped
+from redraft.model.edits.origins import swapped
+from redraft.model.proposals.chain_order import in_order, place_key
 from redraft.model.proposals.propose import Proposed, propose
 from redraft.model.records import RecentEdit
 
@@ -315,15 +316,15 @@ def test_lines_of_a_kind_follow_those_that_were_removed() -> None:
 # --- order -------------------------------------------------------------------------------------
 
 
-def test_a_definition_comes_before_uses_and_what_is_near_before_what_is_far() -> None:
+def test_a_definition_comes_first_then_uses_downwards_and_then_those_above() -> None:
     lines = ["import total", "x = 1", "use(total)", "", "print(total)", "def total():", "total()"]
     keys = [place_key(line, "total", at, 3) for at, line in enumerate(lines)]
     order = sorted((at for at, line in enumerate(lines) if "total" in line), key=keys.__getitem__)
-    assert order == [5, 4, 2, 6, 0]
+    assert order == [5, 4, 6, 2, 0]
 
 
 def test_chances_of_a_chain_are_dealt_out_in_its_order() -> None:
-    keys = [(True, 4, 4), (True, 1, 1), (False, 9, 9)]
+    keys = [(True, False, 4), (True, False, 1), (False, True, 9)]
     assert in_order([0.5, 0.2, 0.1], keys) == [0.1, 0.2, 0.5]
     assert in_order([], []) == []
 

@@ -318,6 +318,7 @@ def test_no_menu_entries_are_announced_or_given_by_default(tmp_path: Path) -> No
         "redraft.accept",
         "redraft.reject",
         "redraft.ignore",
+        "redraft.dismiss",
         "github.copilot.didAcceptCompletionItem",
         "github.copilot.didAcceptNextEditSuggestionItem",
         "github.copilot.didRejectNextEditSuggestionItem",
@@ -445,3 +446,17 @@ def test_a_question_that_makes_no_sense_gets_an_error_that_names_it(
         assert error["code"] == -32602
         assert expected in error["message"]
         assert client.is_alive()
+
+
+def test_an_edit_that_is_hidden_is_not_offered_again_in_its_line_and_twice_is_a_rejection(
+    tmp_path: Path,
+) -> None:
+    with lsp_process(tmp_path, EDIT) as client:
+        edited(client)
+        for place in [(0, 14), (3, 0)]:
+            [edit] = client.edits(*place, 1)
+            dismissed = {"command": "redraft.dismiss", "arguments": edit["command"]["arguments"]}
+            client.request("workspace/executeCommand", dismissed)
+            assert client.edits(*place, 1) == []
+        assert client.edits(4, 0, 1) == [], "it was hidden twice"
+        assert client.end() == 0

@@ -29,7 +29,7 @@ from redraft.model.edits.verdict import (
     too_unsure,
 )
 from redraft.model.errors import EngineGone
-from redraft.model.records import EditRequest, Facts, Prediction
+from redraft.model.records import EditRequest, Facts, Prediction, RecentEdit
 from support.desk import Desk
 from support.predictor import ScriptedPredictor, infill, rewrite
 
@@ -117,6 +117,38 @@ def after_a_rejection() -> Decision:
     desk.clock.now += 2
     desk.session.rejected(shown.suggestion.id)
     return desk.consider(language="")
+
+
+def of_another_class() -> Decision:
+    """A field that a class of the same name got in another file."""
+    text = "class C:\n    a: int\n"
+    diff = " class C:\n     a: int\n+    b: int\n"
+    made = Replacement(text, len(text), len(text), "    b: int\n")
+    request = EditRequest("next_edit", "b.py", text, 0, edits=(RecentEdit("a.py", 0, diff),))
+    return judge(made, 1.0, moment_of(request, 0.5))
+
+
+def on_an_accepted_line() -> Decision:
+    """A suggestion was accepted, and the model would change its line again."""
+    desk = Desk(CODE)
+    desk.swap("area(r)", "area(r, pi)")
+    desk.accept(desk.edit("return r", "return pi"))
+    return desk.edit("return pi", "return pi * pi")
+
+
+def in_a_comment() -> Decision:
+    """A renamed function stands in a comment near by, and in code further down."""
+    desk = Desk(f"def area(r):\n    return r\n\n# see area\n{FILLER}area(2)\n")
+    desk.swap("def area", "def surface")
+    return desk.edit("# see area", "# see surface")
+
+
+def after_hiding() -> Decision:
+    desk = Desk()
+    shown = desk.answer("return 1")
+    assert not isinstance(shown, Abstained)
+    desk.session.dismissed(shown.suggestion.id)
+    return desk.consider()
 
 
 def beside_ghost_text() -> Decision:
@@ -237,6 +269,15 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         lambda: edit("return r", "return 2 * r", related=lambda made: False),
         "the edit has nothing to do with your last edit",
     ),
+    "bound_again": (
+        lambda: of_another_class(), "'C' is another class here than the one that was changed"
+    ),
+    "just_changed": (
+        on_an_accepted_line, "a suggestion has just changed this line"
+    ),
+    "comment_last": (
+        in_a_comment, "the next edit is in a comment, and code comes first"
+    ),
     "disabled": (
         lambda: with_settings(enabled=False), "Redraft is switched off (setting enabled)"
     ),
@@ -280,6 +321,10 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     "bulk_change": (after_a_paste, "a large change was just made, such as a paste"),
     "undoing": (while_undoing, "you just undid or redid a change"),
     "cooling_down": (after_a_rejection, "you rejected a suggestion here 0 s ago"),
+    "dismissed": (
+        after_hiding,
+        "you hid a suggestion here; it may come back in another line or after an edit",
+    ),
     "half_typed": (
         where_a_name_is_gone, "you have not typed yet what replaces 'area'"
     ),

@@ -104,7 +104,7 @@ def repeat_edits(request: EditRequest) -> Prediction:
     language = request.language or language_of(request.path) or ""
     elsewhere = [each.text for each in request.related]
     told = request.diagnostics, language, elsewhere, request.importable
-    found = propose(request.edits, lines, first, last, cursor, *told)
+    found = propose(request.edits, lines, first, last, cursor, *told, path=request.path)
     reason = "" if found else "nothing follows from the recent edits by rule"
     return Prediction(RULES, RULES, tuple(_repeated(lines, each) for each in found), reason)
 

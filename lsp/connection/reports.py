@@ -18,7 +18,15 @@ from .client import Client
 ACCEPT_COMMAND = "redraft.accept"
 REJECT_COMMAND = "redraft.reject"
 IGNORE_COMMAND = "redraft.ignore"
-COMMANDS = (ACCEPT_COMMAND, REJECT_COMMAND, IGNORE_COMMAND, *commands.COMMANDS)
+#: The user hid it with Esc: it is not offered again at once, and the second time it is rejected.
+DISMISS_COMMAND = "redraft.dismiss"
+COMMANDS = (
+    ACCEPT_COMMAND,
+    REJECT_COMMAND,
+    IGNORE_COMMAND,
+    DISMISS_COMMAND,
+    *commands.COMMANDS,
+)
 
 #: What clients written for another server send. Understood, but not announced: where that server
 #: runs too, two of a name would clash.
@@ -59,6 +67,8 @@ async def _execute_command(client: Client, params: Any) -> Any:
         client.session.accepted(argument)
     elif known == REJECT_COMMAND:
         _rejected(client, argument)
+    elif known == DISMISS_COMMAND:
+        _prefetch_stops(client, client.session.dismissed(argument))
     elif known == IGNORE_COMMAND:
         client.session.ignored(argument)
     elif known == commands.SNOOZE_COMMAND:
@@ -73,7 +83,11 @@ async def _execute_command(client: Client, params: Any) -> Any:
 
 
 def _rejected(client: Client, id_: str) -> None:
-    uri = client.session.rejected(id_)
+    _prefetch_stops(client, client.session.rejected(id_))
+
+
+def _prefetch_stops(client: Client, uri: str) -> None:
+    """What would follow the acceptance of a suggestion of the document is of no use."""
     if uri:
         client.stop_prefetch(uri)
 

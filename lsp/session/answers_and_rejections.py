@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from redraft.model.edits.replacement import Replacement
-from redraft.model.records import EditRequest, Prediction
+from redraft.model.records import EditRequest, Prediction, Task
 
 from ..editor.documents import Splice
 from .suggestions import Suggestion
@@ -19,7 +19,7 @@ from .suggestions import Suggestion
 CACHED_RESULTS = 50
 #: Rejected suggestions kept.
 REJECTIONS = 20
-#: Seconds after a rejection in which nothing is offered by itself in the same line.
+#: Seconds after a rejection in which the model is not asked again about the same line.
 COOL_DOWN_S = 5.0
 #: Lines by which a rejected edit may have moved and still be the same one: where a line stands
 #: between two alike, an insertion has several places that come to the same.
@@ -93,17 +93,49 @@ class _Rejected:
 
 
 @dataclass(frozen=True, slots=True)
+class _Hidden:
+    """The user hid a suggestion for now."""
+
+    task: Task
+    uri: str  # of the document that the user was in
+    revision: int  # of that document
+    line: int  # the cursor's, 0-based
+
+
+@dataclass(frozen=True, slots=True)
 class _Cooling:
     at_s: float
     lines: frozenset[int]
 
 
 class Rejections:
-    """What the user turned down, moved along with the documents it was for."""
+    """What the user turned down or hid, moved along with the documents it was for."""
 
     def __init__(self) -> None:
         self._kept: deque[_Rejected] = deque(maxlen=REJECTIONS)
         self._cooling: dict[str, _Cooling] = {}
+        self._hidden: _Hidden | None = None
+        self._hidden_once: deque[_Rejected] = deque(maxlen=REJECTIONS)
+
+    def hide(self, suggestion: Suggestion, uri: str, revision: int, line: int) -> None:
+        """Offer nothing of the suggestion's kind to the user, who is in a line of a document, until
+        they leave that line or edit."""
+        self._hidden = _Hidden(suggestion.task, uri, revision, line)
+        self._hidden_once.append(_normal(suggestion.uri, suggestion.edit))
+
+    def was_hidden(self, suggestion: Suggestion) -> bool:
+        """Return whether the user hid this very edit before."""
+        return _is_among(self._hidden_once, suggestion.uri, suggestion.edit)
+
+    def hides(self, task: Task, uri: str, revision: int, line: int) -> bool:
+        """Return whether the user hid a suggestion here; once they are elsewhere, that is over."""
+        hidden = self._hidden
+        if hidden is None:
+            return False
+        if (hidden.uri, hidden.revision, hidden.line) != (uri, revision, line):
+            self._hidden = None
+            return False
+        return hidden.task == task
 
     def note(self, suggestion: Suggestion, now_s: float) -> None:
         rejected = _normal(suggestion.uri, suggestion.edit)
@@ -122,21 +154,17 @@ class Rejections:
         if not splices:
             return
         self._cooling.pop(uri, None)
-        for at, kept in enumerate(self._kept):
-            if kept.uri == uri:
-                self._kept[at] = replace(kept, line=_moved(kept.line, splices))
+        for remembered in (self._kept, self._hidden_once):
+            for at, kept in enumerate(remembered):
+                if kept.uri == uri:
+                    remembered[at] = replace(kept, line=_moved(kept.line, splices))
 
     def closed(self, uri: str) -> None:
         self._cooling.pop(uri, None)
 
     def know(self, uri: str, edit: Replacement) -> bool:
         """Was this very edit of a document turned down before?"""
-        one = _normal(uri, edit)
-        return any(
-            (one.uri, one.old, one.new) == (kept.uri, kept.old, kept.new)
-            and abs(one.line - kept.line) <= _SLACK_LINES
-            for kept in self._kept
-        )
+        return _is_among(self._kept, uri, edit)
 
     def cooling(self, uri: str, line: Callable[[], int], now_s: float) -> str:
         """Why nothing is offered in ``line`` by itself; "" where nothing speaks against it."""
@@ -144,6 +172,15 @@ class Rejections:
         if cooling is None or now_s - cooling.at_s >= COOL_DOWN_S or line() not in cooling.lines:
             return ""
         return f"you rejected a suggestion here {now_s - cooling.at_s:.0f} s ago"
+
+
+def _is_among(remembered: Iterable[_Rejected], uri: str, edit: Replacement) -> bool:
+    one = _normal(uri, edit)
+    return any(
+        (one.uri, one.old, one.new) == (kept.uri, kept.old, kept.new)
+        and abs(one.line - kept.line) <= _SLACK_LINES
+        for kept in remembered
+    )
 
 
 def _normal(uri: str, edit: Replacement) -> _Rejected:

@@ -6,14 +6,15 @@ Pure; knows nothing of LSP or asyncio.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate import Gate
 from redraft.model.edits.gate_file import shipped
-from redraft.model.edits.verdict import Moment
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.verdict import Moment, refuse_reach
 from redraft.model.records import Candidate, EditRequest, Prediction, Task
 
 from ..editor.history import History
@@ -91,6 +92,7 @@ class SharedState:
     results: Results = field(default_factory=Results)
     rejections: Rejections = field(default_factory=Rejections)
     focused: bool = True
+    place: tuple[str, int, int] = ("", 0, 0)  # document, its revision, 0-based line of the user
     searched: tuple[object, list[Mention]] | None = None  # what for, and where that was found
     snoozed_until_s: float = -math.inf  # by the clock; the user wants to be left alone
     _latency_ms: dict[Task, float] = field(default_factory=dict)  # running means
@@ -139,8 +141,26 @@ class SharedState:
             return Abstained("bulk_change", "a large change was just made, such as a paste")
         if self.history.happened(query.uri) == "undo":
             return Abstained("undoing", "you just undid or redid a change")
+        return None
+
+    def hidden(self, query: Query, task: Task) -> Abstained | None:
+        """Why nothing is offered where the user hid a suggestion; remembers where the user is."""
+        self.place = query.uri, query.revision, query.line
+        if not self.rejections.hides(task, *self.place) or query.invoked:
+            return None
+        return Abstained(
+            "dismissed",
+            "you hid a suggestion here; it may come back in another line or after an edit",
+        )
+
+    def cooled(self, query: Query, decision: Decision) -> Decision:
+        """A decision, unless it would ask about the line again in which one was just rejected."""
+        if query.invoked or isinstance(decision, Show):
+            return decision
+        if isinstance(decision, Ask) and decision.origin is not None:
+            return decision
         cooling = self.rejections.cooling(query.uri, lambda: query.line, self.clock())
-        return Abstained("cooling_down", cooling) if cooling else None
+        return Abstained("cooling_down", cooling) if cooling else decision
 
     def delay_ms(self, query: Query, task: Task) -> float:
         if query.invoked:
@@ -165,7 +185,18 @@ class SharedState:
             just_done=self.history.just_done(query.uri),
             last_edit=last[1] if last is not None else None,
             rejected=lambda edit: self.rejections.know(query.uri, edit),
+            out_of_reach=lambda edit: self._out_of_reach(query, edit),
         )
+
+    def _out_of_reach(self, query: Query, edit: Replacement) -> Abstained | None:
+        """Why an edit carries a recent one on too far; see ``verdict.refuse_reach``."""
+        edits = self.history.edits(unfinished=True)
+        language = query.language
+
+        def definers(name: str) -> Collection[str]:
+            return self.context.definers(name, language)
+
+        return refuse_reach(edit, edits, query.path, language, definers)
 
     def lot(self, query: Query) -> Lot:
         """The threshold for what nobody asked for by a gesture."""

@@ -98,6 +98,7 @@ class Session:
             accepted = self._outcomes.document_is(uri, text(), self._shared.clock())
         self._shared.rejections.changed(uri, splices)
         happened = self.history.changed(uri, splices, accepted=accepted)
+        self._edits.followed(uri, splices, happened)
         if happened == "undo" and self._shows_any_edit(uri):
             self._outcomes.dismiss(uri)  # it followed from what is taken back
         if self._edits.waits(uri):
@@ -147,6 +148,18 @@ class Session:
     def rejected(self, id_: str) -> str:
         """The user dismissed it. The URI of its document, "" where that is no news."""
         return self._outcomes.report_turned_down(id_, "rejected")
+
+    def dismissed(self, id_: str) -> str:
+        """Hide a suggestion for now; the second time the same edit is hidden, it is rejected.
+        Return the URI of its document, "" where it is not shown."""
+        suggestion = self._outcomes.live(id_)
+        if suggestion is None:
+            return ""
+        if self._shared.rejections.was_hidden(suggestion):
+            return self.rejected(id_)
+        self._shared.rejections.hide(suggestion, *self._shared.place)
+        self._edits.hidden(suggestion)
+        return self._outcomes.report_turned_down(id_, "ignored")
 
     def ignored(self, id_: str) -> None:
         """The user let it pass."""

@@ -11,6 +11,7 @@ from redraft.model.records import Prediction
 
 from .answers_and_rejections import Key
 from .suggestions import Suggestion
+from .taken_lines import TakenLines
 from .typing_rhythm import Rhythm
 
 TextKey = tuple[int, int]  # length and hash: which text, without keeping it
@@ -28,6 +29,7 @@ class EditState:
     prefetched_for: str = ""
     chain: tuple[TextKey, str] | None = None  # what acceptance made of the text, and its chain
     accepted: Suggestion | None = None  # just now: an undo takes it back
+    taken: TakenLines = field(default_factory=TakenLines)
     rhythm: Rhythm = field(default_factory=Rhythm)
 
 

@@ -43,7 +43,8 @@ class GhostText:
         2. A next edit that is shown and still agrees with the document stays.
         3. What is shown or was just computed still holds while the user types it.
         4. The same question again has the same answer.
-        5. A paste, an undo, a rejection is no moment to suggest, unless asked to.
+        5. A paste, an undo, a rejection is no moment to ask, unless by gesture; nor is the line in
+           which a suggestion was hidden.
         6. Otherwise the model is asked: at once by gesture, after the debounce when typing.
         """
         shared = self._shared
@@ -52,6 +53,9 @@ class GhostText:
             return refusal
         if not query.invoked and self._shows_edit(query):
             return Abstained("next_edit_shown", "a next edit is shown")
+        hidden = shared.hidden(query, "infill")
+        if hidden is not None:
+            return hidden
         kept = self._typed_through(query)
         if kept is not None:
             return self._show(kept)
@@ -63,7 +67,8 @@ class GhostText:
         if wrong is not None:
             return wrong
         delay_ms = shared.delay_ms(query, "infill")
-        return Ask(query, request, delay_ms, "nothing known about this text yet")
+        ask = Ask(query, request, delay_ms, "nothing known about this text yet")
+        return shared.cooled(query, ask)
 
     def _known(self, query: Query, request: EditRequest) -> Prediction | None:
         """The answer to a question, where there is no need to ask it: what was not given up is the

@@ -11,11 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
+from redraft.model.edits.rename_scopes import RenameScopes
 from redraft.model.edits.replacement import Replacement
 from redraft.model.proposals.chain_order import defines, place_key
+from redraft.model.proposals.code_lines import prose_rows
 from redraft.model.proposals.example import Example
 from redraft.model.proposals.places import BEGUN, places_in
-from redraft.model.text.comments import is_comment
+from redraft.model.records import RecentEdit
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
@@ -25,6 +27,8 @@ from .touched_names import Touched
 #: What a place counts in another file, next to one in the same; and where that file has a
 #: definition of the name for itself and most likely means that one.
 _ELSEWHERE, _NAMESAKE = 0.9, 0.4
+#: The same of a renamed name that still stands in the file that the user is in.
+_THIS_FILE_FIRST = 0.5
 _IN_COMMENT = 0.3
 _DEFINITION = 1.2  # where a call changed, its definition comes first
 _LEAST = 0.25  # below which a place is not worth a question
@@ -67,6 +71,7 @@ def find_places(
     others: Iterable[OpenText],
     definers: Callable[[str, str], Collection[str]],
     example: Example | None = None,
+    edits: Sequence[RecentEdit] = (),
 ) -> list[Mention]:
     """Places outside of what was asked about already, the most promising first.
 
@@ -77,11 +82,13 @@ def find_places(
             asked about.
         definers: of a name and a language, paths of the files that define it.
         example: what the last edits did, for what they began.
+        edits: the same, oldest first, for where their renames stop.
     """
-    found: list[tuple[float, int, tuple[bool, int, int], Mention]] = []
+    found: list[tuple[float, int, tuple[int, ...], Mention]] = []
+    left = set[str]()  # names that still stand in the code of this document
     for order, document in enumerate(_searched(here, others)):
         best: dict[int, tuple[Mention, str]] = {}
-        named = _in_text(names, document, order > 0, definers)
+        named = _in_text(names, document, order > 0, definers, edits)
         begun = _begun(example, document, order > 0) if example is not None else ()
         for place, text in chain(named, begun):
             known = best.get(place.line)
@@ -91,9 +98,14 @@ def find_places(
             if known is None or place.score > known[0].score:
                 best[place.line] = place, text
         for place, text in best.values():
+            name = place.touched.name
             cursor = line if order == 0 else 0
-            key = place_key(text, place.touched.name, place.line, cursor)
-            found.append((-round(place.score, 2), order, key, place))
+            key = place_key(text, name, place.line, cursor)
+            is_code = place.score > _IN_COMMENT * place.touched.weight
+            if order == 0 and is_code and place.touched.why == "renamed":
+                left.add(name)
+            score = place.score * (_THIS_FILE_FIRST if order > 0 and name in left else 1.0)
+            found.append((-round(score, 2), order, key, place))
     return [place for *_, place in sorted(found, key=lambda one: one[:3])]
 
 
@@ -141,9 +153,12 @@ def _in_text(
     document: OpenText,
     elsewhere: bool,
     definers: Callable[[str, str], Collection[str]],
+    edits: Sequence[RecentEdit],
 ) -> Iterator[tuple[Mention, str]]:
     """Places in one document, each with its line as it stands."""
     text, language = document.text(), _language(document)
+    scopes = RenameScopes(edits, text, document.path, language)
+    prose: set[int] | None = None  # its rows, told when they are needed
     for one in names:
         hits = [*islice(places_of(one.name, text), _MOST_HITS + 1)]
         if not 0 < len(hits) <= _MOST_HITS:
@@ -157,7 +172,10 @@ def _in_text(
             row, counted = row + text.count("\n", counted, at), at
             end = text.find("\n", at)
             line = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)]
-            score = one.weight * share * _worth(line, one, language)
+            if one.why == "renamed" and scopes.is_bound_again(one.name, row):
+                continue
+            prose = prose_rows(text.split("\n"), language) if prose is None else prose
+            score = one.weight * share * _worth(line, one, row in prose)
             if score >= _LEAST:
                 yield Mention(document, row, at + len(one.name), one, score), line
 
@@ -177,7 +195,7 @@ def _begun(example: Example, document: OpenText, elsewhere: bool) -> Iterator[tu
         yield Mention(document, one.line, end, touched, score), text[start:end]
 
 
-def _worth(line: str, one: Touched, language: str) -> float:
-    if is_comment(line, language):
+def _worth(line: str, one: Touched, is_prose: bool) -> float:
+    if is_prose:
         return _IN_COMMENT
     return _DEFINITION if not one.defined and defines(line, one.name) else 1.0

@@ -6,14 +6,22 @@ nothing of LSP or asyncio.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.verdict import first_shown, judge, too_unsure
-from redraft.model.records import Candidate, Prediction
+from redraft.model.edits.origins import Rename, one_origin_each, swapped
+from redraft.model.edits.rename_scopes import renames_of
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.verdict import Moment, first_shown, judge, too_unsure
+from redraft.model.edits.verdict import Show as Shown
+from redraft.model.proposals.chain_order import place_key
+from redraft.model.proposals.code_lines import prose_rows
+from redraft.model.records import Candidate, Facts, Prediction
+from redraft.model.text.syntax import language_of
 
+from ..editor.documents import Splice
 from ..editor.history import Happening
 from . import other_places, questions
 from .answers_and_rejections import Key, key_of, knows_length
@@ -33,6 +41,9 @@ AFTER_EDIT_S = 10.0
 LIFETIME_S = 10.0
 #: Edits computed ahead while one is shown, each for the text that those before it make.
 AHEAD = 2
+
+#: Said while other places are asked about first.
+_COMMENT_LAST = Abstained("comment_last", "the next edit is in a comment, and code comes first")
 
 
 class NextEdits:
@@ -61,6 +72,15 @@ class NextEdits:
             showing = self._shared.outcomes.showing(away.uri)
             if showing is not None and showing.id == away.id:
                 self._shared.outcomes.dismiss(away.uri)
+
+    def followed(self, uri: str, splices: Sequence[Splice], happened: Happening) -> None:
+        """Keep track of the lines that accepted suggestions changed."""
+        state = self._states.get(uri)
+        if state is None:
+            return
+        state.taken.changed(splices, happened)
+        if happened == "accepted" and state.accepted is not None:
+            state.taken.accepted(state.accepted)
 
     def _undone(self, state: EditState, text: str) -> None:
         """The user takes back what they did: what followed from it holds no longer, and a
@@ -99,6 +119,11 @@ class NextEdits:
             self._shared.rejections.cool(uri, line, self._shared.clock())
             self._state(uri).away = None
 
+    def hidden(self, suggestion: Suggestion) -> None:
+        """The user hid a suggestion: it is no longer shown from another document either."""
+        if suggestion.origin is not None:
+            self._state(suggestion.origin[0]).away = None
+
     def _state(self, uri: str) -> EditState:
         state = self._states.get(uri)
         if state is None:
@@ -112,8 +137,8 @@ class NextEdits:
 
         1. What is switched off, secret, too large or unreadable gets nothing.
         2. Ghost text at the cursor comes first.
-        3. Nothing is offered by itself while undoing, after a paste, or where one was just turned
-           down.
+        3. Nothing is offered by itself while undoing, after a paste, or where one was just hidden.
+           Where one was just rejected, what else is known is offered, or another place.
         4. What is shown, or came a keystroke too late, stays as long as it is true: however long
            its reader thinks before Tab goes there. Nothing else is offered long after an edit.
         5. Nothing new is offered where a name is yet to be typed in place of one that is gone.
@@ -134,7 +159,7 @@ class NextEdits:
             )
         if not query.invoked and self._has_ghost(query):
             return Abstained("ghost_text_shown", "ghost text is shown at the cursor")
-        wrong = shared.wrong_moment(query)
+        wrong = shared.wrong_moment(query) or shared.hidden(query, "next_edit")
         if wrong is not None:
             return wrong
         kept, late = self._kept(query), self._long_after(query)
@@ -142,7 +167,7 @@ class NextEdits:
             kept = self._kept_elsewhere(query)
         if kept is not None:
             return self._show(kept, query)
-        return late or self._half_typed(query) or self.look(query)
+        return shared.cooled(query, late or self._half_typed(query) or self.look(query))
 
     def look(self, query: Query) -> Decision:
         """What is known of the text around a query and of other places, or what to ask next."""
@@ -156,12 +181,29 @@ class NextEdits:
             return self._while_typing(ask) or ask
         decision = self._judge(ask, known, reason)
         if isinstance(decision, Abstained):
-            shared.history.flush()
-            told = shared.context.diagnostics(query)
-            situation = Situation(query, shared.history.edits(), diagnostics=told)
-            found = self._look_elsewhere(situation, region, decision)
+            found = self._look_elsewhere(self._situation(query), region, decision)
             return self._unsure(ask, known, found) if isinstance(found, Abstained) else found
+        if self._is_prose(decision.suggestion):
+            found = self._look_elsewhere(self._situation(query), region, _COMMENT_LAST)
+            if not isinstance(found, Abstained):
+                return found
         return self._show(decision, query)
+
+    def _situation(self, query: Query) -> Situation:
+        """The documents and the history as they are."""
+        shared = self._shared
+        shared.history.flush()
+        told = shared.context.diagnostics(query)
+        return Situation(query, shared.history.edits(), diagnostics=told)
+
+    def _is_prose(self, suggestion: Suggestion) -> bool:
+        """Does an edit change comments or docstrings alone, in lines that are there?"""
+        first, last = suggestion.lines
+        lines = suggestion.text.split("\n")
+        rows = prose_rows(lines, language_of(suggestion.uri) or "")
+        return bool(suggestion.text[suggestion.start : suggestion.end]) and all(
+            row in rows for row in range(first, last)
+        )
 
     def _unsure(self, ask: Ask, known: Prediction, found: Abstained) -> Show | Abstained:
         """Return what a gesture shows of an edit here that is too unsure, or ``found``.
@@ -255,6 +297,16 @@ class NextEdits:
                 self._overtaken(decision.suggestion, text())
                 self._shared.outcomes.cancelled(decision.suggestion)
             return stale
+        if (
+            isinstance(decision, Show)
+            and not ask.unfinished
+            and self._is_prose(decision.suggestion)
+        ):
+            region = ask.request.region
+            assert region is not None, "a next edit has one"
+            places = other_places.questions(self._shared, self._situation(ask.query), region)
+            if next(places, None) is not None:
+                return _COMMENT_LAST
         return self._show(decision, ask.query)
 
     def _overtaken(self, suggestion: Suggestion, text: str) -> None:
@@ -305,9 +357,7 @@ class NextEdits:
         if state is None or overtaken is None or overtaken.text != query.text:
             return None
         state.overtaken = None
-        verdict = judge(
-            overtaken.edit, overtaken.confidence, self._shared.moment("next_edit", query)
-        )
+        verdict = judge(overtaken.edit, overtaken.confidence, self._moment(query))
         if isinstance(verdict, Abstained):
             return None
         return Show(overtaken, overtaken.replacement, "still holds")
@@ -336,26 +386,67 @@ class NextEdits:
             names: about another place than the cursor's: what brought us there.
             gated: it has to be sure enough.
         """
-        moment = self._shared.moment("next_edit", ask.query)
+        moment = self._moment(ask.query)
         if not gated:
             moment = replace(moment, threshold=0.0)
         if names is not None:
             about = [*names, *([ask.about] if ask.about is not None else [])]
             moment = replace(moment, related=lambda edit: follows(edit, about))
-        made = (
-            (self._suggestion(ask, each, prediction), each.facts) for each in prediction.candidates
-        )
-        chosen = first_shown(
+        made = list(self._made(ask, prediction))
+        found = first_shown(
             made,
-            lambda each: judge(each[0].edit, each[0].confidence, moment, each[1]),
+            lambda each: _judged(each, moment),
             prediction.reason or "the model would change nothing here",
         )
-        if isinstance(chosen, Abstained):
-            return chosen
-        found = chosen[0]
-        doubt = too_unsure(found.confidence, self._shared.settings.threshold)
-        suggestion = self._named(ask, replace(found, unsure=doubt.reason if doubt else ""))
+        if isinstance(found, Abstained):
+            return found
+        chosen = self._first_in_order(ask, found, made, moment).suggestion
+        doubt = too_unsure(chosen.confidence, self._shared.settings.threshold)
+        suggestion = self._named(ask, replace(chosen, unsure=doubt.reason if doubt else ""))
         return Show(suggestion, suggestion.replacement, reason)
+
+    def _moment(self, query: Query) -> Moment:
+        """What a next edit of the query's document is judged by."""
+        moment, state = self._shared.moment("next_edit", query), self._states.get(query.uri)
+        if state is None or query.invoked:
+            return moment
+        taken, out_of_reach = state.taken, moment.out_of_reach
+        return replace(moment, out_of_reach=lambda edit: taken.refuse(edit) or out_of_reach(edit))
+
+    def _made(self, ask: Ask, prediction: Prediction) -> Iterator[_Made]:
+        """The suggestions that a prediction holds, each of one origin, the best first."""
+        query, renames = ask.query, self._renames()
+        for candidate in prediction.candidates:
+            edit = Replacement(query.text, candidate.start, candidate.end, candidate.text)
+            for part in one_origin_each(edit, renames, query.line):
+                cut = replace(candidate, start=part.start, end=part.end, text=part.new)
+                yield _Made(self._suggestion(ask, cut, prediction), candidate.facts)
+
+    def _renames(self) -> frozenset[Rename]:
+        return renames_of(self._shared.history.edits(unfinished=True))
+
+    def _first_in_order(
+        self, ask: Ask, best: _Made, made: Sequence[_Made], moment: Moment
+    ) -> _Made:
+        """Of the suggestions that do the same as the best one at other places, the first in order:
+        code before comments, downwards from the user, then what lies above."""
+        here = ask.query.uri == ask.asked_from.uri
+        line = ask.asked_from.line if here else 0
+        lines = ask.query.text.split("\n")
+        prose = prose_rows(lines, ask.query.language)
+        deed = _deed(best.suggestion)
+
+        def key(each: _Made) -> tuple[int, ...]:
+            first = each.suggestion.lines[0]
+            return first in prose, *place_key(lines[first], deed[0][0], first, line)
+
+        rivals = [each for each in made if each is not best and _deed(each.suggestion) == deed]
+        for each in sorted(rivals, key=key) if deed else ():
+            if key(each) >= key(best):
+                break
+            if isinstance(_judged(each, moment), Shown):
+                return each
+        return best
 
     def _suggestion(self, ask: Ask, candidate: Candidate, prediction: Prediction) -> Suggestion:
         query, origin = ask.query, ask.asked_from
@@ -435,9 +526,9 @@ class NextEdits:
 
     def _promised(self, ask: Ask, prediction: Prediction) -> Suggestion | None:
         """What will most likely be shown of a prediction; None: nothing is sure enough."""
-        for each in prediction.candidates:
-            if self._shared.sure(each, "next_edit") >= self._shared.settings.threshold:
-                return self._suggestion(ask, each, prediction)
+        for each in self._made(ask, prediction):
+            if each.suggestion.confidence >= self._shared.settings.threshold:
+                return each.suggestion
         return None
 
     def prefetched(self, ask: Ask, prediction: Prediction) -> None:
@@ -448,6 +539,24 @@ class NextEdits:
         accepted = state.accepted is not None and state.accepted.id == state.prefetched_for
         if accepted or self._shared.outcomes.showing(uri) is not None:
             state.prefetched[_key_ahead(ask)] = prediction
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A suggestion without a name, and what is known of its candidate besides."""
+
+    suggestion: Suggestion
+    facts: Facts | None
+
+
+def _judged(made: _Made, moment: Moment) -> Shown | Abstained:
+    return judge(made.suggestion.edit, made.suggestion.confidence, moment, made.facts)
+
+
+def _deed(suggestion: Suggestion) -> tuple[Rename, ...]:
+    """What an edit does, wherever it is."""
+    start, end, new = suggestion.whole_lines()
+    return swapped(suggestion.text[start:end], new)
 
 
 def _key_ahead(ask: Ask) -> TextKey | Key:

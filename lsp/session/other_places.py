@@ -142,7 +142,17 @@ def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) ->
         known = shared.context.importable(query, situation.edits)
         example, found = read(situation.edits, importable=known), list[Mention]()
         if names or example.come:
-            found = find_places(names, done, here, near, query.line, documents, definers, example)
+            found = find_places(
+                names,
+                done,
+                here,
+                near,
+                query.line,
+                documents,
+                definers,
+                example,
+                situation.edits,
+            )
         shared.searched = key, found
     return shared.searched[1]
 

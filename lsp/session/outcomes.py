@@ -173,6 +173,11 @@ class Outcomes:
         self._settle(Settled(ended.suggestion, "rejected"))
         return ended.suggestion.uri
 
+    def live(self, id_: str) -> Suggestion | None:
+        """Return the suggestion of an id, if it is shown."""
+        live = self._find(id_)
+        return None if live is None else live.suggestion
+
     def report_accepted_part(self, id_: str) -> None:
         """The client took a word or a line of it. What is left stays offered."""
         live = self._find(id_)

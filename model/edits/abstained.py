@@ -27,6 +27,9 @@ AbstentionKind = Literal[
     "below_threshold",
     "rejected_before",
     "syntax_errors",
+    "bound_again",  # a rename that would go on where another binding holds
+    "just_changed",  # a line that a suggestion of the same chain changed
+    "comment_last",  # of a comment, while places in code are asked about
     "unrelated",  # in another place than the cursor's, and without what led there
     # of a document
     "disabled",
@@ -47,6 +50,7 @@ AbstentionKind = Literal[
     "bulk_change",
     "undoing",
     "cooling_down",
+    "dismissed",  # the user hid a suggestion here
     "half_typed",
     "ghost_text_shown",
     "next_edit_shown",

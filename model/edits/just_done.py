@@ -26,7 +26,7 @@ def just_done(request: EditRequest) -> list[Span]:
     made: list[Span] = []  # newest first, each at its place right after it was made
     lines = request.text.split("\n")
     for edit in reversed(request.edits[-_HUNKS:]):
-        if not _same_file(edit.path, request.path):
+        if not is_same_file(edit.path, request.path):
             continue
         hunk = lines_of(edit.diff)
         old = [text for sign, text in hunk if sign != "+"]
@@ -48,8 +48,9 @@ def last_line(done: Sequence[Span]) -> int | None:
     return done[0].first + max(0, len(done[0].new) - 1) if done else None
 
 
-def _same_file(one: str, other: str) -> bool:
-    """Clients name a file by its whole path or from one folder on; some not at all."""
+def is_same_file(one: str, other: str) -> bool:
+    """Return whether two paths name one file. Clients name it by its whole path or from one folder
+    on; some not at all."""
     plain = (path.replace("\\", "/") for path in (one, other))  # on Windows they mix
     shorter, longer = sorted(plain, key=len)
     return not shorter or longer == shorter or longer.endswith(f"/{shorter}")

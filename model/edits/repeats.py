@@ -23,6 +23,8 @@ from .edit_patterns import (
     learn,
     rename,
 )
+from .origins import swapped
+from .rename_scopes import RenameScopes
 
 #: Lines looked at, at most.
 MOST_LINES = 400
@@ -40,23 +42,30 @@ class Repeat:
     context: int  # pieces of text that agreed on each side; more than CONTEXTS[0]: whole lines
     age: int  # of the edit it repeats: 0 is the newest
     support: int = 1  # recent edits that did the same
+    deeds: frozenset[tuple[str, str]] = frozenset()  # what gave way to what
     chance: float = 0.0  # that exactly this is the next edit, by what is known without a model
 
 
 def find_repeats(
-    edits: Sequence[RecentEdit], lines: Sequence[str], first: int, last: int, cursor: int
+    edits: Sequence[RecentEdit],
+    lines: Sequence[str],
+    first: int,
+    last: int,
+    cursor: int,
+    scopes: RenameScopes | None = None,
 ) -> list[Repeat]:
     """Edits that repeat recent ones within the lines [first, last), the likeliest first.
 
     Args:
         edits: oldest first.
         lines: of the document; ``first``, ``last``, ``cursor`` (its line): 0-based.
+        scopes: where renames stop; None: nowhere.
     """
     rules, blocks = learn(edits)
     if not rules and not blocks:
         return []
     last = min(last, first + MOST_LINES)
-    single = [one for at in range(first, last) if (one := _of_line(rules, lines[at], at))]
+    single = [one for at in range(first, last) if (one := _of_line(rules, lines[at], at, scopes))]
     found = [*_of_blocks(blocks, lines, first, last), *_runs(single), *single]
     unique: dict[tuple[int, int, tuple[str, ...]], Repeat] = {}
     for repeat in found:
@@ -70,29 +79,56 @@ def find_repeats(
     return sorted(likely, key=lambda repeat: (-repeat.chance, repeat.first))
 
 
-def _of_line(rules: Sequence[LineRule], line: str, at: int) -> Repeat | None:
+def _of_line(
+    rules: Sequence[LineRule], line: str, at: int, scopes: RenameScopes | None
+) -> Repeat | None:
     """``line`` with what the best fitting rule did; None where none fits."""
     if not line.strip() or len(line) > MOST_CHARS:
         return None
     best: tuple[int, str, LineRule] | None = None
     for rule in rules:  # newest first
-        found = apply_to_line(rule, line)
+        found = _done_again(rule, line, at, scopes)
         if found and (best is None or found[0] > best[0]):
             best = (*found, rule)
     if best is None:
         return None
     context, text, chosen = best
     for rule in rules:  # other names that changed too
-        text = rename(rule, text)
+        if scopes is None or text == line or not _stops(rule, line, at, scopes):
+            text = rename(rule, text)
     support = len({rule.age for rule in rules if rule.deed == chosen.deed})
-    return Repeat(at, at + 1, (text,), context, chosen.age, support)
+    deeds = frozenset(swapped(line, text))
+    return Repeat(at, at + 1, (text,), context, chosen.age, support, deeds)
+
+
+def _done_again(
+    rule: LineRule, line: str, at: int, scopes: RenameScopes | None
+) -> tuple[int, str] | None:
+    """What :func:`apply_to_line` makes of a line; where a rename stops, the rest of its renames."""
+    found = apply_to_line(rule, line)
+    if found is None or scopes is None or not _stops(rule, line, at, scopes):
+        return found
+    text = line
+    for swap in rule.swaps:
+        if swap.rename and text == line:
+            text = scopes.renamed(swap.old, swap.new, line, at)
+    return (0, text) if text != line else None
+
+
+def _stops(rule: LineRule, line: str, at: int, scopes: RenameScopes) -> bool:
+    """Whether a rename of the rule stops before a place in a line."""
+    return any(
+        swap.rename and swap.old in line and not scopes.allows(swap.old, swap.new, at)
+        for swap in rule.swaps
+    )
 
 
 def _runs(single: Sequence[Repeat]) -> Iterator[Repeat]:
-    """Neighbouring lines that change alike, as one edit."""
+    """Neighbouring lines that change alike, as one edit: by the same rules and no others."""
     run: list[Repeat] = []
     for repeat in [*single, None]:
-        if run and repeat is not None and run[-1].last == repeat.first:
+        goes_on = run and repeat is not None and run[-1].last == repeat.first
+        if goes_on and repeat is not None and run[-1].deeds == repeat.deeds:
             run.append(repeat)
             continue
         if len(run) > 1:

@@ -7,16 +7,18 @@ is known of the moment; knows nothing of time, of documents, or of how either is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..records import EditRequest, Facts, Quality, Task
+from ..records import EditRequest, Facts, Quality, RecentEdit, Task
 from .abstained import Abstained
 from .fitting import fit
 from .gate import eagerness_of
 from .ghost_rules import refuse_completion, tidied
 from .just_done import just_done, last_line
+from .namesakes import namesake
+from .rename_scopes import RenameScopes
 from .replacement import Replacement
 from .reversal import undoes
 from .rules import refuse_edit, refuse_syntax
@@ -50,6 +52,8 @@ class Moment:
     last_edit: int | None = None  # 0-based line of the user's last edit in text
     rejected: Callable[[Replacement], bool] = lambda edit: False  # did the user turn it down?
     related: Callable[[Replacement], bool] = lambda edit: True  # does it go with the last edits?
+    #: Why an edit carries a change on beyond its reach, see :func:`refuse_reach`.
+    out_of_reach: Callable[[Replacement], Abstained | None] = lambda edit: None
 
 
 def moment_of(request: EditRequest, threshold: float) -> Moment:
@@ -64,7 +68,28 @@ def moment_of(request: EditRequest, threshold: float) -> Moment:
         threshold=threshold,
         just_done=done,
         last_edit=last_line(done),
+        out_of_reach=lambda edit: refuse_reach(edit, request.edits, request.path, request.language),
     )
+
+
+def refuse_reach(
+    edit: Replacement,
+    edits: Sequence[RecentEdit],
+    path: str,
+    language: str,
+    definers: Callable[[str], Collection[str]] = lambda name: (),
+) -> Abstained | None:
+    """Why an edit carries a recent one on where another name begins, or another class; None where
+    it does not. See :mod:`.rename_scopes` and :mod:`.namesakes`."""
+    name = RenameScopes(edits, edit.text, path, language).leaked(edit)
+    if name:
+        return Abstained("bound_again", f"'{name}' is another name here than the renamed one.")
+    twin = namesake(edit, edits, path, definers)
+    if twin:
+        return Abstained(
+            "bound_again", f"'{twin}' is another class here than the one that was changed"
+        )
+    return None
 
 
 def judge(
@@ -126,6 +151,7 @@ def _judge_edit(edit: Replacement, sure: float, moment: Moment) -> Show | Abstai
         or _rejected(edit, moment, "you rejected this edit before")
         or refuse_syntax(edit, moment.path, moment.language)  # costs a parse
         or _unrelated(edit, moment)
+        or moment.out_of_reach(edit)
         or Show(edit)
     )
 

@@ -310,7 +310,9 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
     language = request.language or language_of(request.path) or ""
     elsewhere = [each.text for each in request.related]
     told = request.diagnostics, language, elsewhere, request.importable
-    proposed = propose(request.edits, lines, top, bottom, at, *told, effort.drafts)
+    proposed = propose(
+        request.edits, lines, top, bottom, at, *told, effort.drafts, path=request.path
+    )
     assert isinstance(prompt.constraint, ValidRange)
 
     def tokens_of(new: Iterable[str]) -> tuple[int, ...]:

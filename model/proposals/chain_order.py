@@ -8,10 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import SequenceMatcher
-
-#: How many lines above the cursor count as one below it: people mostly work downwards.
-UPWARDS = 2
 
 _DEFINING = (
     r"(?:def|class|func|fn|fun|function|struct|enum|union|trait|interface|type|typedef|protocol"
@@ -27,31 +23,18 @@ NO_TYPES = frozenset(
 )
 
 
-def place_key(line: str, name: str, at: int, cursor: int) -> tuple[bool, int, int]:
-    """Sorts places to which a change of ``name`` is to be carried, the first one first.
+def place_key(line: str, name: str, at: int, cursor: int) -> tuple[bool, bool, int]:
+    """Return what sorts places to which a change of ``name`` is to be carried: its definition
+    first, then downwards from the cursor, then upwards.
 
     Args:
         line: as it stands there, in line ``at``.
         cursor: the line from which the user goes on; all 0-based.
     """
-    away = at - cursor if at >= cursor else UPWARDS * (cursor - at)
-    return not defines(line, name), away, at
+    return not (name and defines(line, name)), at < cursor, abs(at - cursor)
 
 
-def swapped(old: str, new: str) -> tuple[tuple[str, str], ...]:
-    """Which words of a line gave way to which: what steps of one chain have in common."""
-    one, two = (re.findall(r"\w+|[^\w\s]", text) for text in (old, new))
-    matcher = SequenceMatcher(None, one, two, autojunk=False)
-    return tuple(
-        dict.fromkeys(
-            (" ".join(one[i1:i2]), " ".join(two[j1:j2]))
-            for tag, i1, i2, j1, j2 in matcher.get_opcodes()
-            if tag != "equal"
-        )
-    )
-
-
-def in_order(chances: Sequence[float], keys: Sequence[tuple[bool, int, int]]) -> list[float]:
+def in_order(chances: Sequence[float], keys: Sequence[tuple[int, ...]]) -> list[float]:
     """The chances of one chain's steps dealt out anew: the highest to the first in order."""
     order = sorted(range(len(keys)), key=lambda at: (keys[at], -chances[at]))
     made = [0.0] * len(order)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..text.comments import WITHIN
+from ..text.comments import WITHIN, is_comment
 
 _COMMENT = re.compile(WITHIN)
 _QUOTED = re.compile(r"(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\\n])*`)")
@@ -56,3 +56,14 @@ def quoted_rows(lines: Sequence[str], language: str) -> set[int]:
         if ends:
             rows.add(at)
     return rows
+
+
+def prose_rows(lines: Sequence[str], language: str) -> set[int]:
+    """Return the lines that are comments or docstrings."""
+    quoted = quoted_rows(lines, language)
+    opening = ('"""', "'''")
+    return quoted | {
+        at
+        for at, line in enumerate(lines)
+        if is_comment(line, language) or line.lstrip().startswith(opening)
+    }

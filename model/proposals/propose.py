@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from ..edits.namesakes import namesake
+from ..edits.origins import swapped
+from ..edits.rename_scopes import RenameScopes
 from ..edits.repeats import MOST_LINES, find_repeats
+from ..edits.replacement import Replacement
 from ..records import Diagnostic, Importable, RecentEdit
 from . import (
     arguments,
@@ -29,7 +33,8 @@ from . import (
     reordered,
     wrapped_calls,
 )
-from .chain_order import in_order, place_key, swapped
+from .chain_order import in_order, place_key
+from .code_lines import prose_rows
 from .example import Example, Found, read
 from .unbroken import Unbroken
 
@@ -122,6 +127,7 @@ def propose(
     elsewhere: Sequence[str] = (),
     importable: Sequence[Importable] = (),
     most: int | None = None,
+    path: str = "",
 ) -> list[Proposed]:
     """What could follow within the lines [first, last), the likeliest first, each edit once.
 
@@ -133,13 +139,16 @@ def propose(
         elsewhere: texts of other places that come with the question.
         importable: names that the workspace defines, as the document would import them.
         most: so many are wanted; None: all. No syntax is looked at beyond them.
+        path: of the document; "": not known, and then no rename stops anywhere.
     """
+    text = "\n".join(lines)
+    scopes = RenameScopes(edits, text, path, language) if path else None
     last = min(last, first + MOST_LINES)
     unique = {
         (one.first, one.last, one.lines): Proposed(
             one.first, one.last, one.lines, "repeat", one.chance
         )
-        for one in find_repeats(edits, lines, first, last, cursor)
+        for one in find_repeats(edits, lines, first, last, cursor, scopes)
     }
     example = read(edits, language, elsewhere, importable)
     for family, find in FAMILIES.items():
@@ -155,9 +164,33 @@ def propose(
         _keep_likelier(unique, Proposed(one.first, one.last, one.lines, "diagnosed", chance))
     for key in [key for key in unique if _is_misplaced(key, example, lines)]:
         del unique[key]
-    steps = _chained([*unique.values()], lines, cursor)
+    if scopes is not None:
+        for key in [
+            key
+            for key in unique
+            if _is_out_of_reach(_edit_of(text, lines, key), edits, path, scopes)
+        ]:
+            del unique[key]
+    steps = _chained([*unique.values()], lines, cursor, prose_rows(lines, language))
     steps.sort(key=lambda one: (-one.chance, one.first))
     return list(islice(_checked(steps, lines, language) if language else steps, most))
+
+
+def _is_out_of_reach(
+    edit: Replacement, edits: Sequence[RecentEdit], path: str, scopes: RenameScopes
+) -> bool:
+    """Whether an edit carries a recent one on into another scope, or into a namesake's class."""
+    return bool(scopes.leaked(edit) or namesake(edit, edits, path))
+
+
+def _edit_of(text: str, lines: Sequence[str], key: tuple[int, int, tuple[str, ...]]) -> Replacement:
+    first, last, new = key
+    start = sum(len(line) + 1 for line in lines[:first])
+    end = start + sum(len(line) + 1 for line in lines[first:last])
+    made = "".join(f"{line}\n" for line in new)
+    if end > len(text):  # the last line has no end of its own
+        end, made = len(text), made[:-1]
+    return Replacement(text, min(start, end), end, made)
 
 
 def _by_family(finder: str, all_: Iterator[Found], lines: Sequence[str]) -> dict[str, list[Found]]:
@@ -191,9 +224,11 @@ def _keep_likelier(unique: dict[tuple[int, int, tuple[str, ...]], Proposed], one
         unique[key] = one
 
 
-def _chained(found: Sequence[Proposed], lines: Sequence[str], cursor: int) -> list[Proposed]:
-    """The same with the steps of each chain in its order: lines in which the same words give
-    way."""
+def _chained(
+    found: Sequence[Proposed], lines: Sequence[str], cursor: int, prose: Collection[int]
+) -> list[Proposed]:
+    """The same with the steps of each chain in its order: lines in which the same words give way,
+    those of code before those of ``prose``."""
     made = list(found)
     chains: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for at, one in enumerate(made):
@@ -205,7 +240,7 @@ def _chained(found: Sequence[Proposed], lines: Sequence[str], cursor: int) -> li
             continue  # what is put in, or taken out, depends on what stands around it
         keys = [
             min(
-                place_key(lines[row], words[0][0], row, cursor)
+                (row in prose, *place_key(lines[row], words[0][0], row, cursor))
                 for row in range(made[at].first, made[at].last)
             )
             for at in chain
@@ -217,7 +252,7 @@ def _chained(found: Sequence[Proposed], lines: Sequence[str], cursor: int) -> li
 
 
 def _runs(found: Sequence[Found]) -> Iterator[Found]:
-    """Neighbouring lines that change alike, as one edit: the best of each line."""
+    """Neighbouring lines that one edit changes alike, as one edit: the best of each line."""
     best: dict[int, Found] = {}
     for one in found:
         if one.last == one.first + 1 == one.first + len(one.lines):
@@ -226,7 +261,7 @@ def _runs(found: Sequence[Found]) -> Iterator[Found]:
                 best[one.first] = one
     run: list[Found] = []
     for at in [*sorted(best), -1]:
-        if run and at == run[-1].last:
+        if run and at == run[-1].last and best[at].age == run[-1].age:
             run.append(best[at])
             continue
         if len(run) > 1:

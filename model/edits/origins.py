@@ -1,0 +1,110 @@
+"""Cuts an edit into changes of one origin each, so that one key takes one change.
+
+The origin of a changed line is the set of recent renames that it carries on. Neighbouring lines of
+one origin stay together, and so does all that carries on no rename: the model wrote it as one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from .replacement import Replacement
+
+_PIECE = re.compile(r"\w+|\s+|[^\w\s]")
+
+Rename = tuple[str, str]  # the name that was, and the one that is
+
+
+def swapped(old: str, new: str) -> tuple[Rename, ...]:
+    """Which words of a line gave way to which: what steps of one chain have in common."""
+    one, two = (re.findall(r"\w+|[^\w\s]", text) for text in (old, new))
+    matcher = SequenceMatcher(None, one, two, autojunk=False)
+    return tuple(
+        dict.fromkeys(
+            (" ".join(one[i1:i2]), " ".join(two[j1:j2]))
+            for tag, i1, i2, j1, j2 in matcher.get_opcodes()
+            if tag != "equal"
+        )
+    )
+
+
+def swaps(old: str, new: str) -> Iterator[tuple[str, str, int]]:
+    """Pieces of a line that give way to others, each with its 0-based column in the old line."""
+    a, b = _PIECE.findall(old), _PIECE.findall(new)
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if tag == "replace":
+            yield "".join(a[i1:i2]), "".join(b[j1:j2]), len("".join(a[:i1]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Lines [first, last) of the old text become ``new``."""
+
+    first: int
+    last: int
+    new: tuple[str, ...]
+    origin: frozenset[Rename]
+
+
+def one_origin_each(
+    edit: Replacement, renames: frozenset[Rename], cursor: int
+) -> list[Replacement]:
+    """Return the edit, or its parts by origin: what lies at and below the cursor first.
+
+    Args:
+        renames: that recent edits made.
+        cursor: 0-based line.
+    """
+    if not renames:
+        return [edit]
+    start, end, new = edit.whole_lines()
+    top, old = edit.text.count("\n", 0, start), edit.text[start:end].split("\n")
+    groups: list[list[_Part]] = []
+    for part in _parts(old, new.split("\n"), renames):
+        if groups and groups[-1][-1].origin == part.origin:
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    if len(groups) < 2:
+        return [edit]
+    groups.sort(key=lambda group: _away(group, cursor - top))
+    return [_cut(edit.text, start, old, group) for group in groups]
+
+
+def _away(group: Sequence[_Part], cursor: int) -> tuple[bool, int]:
+    return group[-1].last <= cursor, abs(group[0].first - cursor)
+
+
+def _parts(old: Sequence[str], new: Sequence[str], renames: frozenset[Rename]) -> Iterator[_Part]:
+    """Return what changed, line by line where one line became one."""
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag == "replace" and i2 - i1 == j2 - j1:
+            for at, made in enumerate(new[j1:j2], i1):
+                yield _Part(at, at + 1, (made,), _origin(old[at], made, renames))
+        elif tag != "equal":
+            gone, come = "\n".join(old[i1:i2]), "\n".join(new[j1:j2])
+            yield _Part(i1, i2, tuple(new[j1:j2]), _origin(gone, come, renames))
+
+
+def _origin(old: str, new: str, renames: frozenset[Rename]) -> frozenset[Rename]:
+    return renames.intersection((one, two) for one, two, _ in swaps(old, new))
+
+
+def _cut(text: str, start: int, old: Sequence[str], group: Sequence[_Part]) -> Replacement:
+    """Return the edit that makes the changes of one group and leaves the lines between them."""
+    lines: list[str] = []
+    at = group[0].first
+    for part in group:
+        lines += [*old[at : part.first], *part.new]
+        at = part.last
+    first = start + sum(len(line) + 1 for line in old[: group[0].first])
+    gone = old[group[0].first : at]
+    end = first + sum(len(line) + 1 for line in gone)
+    made = "".join(f"{line}\n" for line in lines)
+    if end > len(text):  # the last line has no end of its own
+        end, made = len(text), made[:-1]
+    return Replacement(text, first, end, made)

@@ -1,0 +1,246 @@
+"""Where a rename of the recent edits stops: at a scope, a class or a file that binds the name again.
+
+A parameter that was renamed in one function is not the parameter of another one. Names are looked
+up by syntax tree (:mod:`..text.scopes`); in a language without one every place is allowed. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import PurePosixPath
+
+from ..records import RecentEdit
+from ..text.names import whole_name
+from ..text.scopes import LANGUAGES, Bindings, Occurrence
+from ..text.syntax import Syntax, language_of
+from .edit_patterns import changes_in, learn_line, paired
+from .just_done import is_same_file
+from .origins import Rename, swaps
+from .replacement import Replacement
+from .rules import parsed
+
+_CONSTRUCTORS = ("__init__", "__new__", "constructor")
+
+Span = tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Renamed:
+    """One rename, as one recent edit made it."""
+
+    old: str
+    new: str
+    line: str  # as it reads since
+    near: int  # 0-based, where it stood right after the edit
+    path: str
+
+
+class RenameScopes:
+    """The renames of the recent edits, for one document.
+
+    Args:
+        edits: oldest first.
+        text, path: of the document.
+        language: as an LSP id; "": told by the path.
+    """
+
+    def __init__(
+        self, edits: Sequence[RecentEdit], text: str, path: str, language: str = ""
+    ) -> None:
+        self._edits, self._text, self._path = edits, text, path
+        self._language = language if language in LANGUAGES else language_of(path) or language
+        self._bindings: dict[str, Bindings] = {}
+
+    def leaked(self, edit: Replacement) -> str:
+        """Return the name that an edit would rename where another binding holds, "" if none."""
+        if self._syntax is None or not self._renames:
+            return ""
+        start, end, new = edit.whole_lines()
+        first = edit.text.count("\n", 0, start)
+        old, made = edit.text[start:end].split("\n"), new.split("\n")
+        if len(old) != len(made):
+            return ""
+        for at, (one, two) in enumerate(zip(old, made, strict=True), first):
+            for name, became, column in swaps(one, two):
+                if not self.allows(name, became, at, column):
+                    return name
+        return ""
+
+    def allows(self, old: str, new: str, line: int, column: int | None = None) -> bool:
+        """Return whether a rename may go on at a 0-based line, or at one column of it."""
+        renames = [one for one in self._renames if (one.old, one.new) == (old, new)]
+        if not renames or self._syntax is None:
+            return True
+        places = self._of(old).at(line, column)
+        return all(any(self._reaches(one, place) for one in renames) for place in places)
+
+    def renamed(self, old: str, new: str, line: str, at: int) -> str:
+        """Return a line, 0-based at ``at``, with ``new`` for ``old`` wherever the rename may go."""
+
+        def put(found: re.Match[str]) -> str:
+            return new if self.allows(old, new, at, found.start()) else old
+
+        return whole_name(old).sub(put, line)
+
+    def is_bound_again(self, name: str, line: int) -> bool:
+        """Return whether ``name``, which recent edits renamed, is another one in a line."""
+        became = {one.new for one in self._renames if one.old == name}
+        return bool(became) and not any(self.allows(name, new, line) for new in became)
+
+    @cached_property
+    def _renames(self) -> list[_Renamed]:
+        return [one for edit in self._edits for one in _renamed_by(edit)]
+
+    @cached_property
+    def _syntax(self) -> Syntax | None:
+        return parsed(self._text, self._language) if self._language in LANGUAGES else None
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self._text.split("\n")
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(len(line) + 1 for line in self._lines)]
+
+    def _of(self, name: str) -> Bindings:
+        if name not in self._bindings:
+            assert self._syntax is not None
+            self._bindings[name] = Bindings(self._syntax, name)
+        return self._bindings[name]
+
+    def _reaches(self, rename: _Renamed, place: Occurrence) -> bool:
+        """Return whether ``place`` names what ``rename`` renamed."""
+        if not is_same_file(rename.path, self._path):
+            return self._reaches_file(rename, place)
+        origins = self._origins(rename)
+        return not origins or any(
+            self._is_same(rename, origin, outer, place) for origin, outer in origins
+        )
+
+    def _reaches_file(self, rename: _Renamed, place: Occurrence) -> bool:
+        """Return whether a rename in another file goes on at ``place``: not where this file binds
+        or declares the name itself."""
+        if place.role in ("member", "field", "keyword"):
+            return not any(each.role == "field" for each in self._of(rename.old).occurrences)
+        if place.scope is None:
+            return True
+        return bool(place.source) and _names_file(place.source, rename.path)
+
+    def _origins(self, rename: _Renamed) -> list[tuple[Occurrence, Span]]:
+        """What ``rename`` renamed, as the text has it now, and where the old name is bound there."""
+        found = [each for row in self._rows(rename) for each in self._of(rename.new).at(row)]
+        if not found:  # its line was changed again
+            bound = ("binding", "field")
+            found = [each for each in self._of(rename.new).occurrences if each.role in bound]
+        return [(each, self._outer_scope(rename.old, each)) for each in found]
+
+    def _rows(self, rename: _Renamed) -> list[int]:
+        """The line that a rename wrote: the nearest one that reads so."""
+        rows = [at for at, line in enumerate(self._lines) if line.strip() == rename.line.strip()]
+        return sorted(rows, key=lambda at: abs(at - rename.near))[:1]
+
+    def _outer_scope(self, old: str, place: Occurrence) -> Span:
+        """Where the old name would be bound if it stood at ``place``: the smallest scope around it
+        that binds the name."""
+        byte = self._byte_of(place)
+        around = [
+            each.scope
+            for each in self._of(old).occurrences
+            if each.role in ("binding", "import")
+            and each.scope is not None
+            and each.scope[0] <= byte < each.scope[1]
+        ]
+        return min(around, key=lambda span: span[1] - span[0], default=None)
+
+    def _is_same(
+        self, rename: _Renamed, origin: Occurrence, outer: Span, place: Occurrence
+    ) -> bool:
+        if origin.role in ("field", "member", "keyword"):
+            return self._is_same_member(rename, origin, place)
+        if place.role == "keyword":
+            return origin.function in (place.function, *_CONSTRUCTORS)
+        if place.role in ("member", "field"):
+            # A module's own name is a member where another one uses it.
+            is_module = origin.role == "binding" and origin.scope == self._whole
+            return is_module and not self._declares(rename.old)
+        if place.scope is None or place.scope == origin.scope:
+            return True
+        return origin.scope is None and place.scope == outer
+
+    def _is_same_member(self, rename: _Renamed, origin: Occurrence, place: Occurrence) -> bool:
+        """Return whether ``place`` is the member, or a variable that goes by its name: one in a
+        function that hands it on as that member."""
+        if place.role in ("member", "field"):
+            if origin.scope is None or place.scope in (None, origin.scope):
+                return True
+            return not self._declares(rename.old, place.scope) or self._are_kin(
+                origin.scope, place.scope
+            )
+        if place.role == "keyword" or place.scope is None:
+            return True
+        members = ("member", "field", "keyword", "shorthand")
+        return place.scope != self._whole and any(
+            each.role in members and self._lies_in(each, place.scope)
+            for name in (rename.old, rename.new)
+            for each in self._of(name).occurrences
+        )
+
+    def _declares(self, name: str, scope: Span = None) -> bool:
+        """Return whether a class declares a member of the name; None: any class."""
+        fields = (each for each in self._of(name).occurrences if each.role == "field")
+        return any(scope in (None, each.scope) for each in fields)
+
+    def _are_kin(self, one: Span, other: Span) -> bool:
+        """Return whether one of two classes names the other in its first line, as subclasses do."""
+        first, second = (self._header(span) for span in (one, other))
+        return bool(first and second) and (first[0] in second or second[0] in first)
+
+    def _header(self, scope: Span) -> list[str]:
+        """Return the names in a class's first line, its own first."""
+        assert self._syntax is not None and scope is not None
+        start = self._syntax.char_of(scope[0])
+        words = re.findall(r"\w+", self._text[start : start + 300].split("\n")[0])
+        return words[1:] if words[:1] in (["class"], ["interface"], ["trait"]) else []
+
+    @cached_property
+    def _whole(self) -> Span:
+        assert self._syntax is not None
+        root = self._syntax.tree.root_node
+        return root.start_byte, root.end_byte
+
+    def _lies_in(self, place: Occurrence, scope: tuple[int, int]) -> bool:
+        return scope[0] <= self._byte_of(place) < scope[1]
+
+    def _byte_of(self, place: Occurrence) -> int:
+        assert self._syntax is not None
+        return self._syntax.byte_of(self._starts[place.line] + place.column)
+
+
+def renames_of(edits: Sequence[RecentEdit]) -> frozenset[Rename]:
+    """Return the renames of the recent edits, wherever they were made."""
+    return frozenset((one.old, one.new) for edit in edits for one in _renamed_by(edit))
+
+
+def _renamed_by(edit: RecentEdit) -> Iterator[_Renamed]:
+    language = language_of(edit.path) or ""
+    for change in changes_in(edit.diff):
+        rows = {line: at for at, line in enumerate(change.new)}
+        for old, new in paired(change.old, change.new):
+            near = edit.line + change.first + rows.get(new, 0)
+            for swap in learn_line(old, new, 0, language).swaps:
+                if swap.rename:
+                    yield _Renamed(swap.old, swap.new, new, near, edit.path)
+
+
+def _names_file(source: str, path: str) -> bool:
+    """Return whether an import's module, as written, may be the file at ``path``: by its name, or
+    by that of its folder, whose index may pass names on."""
+    parts = re.findall(r"[\w-]+", source)
+    file = PurePosixPath(path.replace("\\", "/"))
+    names = {file.stem, file.parent.name} - {""}
+    return not parts or parts[-1] in names or bool(names.intersection(parts))

@@ -1,0 +1,321 @@
+"""Where a name is bound in a text, and which binding an occurrence of it belongs to.
+
+By syntax tree, for the languages of :data:`LANGUAGES`; in others nothing is known. Members of
+classes, structs and object literals are told apart from variables: no scope binds ``item.price``.
+Lines and columns are 0-based, columns count characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from tree_sitter import Node
+
+from .names import places_of
+from .syntax import Syntax
+
+Role = Literal["use", "binding", "import", "member", "field", "keyword", "shorthand"]
+
+_SCRIPT = (
+    "program function_declaration function_expression generator_function_declaration arrow_function "
+    "generator_function method_definition method_signature function_signature class_declaration "
+    "class interface_declaration object_type statement_block for_statement for_in_statement "
+    "catch_clause"
+)
+_SCOPES = {
+    "python": "module function_definition lambda class_definition list_comprehension "
+    "set_comprehension dictionary_comprehension generator_expression",
+    "typescript": _SCRIPT,
+    "go": "source_file function_declaration method_declaration func_literal function_type block "
+    "for_statement if_statement expression_case type_case communication_case struct_type "
+    "interface_type expression_switch_statement type_switch_statement",
+    "rust": "source_file mod_item function_item function_signature_item closure_expression block "
+    "for_expression if_expression while_expression match_arm struct_item trait_item impl_item",
+    "java": "program class_declaration interface_declaration record_declaration enum_declaration "
+    "method_declaration constructor_declaration lambda_expression block for_statement "
+    "enhanced_for_statement catch_clause try_with_resources_statement",
+}
+#: Node types whose field binds the names in it, as "type.field"; "type." for a child without one.
+_BINDS = {
+    "python": "parameters. lambda_parameters. typed_parameter. default_parameter.name "
+    "typed_default_parameter.name assignment.left for_statement.left for_in_clause.left "
+    "as_pattern.alias named_expression.name function_definition.name class_definition.name "
+    "case_pattern.",
+    "typescript": "variable_declarator.name required_parameter.pattern optional_parameter.pattern "
+    "formal_parameters. function_declaration.name generator_function_declaration.name "
+    "class_declaration.name interface_declaration.name type_alias_declaration.name "
+    "enum_declaration.name for_in_statement.left catch_clause.parameter arrow_function.parameter",
+    "go": "short_var_declaration.left var_spec.name const_spec.name parameter_declaration.name "
+    "variadic_parameter_declaration.name function_declaration.name type_spec.name "
+    "range_clause.left type_alias.name",
+    "rust": "let_declaration.pattern parameter.pattern closure_parameters. function_item.name "
+    "struct_item.name enum_item.name const_item.name static_item.name type_item.name "
+    "trait_item.name mod_item.name for_expression.pattern let_condition.pattern match_pattern.",
+    "java": "variable_declarator.name formal_parameter.name class_declaration.name "
+    "interface_declaration.name record_declaration.name enum_declaration.name "
+    "enhanced_for_statement.name catch_formal_parameter.name lambda_expression.parameters "
+    "inferred_parameters. resource.name",
+}
+_IMPORTS = {
+    "python": "import_statement import_from_statement",
+    "typescript": "import_statement",
+    "go": "import_spec",
+    "rust": "use_declaration",
+    "java": "import_declaration",
+}
+#: What a name may stand in on its way to what binds it.
+_PATTERNS = frozenset(
+    "pattern_list tuple_pattern list_pattern list_splat_pattern dictionary_splat_pattern tuple list "
+    "as_pattern_target splat_pattern dotted_name object_pattern array_pattern rest_pattern "
+    "pair_pattern assignment_pattern object_assignment_pattern expression_list mut_pattern "
+    "ref_pattern reference_pattern tuple_struct_pattern struct_pattern field_pattern "
+    "slice_pattern".split()
+)
+#: The parts of a pattern that bind nothing, as "type.field".
+_NO_PATTERN = frozenset(
+    "pair_pattern.key assignment_pattern.right object_assignment_pattern.right "
+    "tuple_struct_pattern.type struct_pattern.type field_pattern.name".split()
+)
+#: Definitions whose name belongs to what is around them.
+_NAMED = frozenset(
+    "function_definition class_definition function_declaration generator_function_declaration "
+    "class_declaration interface_declaration enum_declaration record_declaration function_item "
+    "struct_item trait_item mod_item".split()
+)
+#: Nodes that declare a member by their field "name"; of Java, the declarator in a field.
+_FIELDS = frozenset(
+    "public_field_definition field_definition property_signature method_definition "
+    "method_signature field_declaration method_declaration method_spec method_elem".split()
+)
+_CLASSES = frozenset(
+    "class_definition class_declaration class interface_declaration object_type struct_type "
+    "interface_type struct_item trait_item impl_item record_declaration".split()
+)
+_FUNCTIONS = frozenset(
+    "function_definition function_declaration method_definition function_item method_declaration "
+    "constructor_declaration".split()
+)
+_MEMBERS = frozenset(["property_identifier", "field_identifier"])
+_SHORTHAND = frozenset(["shorthand_property_identifier", "shorthand_field_identifier"])
+_OWN = frozenset(["self", "this", "cls"])
+
+_FAMILY = {
+    "javascript": "typescript",
+    "javascriptreact": "typescript",
+    "typescriptreact": "typescript",
+}
+LANGUAGES = frozenset((*_SCOPES, *_FAMILY))
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One place where a name stands."""
+
+    line: int
+    column: int
+    role: Role
+    #: Of a binding and an import: where it holds. Of a field: the class that declares it. Of a use:
+    #: where its binding holds. Of a member of ``self``: the class it stands in. Byte offsets; None:
+    #: not known.
+    scope: tuple[int, int] | None
+    source: str = ""  # of an import, or of a use that one binds: the module, as written
+    function: str = ""  # of a parameter: what takes it; of a keyword: what is called
+
+
+class Bindings:
+    """All occurrences of one name in one text."""
+
+    def __init__(self, syntax: Syntax, name: str) -> None:
+        self._syntax, self._name = syntax, name
+        family = _FAMILY.get(syntax.language, syntax.language)
+        self._family = family
+        self._scope_types = frozenset(_SCOPES.get(family, "").split())
+        self._binds = frozenset(_BINDS.get(family, "").split())
+        self._imports = frozenset(_IMPORTS.get(family, "").split())
+
+    @cached_property
+    def occurrences(self) -> list[Occurrence]:
+        """In the order of the text; none within comments and strings."""
+        bound = [found for leaf in self._leaves if (found := self._bound(leaf)) is not None]
+        known = {each.scope: each for each in reversed(bound) if each.role != "field"}
+        places = {(each.line, each.column) for each in bound}
+        uses = [self._used(leaf, known) for leaf in self._leaves]
+        uses = [each for each in uses if (each.line, each.column) not in places]
+        return sorted([*bound, *uses], key=lambda each: (each.line, each.column))
+
+    def at(self, line: int, column: int | None = None) -> list[Occurrence]:
+        """Those of a line, or the one of a column."""
+        return [
+            each for each in self.occurrences if each.line == line and column in (None, each.column)
+        ]
+
+    @cached_property
+    def _leaves(self) -> list[Node]:
+        syntax, found = self._syntax, list[Node]()
+        for at in places_of(self._name, syntax.text):
+            start, end = syntax.byte_of(at), syntax.byte_of(at + len(self._name))
+            leaf = syntax.tree.root_node.descendant_for_byte_range(start, end)
+            if leaf is not None and "identifier" in leaf.type and leaf.start_byte == start:
+                found.append(leaf)
+        return found
+
+    def _occurrence(
+        self, leaf: Node, role: Role, scope: Node | None, source: str = "", function: str = ""
+    ) -> Occurrence:
+        row = leaf.start_point[0]
+        start = self._syntax.char_of(leaf.start_byte)
+        column = start - (self._syntax.text.rfind("\n", 0, start) + 1)
+        span = None if scope is None else (scope.start_byte, scope.end_byte)
+        return Occurrence(row, column, role, span, source, function)
+
+    def _bound(self, leaf: Node) -> Occurrence | None:
+        """The occurrence, where it binds or declares the name."""
+        imported = next((one for one in _above(leaf) if one.type in self._imports), None)
+        if imported is not None:
+            return self._imported(leaf, imported)
+        declared = self._declared(leaf)
+        if declared is not None:
+            return self._occurrence(leaf, "field", declared)
+        binder = self._binder(leaf)
+        if binder is None:
+            return None
+        scope = self._scope_of(binder if binder.type in _NAMED else leaf)
+        if scope is not None and self._is_declared_outside(scope):
+            return None
+        if scope is not None and scope.type in _CLASSES:
+            return self._occurrence(leaf, "field", scope)
+        function = self._name_of(scope) if scope is not None and scope.type in _FUNCTIONS else ""
+        return self._occurrence(leaf, "binding", scope, function=function)
+
+    def _is_declared_outside(self, scope: Node) -> bool:
+        """Whether ``global`` or ``nonlocal`` says that the name is not the scope's own."""
+        outside = ("global_statement", "nonlocal_statement")
+        return self._family == "python" and any(
+            leaf.parent is not None
+            and leaf.parent.type in outside
+            and self._scope_of(leaf) == scope
+            for leaf in self._leaves
+        )
+
+    def _imported(self, leaf: Node, statement: Node) -> Occurrence | None:
+        source = statement.child_by_field_name("module_name") or statement.child_by_field_name(
+            "source"
+        )
+        if source is not None and source.start_byte <= leaf.start_byte < source.end_byte:
+            return None
+        text = self._syntax.text_of(source or statement)
+        return self._occurrence(leaf, "import", self._scope_of(statement), text)
+
+    def _declared(self, leaf: Node) -> Node | None:
+        """The class that declares a member where ``leaf`` stands."""
+        parent = leaf.parent
+        if parent is None:
+            return None
+        if self._family == "python":
+            target = parent.parent
+            own = parent.type == "attribute" and self._is_own(parent)
+            written = target is not None and target.type == "assignment"
+            left = written and target is not None and target.child_by_field_name("left") == parent
+            return self._class_of(leaf) if own and left else None
+        if parent.type == "variable_declarator" and parent.parent is not None:
+            return self._class_of(leaf) if parent.parent.type == "field_declaration" else None
+        if parent.type in _FIELDS and parent.child_by_field_name("name") == leaf:
+            return self._class_of(leaf) or parent
+        if parent.type in _FIELDS and parent.type == "field_declaration":
+            return self._class_of(leaf)  # Go: one of several names
+        return None
+
+    def _binder(self, leaf: Node) -> Node | None:
+        """The node that binds the name at ``leaf``."""
+        node = leaf
+        while (parent := node.parent) is not None:
+            key = f"{parent.type}.{_field(parent, node)}"
+            if key in self._binds:
+                return parent
+            if parent.type not in _PATTERNS or key in _NO_PATTERN:
+                return None
+            node = parent
+        return None
+
+    def _used(self, leaf: Node, known: dict[tuple[int, int] | None, Occurrence]) -> Occurrence:
+        parent = leaf.parent
+        assert parent is not None, "a name is never the whole text"
+        if parent.type == "keyword_argument" and parent.child_by_field_name("name") == leaf:
+            return self._occurrence(leaf, "keyword", None, function=self._called(parent))
+        if leaf.type in _MEMBERS or _is_member(parent, leaf):
+            scope = self._class_of(leaf) if self._is_own(parent) else None
+            return self._occurrence(leaf, "member", scope)
+        role: Role = "shorthand" if leaf.type in _SHORTHAND or _is_shorthand(parent) else "use"
+        for scope in self._scopes(leaf):
+            span = scope.start_byte, scope.end_byte
+            if span in known:
+                return self._occurrence(leaf, role, scope, known[span].source)
+        return self._occurrence(leaf, role, None)
+
+    def _scopes(self, leaf: Node) -> Iterator[Node]:
+        """The scopes that a use sees, from inside outwards. The body of a Python class is seen by
+        its own lines alone."""
+        inner = True
+        for node in _above(leaf):
+            if node.type not in self._scope_types:
+                continue
+            if inner or self._family != "python" or node.type not in _CLASSES:
+                yield node
+            inner = False
+
+    def _scope_of(self, node: Node) -> Node | None:
+        return next((one for one in _above(node) if one.type in self._scope_types), None)
+
+    def _class_of(self, node: Node) -> Node | None:
+        return next((one for one in _above(node) if one.type in _CLASSES), None)
+
+    def _is_own(self, member: Node) -> bool:
+        """Whether a member is of ``self`` or ``this``."""
+        owner = member.child_by_field_name("object") or member.child_by_field_name("value")
+        return owner is not None and self._syntax.text_of(owner) in _OWN
+
+    def _called(self, keyword: Node) -> str:
+        call = keyword.parent.parent if keyword.parent is not None else None
+        callee = call.child_by_field_name("function") if call is not None else None
+        return self._syntax.text_of(callee).rpartition(".")[2] if callee is not None else ""
+
+    def _name_of(self, definition: Node) -> str:
+        name = definition.child_by_field_name("name")
+        return self._syntax.text_of(name) if name is not None else ""
+
+
+def _above(node: Node) -> Iterator[Node]:
+    above = node.parent
+    while above is not None:
+        yield above
+        above = above.parent
+
+
+def _field(parent: Node, child: Node) -> str:
+    for at in range(parent.child_count):
+        if parent.child(at) == child:
+            return parent.field_name_for_child(at) or ""
+    return ""
+
+
+def _is_member(parent: Node, leaf: Node) -> bool:
+    """Whether a plain identifier is a member's name."""
+    if parent.type == "attribute":
+        return parent.child_by_field_name("attribute") == leaf
+    if parent.type == "field_access":
+        return parent.child_by_field_name("field") == leaf
+    if parent.type == "method_invocation":
+        receiver = parent.child_by_field_name("object")
+        return receiver is not None and parent.child_by_field_name("name") == leaf
+    element = parent.parent
+    keyed = parent.type == "literal_element" and element is not None
+    return bool(keyed and element is not None and element.type == "keyed_element") and (
+        element is not None and element.child_by_field_name("key") == parent
+    )
+
+
+def _is_shorthand(parent: Node) -> bool:
+    return parent.type == "shorthand_field_initializer"

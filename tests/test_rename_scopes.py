@@ -1,0 +1,202 @@
+"""Where a rename goes on and where it stops: scopes, classes and files that bind the name again."""
+
+from __future__ import annotations
+
+import pytest
+from redraft.model.edits.hunks import apply_history, hunks_of
+from redraft.model.edits.rename_scopes import RenameScopes
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.verdict import Show, judge, moment_of
+from redraft.model.proposals.propose import Proposed, propose
+from redraft.model.records import EditRequest, RecentEdit
+from redraft.model.text.syntax import language_of
+
+SHOP = """\
+@dataclass
+class Item:
+    name: str
+    price: float
+
+def total_value(items: list[Item]) -> float:
+    total = 0.0
+    for item in items:
+        total += item.price
+    return total
+
+def report(items: list[Item]) -> None:
+    for item in items:
+        print(f"{item.name}: {item.price}")
+    print(total_value(items))
+"""
+
+
+def edits_of(before: str, after: str, path: str) -> list[RecentEdit]:
+    """What the user did, hunk by hunk."""
+    old, new = before.split("\n"), after.split("\n")
+    found = hunks_of(old, new)
+    return list(apply_history(path, old, found, len(found))[1])
+
+
+def proposed(edits: list[RecentEdit], text: str, path: str) -> list[Proposed]:
+    lines = text.split("\n")
+    cursor = edits[-1].line
+    return propose(edits, lines, 0, len(lines), cursor, (), language_of(path) or "", path=path)
+
+
+def changed_lines(found: list[Proposed]) -> set[int]:
+    return {at for one in found for at in range(one.first, one.last)}
+
+
+def test_a_renamed_parameter_stays_in_its_function() -> None:
+    after = SHOP.replace("total_value(items:", "total_value(stock:")
+    found = proposed(edits_of(SHOP, after, "shop.py"), after, "shop.py")
+    assert changed_lines(found) == {7}, "report has a parameter of its own"
+
+
+def test_lines_that_two_renames_reach_are_offered_each_by_itself() -> None:
+    first = SHOP.replace("items: list[Item]) -> float", "stock: list[Item]) -> float")
+    first = first.replace("for item in items:\n        total", "for item in stock:\n        total")
+    second = first.replace("    price: float", "    unit_price: float")
+    second = second.replace("total += item.price", "total += item.unit_price")
+    edits = [*edits_of(SHOP, first, "shop.py"), *edits_of(first, second, "shop.py")]
+    found = proposed(edits, second, "shop.py")
+    assert [(one.first, one.lines) for one in found] == [
+        (13, ('        print(f"{item.name}: {item.unit_price}")',))
+    ]
+
+
+AREA = """\
+def area(width, height):
+    return width * height
+
+size = area(2, 3)
+print(f"{size}")
+"""
+TYPESCRIPT = """\
+function area(width: number, height: number) {
+  return width * height;
+}
+const size = area(2, 3);
+console.log(size);
+"""
+GO = """\
+package shapes
+
+func area(width, height int) int {
+\treturn width * height
+}
+
+func show() {
+\tsize := area(2, 3)
+\tprintln(size)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "other"),
+    [(AREA, "p3.py", "p2.py"), (TYPESCRIPT, "p3.ts", "p2.ts"), (GO, "b/p3.go", "a/p2.go")],
+)
+def test_a_function_renamed_in_another_file_is_not_this_file_s_own(
+    text: str, path: str, other: str
+) -> None:
+    elsewhere = edits_of(text, text.replace("area", "surface"), other)
+    after = text.replace("size = area", "total = area").replace("size := area", "total := area")
+    here = edits_of(text, after, path)
+    found = proposed([*elsewhere, *here], after, path)
+    assert found, "the local name is renamed on"
+    assert not any("surface" in line for one in found for line in one.lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "other", "goes_on"),
+    [
+        ("from p2 import area\n\nprint(area(1, 2))\n", "p3.py", "p2.py", True),
+        ("from shapes.p2 import area\n\nprint(area(1, 2))\n", "p3.py", "shapes/p2.py", True),
+        ("from p9 import area\n\nprint(area(1, 2))\n", "p3.py", "p2.py", False),
+        ("import p2\n\nprint(p2.area(1, 2))\n", "p3.py", "p2.py", True),
+        ("import { area } from './p2';\nconsole.log(area(1, 2));\n", "p3.ts", "p2.ts", True),
+        ("import { area } from './p9';\nconsole.log(area(1, 2));\n", "p3.ts", "p2.ts", False),
+        ("package shapes\n\nfunc show() {\n\tprintln(area(1, 2))\n}\n", "a.go", "p2.go", True),
+    ],
+)
+def test_a_rename_follows_an_import_of_the_file_it_was_made_in(
+    text: str, path: str, other: str, goes_on: bool
+) -> None:
+    before = {"py": AREA, "ts": TYPESCRIPT, "go": GO}[other.rpartition(".")[2]]
+    edits = edits_of(before, before.replace("area", "surface"), other)
+    made = Replacement(text, text.rindex("area"), text.rindex("area") + 4, "surface")
+    assert (RenameScopes(edits, text, path).leaked(made) == "") is goes_on
+    language = language_of(path) or ""
+    request = EditRequest("next_edit", path, text, 0, language, edits=tuple(edits))
+    assert isinstance(judge(made, 1.0, moment_of(request, 0.5)), Show) is goes_on
+
+
+CART = """\
+interface Line {
+  product: string;
+  qty: number;
+}
+class Cart {
+  lines: Line[] = [];
+  addLine(product: string, qty: number) {
+    this.lines.push({ product, qty });
+  }
+  total() {
+    return this.lines.reduce((sum, line) => sum + line.qty, 0);
+  }
+}
+function parse(qty: number) {
+  return qty * 2;
+}
+"""
+
+
+def test_a_renamed_field_goes_to_its_uses_and_to_what_is_handed_on_as_it() -> None:
+    after = CART.replace("  qty: number;", "  quantity: number;")
+    scopes = RenameScopes(edits_of(CART, after, "cart.ts"), after, "cart.ts")
+    rows = [at for at, line in enumerate(after.split("\n")) if "qty" in line]
+    assert rows == [6, 7, 10, 13, 14]
+    assert [at for at in rows if scopes.allows("qty", "quantity", at)] == [6, 7, 10]
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "line", "goes_on"),
+    [
+        # A method of another class that is no kin of the one with the renamed method.
+        ("class A:\n    def area(self): ...\n\nclass B:\n    def area(self): ...\n", "area", "surface", 4, False),
+        ("class A:\n    def area(self): ...\n\nclass B(A):\n    def area(self): ...\n", "area", "surface", 4, True),
+        # A keyword of the function whose parameter was renamed, and of another.
+        ("def f(items): ...\n\nf(items=1)\n", "items", "stock", 2, True),
+        ("def f(items): ...\n\ng(items=1)\n", "items", "stock", 2, False),
+        # A name of the module, and a function's own.
+        ("size = 1\n\ndef f():\n    print(size)\n", "size", "total", 3, True),
+        ("size = 1\n\ndef f(size):\n    print(size)\n", "size", "total", 3, False),
+        ("size = 1\n\ndef f():\n    global size\n    size = 2\n", "size", "total", 4, True),
+        # A second assignment of the same name.
+        ("def f():\n    size = 1\n    size = size + 1\n", "size", "total", 2, True),
+    ],
+)  # fmt: skip
+def test_where_a_rename_in_one_file_goes_on(
+    before: str, old: str, new: str, line: int, goes_on: bool
+) -> None:
+    after = before.replace(old, new, 1)
+    scopes = RenameScopes(edits_of(before, after, "a.py"), after, "a.py")
+    assert scopes.allows(old, new, line) is goes_on
+
+
+def test_a_use_that_is_renamed_first_leads_to_its_definition() -> None:
+    before = "def area(w):\n    return w\n\nprint(area(1))\nprint(area(2))\n"
+    after = before.replace("print(area(1))", "print(surface(1))")
+    scopes = RenameScopes(edits_of(before, after, "a.py"), after, "a.py")
+    assert scopes.allows("area", "surface", 0) and scopes.allows("area", "surface", 4)
+
+
+def test_a_field_added_to_a_class_is_not_offered_to_its_namesake_in_another_file() -> None:
+    shop = "class Item:\n    name: str\n    price: float\n\nitem = Item()\n"
+    after = shop.replace("    price: float\n", "    price: float\n    quantity: int\n")
+    edits = edits_of(shop, after, "shop.py")
+    inventory = shop.replace("item = Item()", "stock = Item()")
+    assert proposed(edits, inventory, "inventory.py") == []
+    other = inventory.replace("class Item", "class Product")
+    assert proposed(edits, other, "inventory.py"), "another class may well get it"
