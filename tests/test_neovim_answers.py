@@ -41,8 +41,10 @@ _G.notices = {}
 vim.notify = function(message) table.insert(_G.notices, message) end
 """
 
-NO_TEXT = {"items": [], "reason": "below threshold 0.31 < 0.40"}
-NO_EDIT = {"edits": [], "reason": "the model would change nothing"}
+NO_TEXT = {"items": [], "reason": "8 % likely to be kept."}
+NO_EDIT = {"edits": [], "reason": "the model would change nothing."}
+#: As the client says them: each names its kind.
+TEXT, EDIT = f"Ghost text: {NO_TEXT['reason']}", f"Next edit: {NO_EDIT['reason']}"
 
 
 def answering(editor: Neovim, text: object, edit: object) -> None:
@@ -50,14 +52,63 @@ def answering(editor: Neovim, text: object, edit: object) -> None:
     editor.lua("_G.answers, _G.notices = ..., {}", answers)
 
 
+LONG = "a reason " + 20 * "that goes on and on " + "to the very end"
+
+
 def test_a_key_never_ends_in_a_message_that_waits_for_another_key(tmp_path: Path) -> None:
     with neovim(tmp_path, "x = 1\n", ANSWERING) as editor:
-        reason = "a reason " + 20 * "that goes on and on " + "to the very end"
-        editor.lua("_G.answers = ...", {"redraft/nextEdit": {"edits": [], "reason": reason}})
+        editor.lua("_G.answers = ...", {"redraft/nextEdit": {"edits": [], "reason": LONG}})
         editor.keys("<M-\\>")
         editor.sees("that goes on and on")
         assert not editor.request("nvim_get_mode")["blocking"]
         assert "…" in editor.screen.text()
+
+
+def test_why_shows_a_long_reason_whole_and_waits_for_no_key(tmp_path: Path) -> None:
+    with neovim(tmp_path, "x = 1\n", ANSWERING) as editor:
+        editor.lua("_G.answers = ...", {"redraft/nextEdit": {"edits": [], "reason": LONG}})
+        editor.keys("A0<Esc>")
+        editor.until(lambda: "very end" in editor.why())
+        editor.keys(":Redraft why<CR>")
+        editor.sees("to the very end")
+        assert not editor.request("nvim_get_mode")["blocking"]
+        editor.keys("h")
+        editor.until(lambda: "to the very end" not in editor.screen.text())
+
+
+REVEALABLE = {"busy": False, "kind": "Normal", "message": "hidden", "revealable": True}
+
+
+@pytest.mark.parametrize(("key", "name"), [("<M-\\>", "Alt-\\"), ("<C-x>", "Ctrl-x")])
+def test_a_reason_names_the_key_that_shows_what_is_hidden(
+    tmp_path: Path, key: str, name: str
+) -> None:
+    init = NOTICES + f"vim.g.redraft = {{ keys = {{ ask = [[{key}]] }} }}\n"
+    with neovim(tmp_path, "x = 1\n", ANSWERING, init=init) as editor:
+        editor.lua("vim.o.laststatus = 2")
+        editor.lua("vim.o.statusline = \"%{%v:lua.require'redraft'.statusline()%}\"")
+        editor.lua("require('redraft.status').told(...)", REVEALABLE)
+        answering(editor, NO_TEXT, NO_EDIT)
+        editor.keys("oy")
+        editor.sees(f"Redraft: {TEXT} {name} shows it.")
+        editor.lua("require('redraft.status').told(...)", REVEALABLE | {"revealable": False})
+        editor.keys("z")
+        editor.until(lambda: "shows it" not in editor.screen.text())
+        editor.sees(f"Redraft: {TEXT}")
+
+
+def test_a_reason_is_never_drawn_into_the_file(tmp_path: Path) -> None:
+    doubt = "below threshold 0.05 < 0.25"
+    with neovim(tmp_path, "x = 1\n", ANSWERING) as editor:
+        name = editor.lua("return vim.uri_from_bufnr(0)")
+        where = {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 5}}
+        document = {"uri": name, "version": None}
+        edit = {"text": "2", "range": where, "textDocument": document}
+        answer = {"edits": [edit], "id": "e", "unsure": doubt}
+        editor.lua("_G.answers = ...", {"redraft/nextEdit": answer})
+        editor.keys("<M-\\>")
+        editor.sees("unsure · Tab")
+        assert "threshold" not in editor.screen.text()
 
 
 def asked(editor: Neovim, key: str) -> str:
@@ -70,16 +121,29 @@ def asked(editor: Neovim, key: str) -> str:
 
 def test_why_tells_ghost_text_and_next_edit_apart(tmp_path: Path) -> None:
     keys = "vim.keymap.set('i', '<F2>', '<Cmd>Redraft why<CR>')\n"
-    with neovim(tmp_path, "x = 1\n", ANSWERING, init=NOTICES + keys) as editor:
+    wide = {"size": (120, 24)}
+    with neovim(tmp_path, "x = 1\n", ANSWERING, init=NOTICES + keys, **wide) as editor:
         answering(editor, NO_TEXT, NO_EDIT)
         editor.keys("oy")
-        said = asked(editor, "<F2>")
-        apart = f"next edit: {NO_EDIT['reason']} · ghost text: {NO_TEXT['reason']}"
-        assert said == f"Redraft: {apart}"
+        assert asked(editor, "<F2>") == f"Redraft: {TEXT} {EDIT}"
         # Back in normal mode, elsewhere: ghost text is told with its place.
         editor.keys("<Esc>gg")
         editor.command("Redraft why")
-        editor.until(lambda: editor.notices()[-1] == f"Redraft: {apart} (line 2)")
+        editor.until(lambda: editor.notices()[-1] == f"Redraft: Line 2: {TEXT} {EDIT}")
+
+
+def test_why_tells_the_last_reason_of_ghost_text_after_an_indentation_is_taken_away(
+    tmp_path: Path,
+) -> None:
+    with neovim(tmp_path, "if x:\n    y\n", ANSWERING, init=NOTICES, size=(120, 24)) as editor:
+        answering(editor, NO_TEXT, NO_EDIT)
+        editor.lua("vim.bo.autoindent = true")
+        editor.keys("Go")
+        editor.until(lambda: NO_TEXT["reason"] in editor.why())
+        editor.keys("<Esc>:Redraft why<CR>")
+        editor.until(lambda: editor.notices() != [])
+        assert editor.lines()[-1] == ""  # what Neovim did with the indentation
+        assert editor.notices() == [f"Redraft: {TEXT} {EDIT}"]
 
 
 def test_why_never_speaks_of_a_text_that_is_gone(tmp_path: Path) -> None:
@@ -97,11 +161,11 @@ def test_a_question_by_hand_ends_in_something_to_see_or_a_sentence(tmp_path: Pat
         answering(editor, NO_TEXT, NO_EDIT)
         editor.keys("A")
         said = asked(editor, "<M-\\>")
-        assert "next edit: the model would" in said and "ghost text: below thresh" in said
+        assert said == f"Redraft: {TEXT}"
         answering(editor, {"items": []}, {"edits": []})
-        assert "next edit: none here · ghost text: none here" in asked(editor, "<M-\\>")
+        assert asked(editor, "<M-\\>") == "Redraft: Ghost text: nothing here"
         answering(editor, "out of memory", "out of memory")
-        assert "ghost text: out of memory" in asked(editor, "<M-\\>")
+        assert asked(editor, "<M-\\>") == "Redraft: Ghost text: out of memory"
         answering(editor, {"items": [{"insertText": "23"}]}, NO_EDIT)
         editor.keys("<M-\\>")
         editor.sees("x = 123")
@@ -119,8 +183,7 @@ def test_after_esc_nothing_is_called_shown(desk: Desk) -> None:
     assert editor.why() == "next edit shown"
     editor.keys("<Esc>")
     editor.until(lambda: editor.showing() is None)
-    editor.until(lambda: "reject" in editor.why())
-    assert "shown" not in editor.why()
+    editor.until(lambda: editor.why() == "Next edit: hidden with Esc; it may come back")
 
 
 def test_a_long_wait_is_marked_behind_the_line(desk: Desk) -> None:

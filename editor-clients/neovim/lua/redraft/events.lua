@@ -39,6 +39,7 @@ local function mark_if_long()
 end
 
 local function settled()
+  require("redraft.status").announce()
   if M.is_asking() then
     return
   end

@@ -8,8 +8,8 @@ local M = {}
 --- revealable }; the last one says whether a gesture would show what is hidden.
 M.state = { busy = false, kind = "Normal", message = "", revealable = false }
 
---- Called after each change: a status line may want to be drawn again.
-local function announce()
+--- Say that the status, or a reason in it, changed: a status line may want to be drawn again.
+function M.announce()
   vim.api.nvim_exec_autocmds("User", { pattern = "RedraftStatus", modeline = false })
   vim.cmd.redrawstatus()
 end
@@ -21,7 +21,7 @@ local function set(status)
     message = status.message or "",
     revealable = status.revealable == true,
   }
-  announce()
+  M.announce()
 end
 
 --- What the server says.
@@ -116,7 +116,7 @@ function M.explanation()
 end
 
 --- Columns of the screen that a status line has for other things than the reason.
-local REST_OF_LINE = 30
+local REST_OF_LINE = 22
 
 --- Return the state and the reason, for 'statusline'.
 function M.line()
