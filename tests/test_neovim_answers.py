@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from support.neovim import Desk, Neovim, edits, ghost, neovim
-from support.neovim_script import needs_neovim
+from support.neovim import CLIENT, Desk, Neovim, edits, ghost, neovim
+from support.neovim_script import NVIM, QUICKLY, needs_neovim
 
 pytestmark = needs_neovim
 
@@ -176,6 +183,30 @@ def test_a_question_by_hand_ends_in_something_to_see_or_a_sentence(tmp_path: Pat
         assert editor.notices()[-1].startswith("Redraft: switched off in this buffer")
 
 
+ONE_LINE = {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 0}}
+
+
+@pytest.mark.parametrize(("line", "shown"), [("", "ghost"), ("y = ", "edit")])
+def test_a_gesture_shows_ghost_text_or_an_edit(tmp_path: Path, line: str, shown: str) -> None:
+    with neovim(tmp_path, "x = 1\nz = 2\n", ANSWERING) as editor:
+        document = {"uri": editor.lua("return vim.uri_from_bufnr(0)"), "version": None}
+        edit = {"text": "a = 0\n", "range": ONE_LINE, "textDocument": document}
+        ghost_text = {"items": [{"insertText": "1 + 1"}]}
+        both = {
+            "textDocument/inlineCompletion": ghost_text,
+            "redraft/nextEdit": {"edits": [edit], "id": "e"},
+        }
+        editor.lua("_G.answers = ...", {**both, "textDocument/inlineCompletion": {"items": []}})
+        editor.keys(f"o{line}")
+        editor.until(lambda: editor.showing() == "edit")
+        editor.lua("_G.answers = ...", both)
+        editor.keys("<M-\\>")
+        editor.until(lambda: not editor.lua("return require('redraft.events').is_asking()"))
+        editor.until(lambda: editor.showing() == shown)
+        editor.until(lambda: ("a = 0" in editor.screen.text()) == (shown == "edit"))
+        editor.until(lambda: ("1 + 1" in editor.screen.text()) == (shown == "ghost"))
+
+
 def test_after_esc_nothing_is_called_shown(desk: Desk) -> None:
     editor = desk.open("def f(a):\n    g(a)\n", edits(("g(a)", "g(a, b)")))
     editor.keys("ggf)i, b<Esc>")
@@ -184,6 +215,48 @@ def test_after_esc_nothing_is_called_shown(desk: Desk) -> None:
     editor.keys("<Esc>")
     editor.until(lambda: editor.showing() is None)
     editor.until(lambda: editor.why() == "Next edit: hidden with Esc; it may come back")
+
+
+TMUX = shutil.which("tmux")
+
+
+@pytest.mark.skipif(TMUX is None, reason="no tmux on the PATH")
+def test_ghost_text_is_grey_in_a_terminal_without_true_colour(tmp_path: Path) -> None:
+    begin = tmp_path / "init.lua"
+    begin.write_text(
+        f"vim.opt.runtimepath:append({json.dumps(str(CLIENT))})\n"
+        f"vim.lsp.config('redraft', {{ cmd = {ANSWERING} }})\n"
+        '_G.answers = { ["textDocument/inlineCompletion"] = '
+        '{ items = { { insertText = "23" } } } }\n'
+        "vim.o.swapfile = false\n"
+    )
+    file = tmp_path / "a.py"
+    file.write_text("x = 1\n")
+    (tmp_path / ".git").mkdir()
+    tmux = [str(TMUX), "-L", f"redraft-{os.getpid()}"]
+    editor = shlex.join([str(NVIM), *QUICKLY, "-u", str(begin), "-i", "NONE", str(file)])
+    command = f"TERM=screen COLORTERM= XDG_STATE_HOME={shlex.quote(str(tmp_path))} {editor}"
+    subprocess.run([*tmux, "new-session", "-d", "-x", "80", "-y", "24", command], check=True)
+    try:
+        end, drawn = time.monotonic() + 60, ""
+        while "x = 1" not in drawn and time.monotonic() < end:
+            drawn = _captured(tmux)
+        subprocess.run([*tmux, "send-keys", "A"], check=True)
+        while "0" not in drawn.partition("\n")[0] and time.monotonic() < end:
+            subprocess.run([*tmux, "send-keys", "0"], check=True)
+            time.sleep(0.5)
+            drawn = _captured(tmux)
+        while "23" not in drawn and time.monotonic() < end:
+            drawn = _captured(tmux)
+        assert re.search(r"\x1b\[(38;5;\d+|90)m23", drawn), drawn
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
+
+
+def _captured(tmux: list[str]) -> str:
+    """Return the screen with its colours as escape sequences."""
+    command = [*tmux, "capture-pane", "-e", "-p"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_long_wait_is_marked_behind_the_line(desk: Desk) -> None:

@@ -126,7 +126,9 @@ def test_tab_takes_ghost_text_on_the_line_that_enter_begins(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("typed", ["", "  "])
-def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(desk: Desk, typed: str) -> None:
+def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(
+    desk: Desk, typed: str
+) -> None:
     deep = 8 * " "
     editor = desk.open("class C:\n    def f(self):\n", ghost(deep[len(typed) :] + "return 1"))
     editor.lua("vim.bo.expandtab, vim.bo.shiftwidth, vim.bo.softtabstop = true, 4, 4")

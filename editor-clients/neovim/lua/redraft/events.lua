@@ -269,6 +269,7 @@ function M.set()
     M.clear()
   end, "RedraftEnded")
   on("ColorScheme", marks.colours)
+  on("OptionSet", marks.colours, "background")
 end
 
 return M
