@@ -83,9 +83,6 @@ def test_why_shows_a_long_reason_whole_and_waits_for_no_key(tmp_path: Path) -> N
         editor.until(lambda: "to the very end" not in editor.screen.text())
 
 
-REVEALABLE = {"busy": False, "kind": "Normal", "message": "hidden", "revealable": True}
-
-
 @pytest.mark.parametrize(("key", "name"), [("<M-\\>", "Alt-\\"), ("<C-x>", "Ctrl-x")])
 def test_a_reason_names_the_key_that_shows_what_is_hidden(
     tmp_path: Path, key: str, name: str
@@ -94,11 +91,10 @@ def test_a_reason_names_the_key_that_shows_what_is_hidden(
     with neovim(tmp_path, "x = 1\n", ANSWERING, init=init) as editor:
         editor.lua("vim.o.laststatus = 2")
         editor.lua("vim.o.statusline = \"%{%v:lua.require'redraft'.statusline()%}\"")
-        editor.lua("require('redraft.status').told(...)", REVEALABLE)
-        answering(editor, NO_TEXT, NO_EDIT)
+        answering(editor, NO_TEXT | {"revealable": True}, NO_EDIT)
         editor.keys("oy")
         editor.sees(f"Redraft: {TEXT} {name} shows it.")
-        editor.lua("require('redraft.status').told(...)", REVEALABLE | {"revealable": False})
+        answering(editor, NO_TEXT, NO_EDIT)
         editor.keys("z")
         editor.until(lambda: "shows it" not in editor.screen.text())
         editor.sees(f"Redraft: {TEXT}")

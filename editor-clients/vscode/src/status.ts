@@ -37,7 +37,7 @@ export function worded({ message, revealable }: Status): string {
 
 /** What of it the status bar has room for; '' where there is nothing to say. */
 function reasonOf({ message, revealable, kind }: Status, room: number): string {
-  const isNews = !['idle', 'thinking', 'suggestion shown', 'next edit shown'].includes(message);
+  const isNews = !/^(|idle|thinking|.* shown\.?)$/.test(message);
   if (!isNews || (kind === 'Normal' && message.startsWith(READY))) return '';
   return brief(message, room) + (revealable ? ` ${ASK_KEY} shows it.` : '');
 }

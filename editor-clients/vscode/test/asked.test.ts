@@ -17,6 +17,7 @@ test('what is shown only because somebody asked says so', () => {
 test('where nothing is shown one reason is told, which names its kind', () => {
   assert.equal(sentence(none('it repeats'), none('The model is done.')), 'Ghost text: it repeats');
   assert.equal(sentence(none('Ghost text hidden: rejected.'), none('x')), 'Ghost text hidden: rejected.');
+  assert.equal(sentence(none('No ghost text: paused.'), undefined), 'No ghost text: paused.');
   assert.equal(sentence(undefined, none('rejected here')), 'Next edit: rejected here');
   assert.match(sentence(none(), none()), /^nothing to show: ./);
 });

@@ -54,7 +54,8 @@ function M.reason(kind)
     return nil
   end
   local reason = found.reason
-  if not vim.startswith(reason, NAMES[kind]) then
+  local lower = reason:lower()
+  if not (lower:find(NAMES[kind]:lower(), 1, true) or vim.startswith(lower, "no suggestions")) then
     reason = NAMES[kind] .. ": " .. reason
   end
   if kind == "text" and found.row ~= state.row then

@@ -56,10 +56,9 @@ local function record(kind, state, result, found)
   if found then
     return answers.came(kind, state, "it cannot be shown in this buffer as it is now")
   end
-  local reason = type(result) == "table" and result.reason or nil
-  -- The server sends its status before the answer that the status is about.
-  local revealable = require("redraft.status").state.revealable
-  answers.came(kind, state, reason and reason ~= "" and reason or "nothing here", revealable)
+  local answer = type(result) == "table" and result or {}
+  local reason = answer.reason and answer.reason ~= "" and answer.reason or "nothing here"
+  answers.came(kind, state, reason, answer.revealable == true)
 end
 
 --- Keep one of ghost text and next edit where both would stand in one place, or a gesture asked: it

@@ -131,7 +131,10 @@ function M.line()
     return word == "idle" and "Redraft" or "Redraft " .. word
   end
   why = text.brief(why, vim.o.columns - REST_OF_LINE):gsub("%%", "%%%%")
-  return word == "idle" and "Redraft: " .. why or ("Redraft %s: %s"):format(word, why)
+  if word == "idle" or vim.startswith(why, "No suggestions") then
+    return "Redraft: " .. why
+  end
+  return ("Redraft %s: %s"):format(word, why)
 end
 
 return M
