@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from support.neovim import Desk, Neovim, edits, ghost, neovim
-from support.neovim_script import needs_neovim
+from support.neovim import CLIENT, Desk, Neovim, edits, ghost, neovim
+from support.neovim_script import NVIM, QUICKLY, needs_neovim
 
 pytestmark = needs_neovim
 
@@ -41,8 +48,10 @@ _G.notices = {}
 vim.notify = function(message) table.insert(_G.notices, message) end
 """
 
-NO_TEXT = {"items": [], "reason": "below threshold 0.31 < 0.40"}
-NO_EDIT = {"edits": [], "reason": "the model would change nothing"}
+NO_TEXT = {"items": [], "reason": "8 % likely to be kept."}
+NO_EDIT = {"edits": [], "reason": "the model would change nothing."}
+#: As the client says them: each names its kind.
+TEXT, EDIT = f"Ghost text: {NO_TEXT['reason']}", f"Next edit: {NO_EDIT['reason']}"
 
 
 def answering(editor: Neovim, text: object, edit: object) -> None:
@@ -50,14 +59,59 @@ def answering(editor: Neovim, text: object, edit: object) -> None:
     editor.lua("_G.answers, _G.notices = ..., {}", answers)
 
 
+LONG = "a reason " + 20 * "that goes on and on " + "to the very end"
+
+
 def test_a_key_never_ends_in_a_message_that_waits_for_another_key(tmp_path: Path) -> None:
     with neovim(tmp_path, "x = 1\n", ANSWERING) as editor:
-        reason = "a reason " + 20 * "that goes on and on " + "to the very end"
-        editor.lua("_G.answers = ...", {"redraft/nextEdit": {"edits": [], "reason": reason}})
+        editor.lua("_G.answers = ...", {"redraft/nextEdit": {"edits": [], "reason": LONG}})
         editor.keys("<M-\\>")
         editor.sees("that goes on and on")
         assert not editor.request("nvim_get_mode")["blocking"]
         assert "…" in editor.screen.text()
+
+
+def test_why_shows_a_long_reason_whole_and_waits_for_no_key(tmp_path: Path) -> None:
+    with neovim(tmp_path, "x = 1\n", ANSWERING) as editor:
+        editor.lua("_G.answers = ...", {"redraft/nextEdit": {"edits": [], "reason": LONG}})
+        editor.keys("A0<Esc>")
+        editor.until(lambda: "very end" in editor.why())
+        editor.keys(":Redraft why<CR>")
+        editor.sees("to the very end")
+        assert not editor.request("nvim_get_mode")["blocking"]
+        editor.keys("h")
+        editor.until(lambda: "to the very end" not in editor.screen.text())
+
+
+@pytest.mark.parametrize(("key", "name"), [("<M-\\>", "Alt-\\"), ("<C-x>", "Ctrl-x")])
+def test_a_reason_names_the_key_that_shows_what_is_hidden(
+    tmp_path: Path, key: str, name: str
+) -> None:
+    init = NOTICES + f"vim.g.redraft = {{ keys = {{ ask = [[{key}]] }} }}\n"
+    with neovim(tmp_path, "x = 1\n", ANSWERING, init=init) as editor:
+        editor.lua("vim.o.laststatus = 2")
+        editor.lua("vim.o.statusline = \"%{%v:lua.require'redraft'.statusline()%}\"")
+        answering(editor, NO_TEXT | {"revealable": True}, NO_EDIT)
+        editor.keys("oy")
+        editor.sees(f"Redraft: {TEXT} {name} shows it.")
+        answering(editor, NO_TEXT, NO_EDIT)
+        editor.keys("z")
+        editor.until(lambda: "shows it" not in editor.screen.text())
+        editor.sees(f"Redraft: {TEXT}")
+
+
+def test_a_reason_is_never_drawn_into_the_file(tmp_path: Path) -> None:
+    doubt = "below threshold 0.05 < 0.25"
+    with neovim(tmp_path, "x = 1\n", ANSWERING) as editor:
+        name = editor.lua("return vim.uri_from_bufnr(0)")
+        where = {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 5}}
+        document = {"uri": name, "version": None}
+        edit = {"text": "2", "range": where, "textDocument": document}
+        answer = {"edits": [edit], "id": "e", "unsure": doubt}
+        editor.lua("_G.answers = ...", {"redraft/nextEdit": answer})
+        editor.keys("<M-\\>")
+        editor.sees("unsure · Tab")
+        assert "threshold" not in editor.screen.text()
 
 
 def asked(editor: Neovim, key: str) -> str:
@@ -70,16 +124,29 @@ def asked(editor: Neovim, key: str) -> str:
 
 def test_why_tells_ghost_text_and_next_edit_apart(tmp_path: Path) -> None:
     keys = "vim.keymap.set('i', '<F2>', '<Cmd>Redraft why<CR>')\n"
-    with neovim(tmp_path, "x = 1\n", ANSWERING, init=NOTICES + keys) as editor:
+    wide = {"size": (120, 24)}
+    with neovim(tmp_path, "x = 1\n", ANSWERING, init=NOTICES + keys, **wide) as editor:
         answering(editor, NO_TEXT, NO_EDIT)
         editor.keys("oy")
-        said = asked(editor, "<F2>")
-        apart = f"next edit: {NO_EDIT['reason']} · ghost text: {NO_TEXT['reason']}"
-        assert said == f"Redraft: {apart}"
+        assert asked(editor, "<F2>") == f"Redraft: {TEXT} {EDIT}"
         # Back in normal mode, elsewhere: ghost text is told with its place.
         editor.keys("<Esc>gg")
         editor.command("Redraft why")
-        editor.until(lambda: editor.notices()[-1] == f"Redraft: {apart} (line 2)")
+        editor.until(lambda: editor.notices()[-1] == f"Redraft: Line 2: {TEXT} {EDIT}")
+
+
+def test_why_tells_the_last_reason_of_ghost_text_after_an_indentation_is_taken_away(
+    tmp_path: Path,
+) -> None:
+    with neovim(tmp_path, "if x:\n    y\n", ANSWERING, init=NOTICES, size=(120, 24)) as editor:
+        answering(editor, NO_TEXT, NO_EDIT)
+        editor.lua("vim.bo.autoindent = true")
+        editor.keys("Go")
+        editor.until(lambda: NO_TEXT["reason"] in editor.why())
+        editor.keys("<Esc>:Redraft why<CR>")
+        editor.until(lambda: editor.notices() != [])
+        assert editor.lines()[-1] == ""  # what Neovim did with the indentation
+        assert editor.notices() == [f"Redraft: {TEXT} {EDIT}"]
 
 
 def test_why_never_speaks_of_a_text_that_is_gone(tmp_path: Path) -> None:
@@ -97,11 +164,11 @@ def test_a_question_by_hand_ends_in_something_to_see_or_a_sentence(tmp_path: Pat
         answering(editor, NO_TEXT, NO_EDIT)
         editor.keys("A")
         said = asked(editor, "<M-\\>")
-        assert "next edit: the model would" in said and "ghost text: below thresh" in said
+        assert said == f"Redraft: {TEXT}"
         answering(editor, {"items": []}, {"edits": []})
-        assert "next edit: none here · ghost text: none here" in asked(editor, "<M-\\>")
+        assert asked(editor, "<M-\\>") == "Redraft: Ghost text: nothing here"
         answering(editor, "out of memory", "out of memory")
-        assert "ghost text: out of memory" in asked(editor, "<M-\\>")
+        assert asked(editor, "<M-\\>") == "Redraft: Ghost text: out of memory"
         answering(editor, {"items": [{"insertText": "23"}]}, NO_EDIT)
         editor.keys("<M-\\>")
         editor.sees("x = 123")
@@ -112,6 +179,30 @@ def test_a_question_by_hand_ends_in_something_to_see_or_a_sentence(tmp_path: Pat
         assert editor.notices()[-1].startswith("Redraft: switched off in this buffer")
 
 
+ONE_LINE = {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 0}}
+
+
+@pytest.mark.parametrize(("line", "shown"), [("", "ghost"), ("y = ", "edit")])
+def test_a_gesture_shows_ghost_text_or_an_edit(tmp_path: Path, line: str, shown: str) -> None:
+    with neovim(tmp_path, "x = 1\nz = 2\n", ANSWERING) as editor:
+        document = {"uri": editor.lua("return vim.uri_from_bufnr(0)"), "version": None}
+        edit = {"text": "a = 0\n", "range": ONE_LINE, "textDocument": document}
+        ghost_text = {"items": [{"insertText": "1 + 1"}]}
+        both = {
+            "textDocument/inlineCompletion": ghost_text,
+            "redraft/nextEdit": {"edits": [edit], "id": "e"},
+        }
+        editor.lua("_G.answers = ...", {**both, "textDocument/inlineCompletion": {"items": []}})
+        editor.keys(f"o{line}")
+        editor.until(lambda: editor.showing() == "edit")
+        editor.lua("_G.answers = ...", both)
+        editor.keys("<M-\\>")
+        editor.until(lambda: not editor.lua("return require('redraft.events').is_asking()"))
+        editor.until(lambda: editor.showing() == shown)
+        editor.until(lambda: ("a = 0" in editor.screen.text()) == (shown == "edit"))
+        editor.until(lambda: ("1 + 1" in editor.screen.text()) == (shown == "ghost"))
+
+
 def test_after_esc_nothing_is_called_shown(desk: Desk) -> None:
     editor = desk.open("def f(a):\n    g(a)\n", edits(("g(a)", "g(a, b)")))
     editor.keys("ggf)i, b<Esc>")
@@ -119,8 +210,49 @@ def test_after_esc_nothing_is_called_shown(desk: Desk) -> None:
     assert editor.why() == "next edit shown"
     editor.keys("<Esc>")
     editor.until(lambda: editor.showing() is None)
-    editor.until(lambda: "reject" in editor.why())
-    assert "shown" not in editor.why()
+    editor.until(lambda: editor.why() == "Next edit: hidden with Esc; it may come back")
+
+
+TMUX = shutil.which("tmux")
+
+
+@pytest.mark.skipif(TMUX is None, reason="no tmux on the PATH")
+def test_ghost_text_is_grey_in_a_terminal_without_true_colour(tmp_path: Path) -> None:
+    begin = tmp_path / "init.lua"
+    begin.write_text(
+        f"vim.opt.runtimepath:append({json.dumps(str(CLIENT))})\n"
+        f"vim.lsp.config('redraft', {{ cmd = {ANSWERING} }})\n"
+        '_G.answers = { ["textDocument/inlineCompletion"] = '
+        '{ items = { { insertText = "23" } } } }\n'
+        "vim.o.swapfile = false\n"
+    )
+    file = tmp_path / "a.py"
+    file.write_text("x = 1\n")
+    (tmp_path / ".git").mkdir()
+    tmux = [str(TMUX), "-L", f"redraft-{os.getpid()}"]
+    editor = shlex.join([str(NVIM), *QUICKLY, "-u", str(begin), "-i", "NONE", str(file)])
+    command = f"TERM=screen COLORTERM= XDG_STATE_HOME={shlex.quote(str(tmp_path))} {editor}"
+    subprocess.run([*tmux, "new-session", "-d", "-x", "80", "-y", "24", command], check=True)
+    try:
+        end, drawn = time.monotonic() + 60, ""
+        while "x = 1" not in drawn and time.monotonic() < end:
+            drawn = _captured(tmux)
+        subprocess.run([*tmux, "send-keys", "A"], check=True)
+        while "0" not in drawn.partition("\n")[0] and time.monotonic() < end:
+            subprocess.run([*tmux, "send-keys", "0"], check=True)
+            time.sleep(0.5)
+            drawn = _captured(tmux)
+        while "23" not in drawn and time.monotonic() < end:
+            drawn = _captured(tmux)
+        assert re.search(r"\x1b\[(38;5;\d+|90)m23", drawn), drawn
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
+
+
+def _captured(tmux: list[str]) -> str:
+    """Return the screen with its colours as escape sequences."""
+    command = [*tmux, "capture-pane", "-e", "-p"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_long_wait_is_marked_behind_the_line(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.neovim import Desk, edits, ghost
 from support.neovim_script import needs_neovim
 
@@ -106,16 +107,92 @@ def test_tab_is_a_tab_where_nothing_is_shown(desk: Desk) -> None:
     editor.until(lambda: editor.lines()[1].strip() == "b" and editor.lines()[1] != "b")
 
 
-def test_tab_indents_in_leading_white_space_and_another_key_accepts(desk: Desk) -> None:
+def test_tab_takes_ghost_text_at_the_start_of_a_line(desk: Desk) -> None:
     editor = desk.open("def f():\n", ghost("return 1"))
-    editor.lua("vim.bo.expandtab, vim.bo.shiftwidth, vim.bo.softtabstop = true, 4, 4")
-    editor.keys("o<C-u>  ")
-    editor.sees("  return 1")
+    editor.keys("o<C-u>    ")
+    editor.sees("    return 1")
     editor.keys("<Tab>")
-    editor.has("def f():", "    ")
+    editor.has("def f():", "    return 1")
+    assert editor.mode() == "i"
+
+
+def test_tab_takes_ghost_text_on_the_line_that_enter_begins(desk: Desk) -> None:
+    editor = desk.open("def f():\n    x = 1\n", ghost("return x"))
+    editor.lua("vim.bo.autoindent = true")
+    editor.keys("GA<CR>")
+    editor.sees("    return x")
+    editor.keys("<Tab>")
+    editor.has("def f():", "    x = 1", "    return x")
+
+
+@pytest.mark.parametrize("typed", ["", "  "])
+def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(
+    desk: Desk, typed: str
+) -> None:
+    deep = 8 * " "
+    editor = desk.open("class C:\n    def f(self):\n", ghost(deep[len(typed) :] + "return 1"))
+    editor.lua("vim.bo.expandtab, vim.bo.shiftwidth, vim.bo.softtabstop = true, 4, 4")
+    editor.keys(f"Go<C-u>{typed}")
+    editor.sees(f"{deep}return 1")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[2] == deep)
+    editor.sees(f"\n{deep}return 1\n")
+    assert editor.showing() == "ghost"
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[2] == f"{deep}return 1")
+
+
+def test_tab_after_a_gesture_takes_at_once(desk: Desk) -> None:
+    editor = desk.open("def f():\n", ghost("    return 1"))
+    editor.keys("o<C-u>")
+    editor.sees("    return 1")
+    editor.keys("<M-\\>")
+    editor.until(lambda: len(desk.predictor.requests) >= 2 or editor.showing() == "ghost")
+    editor.until(lambda: not editor.lua("return require('redraft.events').is_asking()"))
+    editor.keys("<Tab>")
+    editor.has("def f():", "    return 1")
+
+
+def test_the_other_key_takes_all_of_ghost_text_before_its_indentation(desk: Desk) -> None:
+    editor = desk.open("def f():\n", ghost("    return 1"))
+    editor.keys("o<C-u>")
     editor.sees("    return 1")
     editor.keys("<M-l>")
     editor.has("def f():", "    return 1")
+
+
+def test_tab_in_normal_mode_takes_an_edit_at_the_start_of_a_line(desk: Desk) -> None:
+    change = ("    return r", "    return r + pi")
+    editor = desk.open("def f(r):\n    return r\n", edits(change))
+    editor.keys("ggf)i, pi<Esc>j0")
+    editor.sees("    return r + pi")
+    editor.keys("<Tab>")
+    editor.has("def f(r, pi):", "    return r + pi")
+
+
+@pytest.mark.parametrize("mode", ["i", "n"])
+def test_alt_keys_with_nothing_shown_do_what_neovim_does(desk: Desk, mode: str) -> None:
+    editor = desk.open("abc\n", ghost(""))
+    before = "A" if mode == "i" else "0"
+    editor.keys(f"gg{before}<M-l>")
+    editor.until(lambda: editor.mode() == "n")
+    editor.keys("<Esc>")
+    ours = (editor.lines(), editor.cursor())
+    editor.lua("vim.keymap.del({ 'i', 'n' }, '<M-l>')")
+    try:
+        editor.keys(f"gg{before}<M-l>")
+        editor.until(lambda: editor.mode() == "n")
+        assert ours == (editor.lines(), editor.cursor())
+        assert editor.lines() == ["abc"]
+        editor.keys("gg0i<M-Right>")
+        editor.until(lambda: editor.mode() == "n")
+        without = editor.cursor()
+        editor.lua("require('redraft').setup()")
+        editor.keys("gg0i<M-Right>")
+        editor.until(lambda: editor.mode() == "n")
+        assert editor.cursor() == without
+    finally:
+        editor.lua("require('redraft').setup()")
 
 
 def test_tab_is_left_to_the_completion_menu(desk: Desk) -> None:

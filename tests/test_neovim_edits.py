@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.neovim import Desk, edits
+from support.neovim import Desk, Neovim, edits
 from support.neovim_script import needs_neovim
 
 pytestmark = needs_neovim
@@ -13,6 +13,23 @@ CODE = "def area(r):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
 FAR = CODE.replace("\n\n\n", "\n" * 30)
 CHANGE = "ggf)i, pi<Esc>"
 CALL = ("area(2)", "area(2, 3.14)")
+
+
+def listen(editor: Neovim) -> None:
+    """Keep the names of all messages and commands that the client sends, in ``_G.sent``."""
+    editor.lua(
+        """
+        _G.sent = {}
+        local client = require("redraft.client").get()
+        for _, way in ipairs({ "notify", "request" }) do
+          local send = client[way]
+          client[way] = function(self, method, params, ...)
+            table.insert(_G.sent, params and params.command or method)
+            return send(self, method, params, ...)
+          end
+        end
+        """
+    )
 
 
 def test_a_changed_signature_brings_the_edit_of_its_call(desk: Desk) -> None:
@@ -68,11 +85,25 @@ def test_what_goes_is_tinted(desk: Desk) -> None:
     editor.until(lambda: editor.lines()[1] == "    return pi * r * r")
 
 
+def test_escape_hides_an_edit_and_rejects_nothing(desk: Desk) -> None:
+    editor = desk.open(CODE, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("→ edit at line 5")
+    listen(editor)
+    editor.keys("<Esc><Esc>")
+    editor.until(lambda: "→" not in editor.screen.text())
+    editor.until(lambda: "redraft.dismiss" in editor.lua("return _G.sent"))
+    editor.keys("<Esc>")  # with nothing shown it reports nothing
+    editor.until(lambda: editor.mode() == "n")
+    sent = editor.lua("return _G.sent")
+    assert (sent.count("redraft.dismiss"), sent.count("redraft.reject")) == (1, 0)
+
+
 def test_a_rejected_edit_does_not_come_back(desk: Desk) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.keys(CHANGE)
     editor.sees("→ edit at line 5")
-    editor.keys("<Esc>")
+    editor.command("Redraft reject")
     editor.until(lambda: "→" not in editor.screen.text())
     editor.lua("require('redraft').trigger()")
     editor.until(lambda: "you rejected this edit before" in editor.told())
@@ -287,29 +318,15 @@ def test_buffers_that_are_not_the_servers_keep_their_keys(desk: Desk) -> None:
     assert "→" not in editor.screen.text()
     assert editor.lua("return require('redraft').statusline()") == "Redraft off"
     editor.command("Redraft why")
-    assert editor.notices() == [
-        "Redraft: no server is attached to this buffer; :checkhealth redraft tells more"
-    ]
+    editor.sees("no server is attached to this buffer; :checkhealth redraft tells more")
     editor.command("wincmd p")
     editor.sees("→ edit at line 5")
 
 
 def test_the_server_is_told_what_became_of_each_suggestion(desk: Desk) -> None:
     editor = desk.open(CODE, edits(CALL, ghost=" one two"))
-    editor.lua(
-        """
-        _G.sent = {}
-        local client = require("redraft.client").get()
-        for _, way in ipairs({ "notify", "request" }) do
-          local send = client[way]
-          client[way] = function(self, method, params, ...)
-            table.insert(_G.sent, params and params.command or method)
-            return send(self, method, params, ...)
-          end
-        end
-        vim.cmd("doautocmd FocusLost | doautocmd FocusGained")
-        """
-    )
+    listen(editor)
+    editor.command("doautocmd FocusLost | doautocmd FocusGained")
 
     def sent(*wanted: str) -> None:
         """Wait until ``wanted`` was sent in this order, then forget."""
@@ -335,7 +352,7 @@ def test_the_server_is_told_what_became_of_each_suggestion(desk: Desk) -> None:
     editor.keys("x")
     editor.sees("twox one two")
     editor.keys("<Esc>")
-    sent("textDocument/didShowCompletion", "redraft.ignore")
+    sent("textDocument/didShowCompletion", "redraft.dismiss")
     editor.keys("A")
     editor.keys("y")
     editor.sees("twoxy one two")

@@ -76,7 +76,7 @@ def test_a_session_in_a_real_project(tmp_path: Path, pictures: Path) -> None:
         editor.sees("LIMIT")
         assert editor.screen.attributes("LIMIT")["background"] == 0x1F3D2B
         editor.picture("2-edit")
-        editor.keys("<Esc>")
+        editor.command("Redraft reject")
         editor.until(lambda: "LIMIT" not in editor.screen.text())
         editor.command("Redraft trigger")
         editor.until(lambda: "rejected" in editor.why())

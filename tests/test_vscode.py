@@ -21,7 +21,17 @@ from typing import Any
 import psutil
 import pytest
 from support.lsp_process import SERVER
-from support.vscode_desk import BODY, CALL, CODE, STATUS, Window, change_signature, window
+from support.vscode_desk import (
+    BODY,
+    CALL,
+    CODE,
+    ITEM,
+    POSITION,
+    STATUS,
+    Window,
+    change_signature,
+    window,
+)
 from support.vscode_studio import Studio, missing, studio
 
 pytestmark = [
@@ -31,6 +41,26 @@ pytestmark = [
 
 
 Open = Callable[..., AbstractContextManager[Window]]
+
+#: The code of the line that a hint stands behind.
+HINT_LINE = (
+    "[...document.querySelectorAll('.editor-instance .view-line span[class*=\"ced-\"]')]"
+    ".find(e => getComputedStyle(e, '::after').content.includes('edit'))"
+    ".closest('.view-line').textContent.replaceAll('\\u00a0', ' ')"
+)
+
+#: Entries of the completion menu.
+MENU = (
+    "[...document.querySelectorAll('.suggest-widget.visible .monaco-list-row')]"
+    ".map(e => e.textContent).join(' ')"
+)
+
+#: The column of the first character of ghost text that is no blank, from 0.
+GHOST_COLUMN = (
+    "(() => { const ghost = [...document.querySelectorAll('span.ghost-text-decoration')]"
+    ".find(e => e.textContent.trim()); const line = ghost.closest('.view-line');"
+    " return line.textContent.search(/[^\\s\\u00a0]/); })()"
+)
 
 
 @pytest.fixture(scope="module")
@@ -98,20 +128,81 @@ def test_words_and_lines_of_ghost_text_are_taken_one_by_one(project: Open) -> No
         w.await_outcome("was accepted")  # in part, which counts
 
 
-def test_tab_indents_in_leading_white_space_where_another_key_accepts(project: Open) -> None:
+def test_tab_takes_ghost_text_on_a_new_line_of_a_body(project: Open) -> None:
     with project("value = 1") as w:
         w.await_ready()
-        w.go_to(6, 1)
-        w.press("Enter", "Space")
-        w.await_ghost("value = 1")
-        w.press("Alt+l")
-        w.await_no_ghost()
-        assert w.saved("a.py").split("\n")[6] == " value = 1"
+        w.go_to(4, 13)
         w.press("Enter")
         w.await_ghost("value = 1")
         w.press("Tab")
         w.await_no_ghost()
-        assert w.saved("a.py").split("\n")[7].isspace()
+        assert w.saved("a.py").split("\n")[4] == "    value = 1"
+
+
+def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(project: Open) -> None:
+    with project("        value = 1") as w:
+        w.await_ready()
+        w.go_to(6, 1)
+        w.press("Enter")
+        w.await_ghost("value = 1")
+        w.press("Tab")
+        w.until(f"{POSITION}.startsWith('Ln 7, Col 9')")
+        w.await_ghost("value = 1", first=True)
+        assert w.evaluate(GHOST_COLUMN) == 8  # where it stood before
+        w.press("Tab")
+        w.await_no_ghost()
+        assert w.saved("a.py").split("\n")[6] == "        value = 1"
+
+
+def test_tab_after_a_gesture_takes_ghost_text_at_once(project: Open) -> None:
+    with project("        value = 1") as w:
+        w.await_ready()
+        w.go_to(6, 1)
+        w.press("Enter")
+        w.await_ghost("value = 1")
+        w.press("Alt+\\")
+        w.await_status(" shown")
+        time.sleep(1)  # the answer to the gesture changes nothing to be seen
+        w.press("Tab")
+        w.await_no_ghost()
+        assert w.saved("a.py").split("\n")[6] == "        value = 1"
+
+
+def test_tab_is_the_menus_while_that_is_open(project: Open) -> None:
+    settings = {
+        "editor.wordBasedSuggestions": "currentDocument",
+        "editor.inlineSuggest.suppressSuggestions": False,
+    }
+    with project("_of_it", settings=settings) as w:
+        w.await_ready()
+        w.go_to(9, 10)
+        w.press("End", "Enter")
+        w.type("rati")
+        w.press("Control+Space")
+        w.until(f"{MENU}.includes('ratio')")
+        w.press("Tab")
+        w.until(f"{MENU} === ''")
+        assert w.saved("a.py").split("\n")[9].strip() == "ratio"
+
+
+def test_tab_in_a_snippet_goes_to_its_next_field(project: Open) -> None:
+    snippet = {"two": {"prefix": "twofields", "body": "f(${1:one}, ${2:two})$0"}}
+    files = {"a.py": CODE, ".vscode/s.code-snippets": json.dumps(snippet)}
+    settings = {"editor.snippetSuggestions": "top"}
+    with project("_ghost", files=files, settings=settings) as w:
+        w.await_ready()
+        w.go_to(9, 10)
+        w.press("End", "Enter")
+        w.type("twofields")
+        w.press("Control+Space")
+        w.until(f"{MENU}.includes('twofields')")
+        w.press("Tab")
+        w.until("document.querySelector('.view-lines').textContent.includes('f(one')")
+        w.type("1")
+        w.press("Tab")
+        w.type("2")
+        w.until("document.querySelector('.view-lines').textContent.includes('2)')")
+        assert w.saved("a.py").split("\n")[9].strip() == "f(1, 2)"
 
 
 # --- next edits ------------------------------------------------------------------------------
@@ -133,6 +224,15 @@ def test_a_changed_signature_brings_tab_by_tab_the_edits_that_follow(project: Op
         w.await_outcome("was accepted", times=2)
         wanted = CODE.replace("area(r)", "area(r, pi)").replace(*CALL).replace(*BODY)
         assert w.saved("a.py") == wanted
+
+
+def test_the_hint_of_a_long_line_stands_beside_it(project: Open) -> None:
+    long = "def area(r):" + 100 * " " + "# a comment far to the right"
+    with project(edits=[CALL], files={"a.py": CODE.replace("def area(r):", long)}) as w:
+        change_signature(w)
+        w.await_hint("→ edit at line 13 · Tab")
+        w.picture("long-line")
+        assert w.evaluate(HINT_LINE).strip() == "return 3.14 * r * r"
 
 
 def test_a_next_edit_at_the_cursor_is_ghost_text(project: Open) -> None:
@@ -162,11 +262,23 @@ def test_a_next_edit_is_taken_by_words(project: Open) -> None:
         w.await_outcome("was accepted")
 
 
-def test_a_rejected_edit_does_not_return(project: Open) -> None:
+def test_escape_hides_an_edit_which_comes_back_elsewhere(project: Open) -> None:
     with project(edits=[CALL]) as w:
         change_signature(w)
         w.await_hint("→ edit at line 13")
         w.press("Escape")
+        w.await_no_hint()
+        w.press("Escape")  # hides nothing
+        w.go_to(9, 1)
+        w.await_hint("→ edit at line 13")
+        assert not any("was rejected" in line for line in w.outcomes())
+
+
+def test_a_rejected_edit_does_not_return(project: Open) -> None:
+    with project(edits=[CALL]) as w:
+        change_signature(w)
+        w.await_hint("→ edit at line 13")
+        w.press("Alt+Backspace")
         w.await_no_hint()
         w.await_outcome("was rejected")
         w.go_to(5, 1)
@@ -214,8 +326,28 @@ def test_asking_by_hand_ends_in_a_sentence_where_there_is_nothing(project: Open)
         w.await_ready()
         w.go_to(9, 10)
         w.press("Alt+\\")
-        w.until("document.querySelector('.statusbar').textContent.includes('Redraft: no ')")
+        w.until(
+            "/Redraft: (Ghost text|Next edit|No ghost text|No next edit)/"
+            ".test(document.querySelector('.statusbar').textContent)"
+        )
         w.picture("by-hand")
+
+
+def test_the_status_bar_says_why_nothing_is_shown_and_the_list_leads_there(project: Open) -> None:
+    unsure = [{"ghost": "value = 1", "edits": [], "confidence": 0.01}]
+    with project(answers=unsure) as w:
+        w.await_ready()
+        w.go_to(4, 13)
+        w.press("Enter")
+        w.until(f"{ITEM}.includes('Redraft: ')")
+        w.picture("hidden")
+        assert w.ghost() == ""
+        w.go_to(12, 1)
+        w.command("Redraft: Why Is Nothing Shown?")
+        w.choose("Ghost text, line 5")
+        w.until(f"{POSITION}.startsWith('Ln 5')")
+        w.await_ghost("value = 1")
+        w.picture("list-shows")
 
 
 # --- the server, and being left alone ------------------------------------------------------------

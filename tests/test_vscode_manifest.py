@@ -67,22 +67,26 @@ def test_every_command_of_the_manifest_is_there_and_none_is_the_servers() -> Non
     served = {name.removeprefix("redraft.") for name in (*commands.COMMANDS, *reports.COMMANDS)}
     assert not offered & served
     bound = {binding["command"] for binding in MANIFEST["contributes"]["keybindings"]}
-    of_vscode = {"tab", "editor.action.inlineSuggest.jump"}
+    of_vscode = {"editor.action.inlineSuggest.jump"}
     assert bound <= {f"redraft.{name}" for name in offered} | of_vscode
 
 
 def test_tab_is_left_alone_where_it_has_other_work() -> None:
-    [tab] = [
-        binding["when"]
+    tabs = {
+        binding["command"]: binding["when"].split(" && ")
         for binding in MANIFEST["contributes"]["keybindings"]
-        if (binding["command"], binding["key"]) == ("redraft.acceptSuggestion", "tab")
-    ]
-    for other_work in (
-        *("suggestWidgetVisible", "inSnippetMode", "editorHasSelection", "editorReadonly"),
-        *("editorHasMultipleSelections", "editorTabMovesFocus", "inlineSuggestionVisible"),
-    ):
-        assert f"!{other_work}" in tab.split(" && ")
-    assert "redraft.tab" in tab.split(" && ")  # not in leading white space
+        if binding["key"] == "tab"
+    }
+    assert set(tabs) == {"redraft.acceptSuggestion", "redraft.indentOrAccept"}
+    for conditions in tabs.values():
+        for other_work in (
+            *("suggestWidgetVisible", "inSnippetMode", "editorHasSelection", "editorReadonly"),
+            *("editorHasMultipleSelections", "editorTabMovesFocus"),
+        ):
+            assert f"!{other_work}" in conditions
+    # Ghost text without an indentation of its own is VS Code's to take.
+    assert "inlineSuggestionHasIndentation" in tabs["redraft.indentOrAccept"]
+    assert "!inlineSuggestionVisible" in tabs["redraft.acceptSuggestion"]
 
 
 def test_what_an_untrusted_folder_could_harm_with_is_never_taken_from_it() -> None:

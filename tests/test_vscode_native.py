@@ -53,14 +53,12 @@ def test_an_edit_away_from_the_cursor_is_shown_by_vscode_itself(
         assert w.saved("a.py") == wanted
 
 
-def test_an_edit_that_vscode_shows_is_turned_down_with_escape(
-    native: Studio, tmp_path: Path
-) -> None:
+def test_an_edit_that_vscode_shows_is_rejected_by_key(native: Studio, tmp_path: Path) -> None:
     script = {"answers": [{"ghost": "", "edits": [CALL]}]}
     with window(native, tmp_path, "native-rejected", {"a.py": CODE}, script) as w:
         change_signature(w)
         w.until(f"{MARK} === '13'")
-        w.press("Escape")
+        w.press("Alt+Backspace")
         w.await_outcome("was rejected")
         w.until(f"{MARK} === ''")
         w.go_to(5, 1)

@@ -24,6 +24,9 @@ from support.vscode_studio import PATIENCE_S, Studio
 STATUS = "document.querySelector('[id=\"redraft.redraft.redraft\"] a')?.getAttribute('aria-label')"
 
 
+#: What the status item shows.
+ITEM = "(document.querySelector('[id=\"redraft.redraft.redraft\"] a')?.textContent ?? '')"
+
 #: Where the cursor is: "Ln 4, Col 11".
 POSITION = "(document.querySelector('[id=\"status.editor.selection\"]')?.textContent.trim() ?? '')"
 

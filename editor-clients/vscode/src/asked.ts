@@ -1,6 +1,11 @@
 /**
- * What came of asking by hand, in a sentence for the status bar: pure functions.
+ * What came of asking by a gesture, in a sentence for the status bar: pure functions.
  */
+
+import { brief } from './words';
+
+/** Characters that the status bar has room for. */
+const ROOM = 80;
 
 /** Of one kind of suggestion. */
 export interface Asked {
@@ -12,12 +17,12 @@ export interface Asked {
 /** '' where what is shown speaks for itself; undefined is an answer that was overtaken. */
 export function sentence(ghost: Asked | undefined, edit: Asked | undefined): string {
   const shown = [ghost, edit].find((each) => each?.shown);
-  if (shown) return shown.why && `not sure of this: ${shown.why}`;
-  if (!ghost && !edit) return '';
-  const [text, next] = [ghost?.why ?? '', edit?.why ?? ''];
-  if (text && next && text !== next) return `no text: ${brief(text)} · no edit: ${brief(next)}`;
-  return `nothing to show: ${brief(text || next || 'the model would change nothing here')}`;
+  if (shown) return shown.why && brief(`unsure: ${shown.why}`, ROOM);
+  if (ghost?.why) return named('Ghost text', ghost.why);
+  if (edit?.why) return named('Next edit', edit.why);
+  return ghost || edit ? 'nothing to show: the model would change nothing here' : '';
 }
 
-/** The status bar has room for some seventy characters. */
-const brief = (why: string): string => why.charAt(0).toLowerCase() + why.slice(1).replace(/\.$/, '');
+/** With the kind that a reason is about, where it does not say so itself. */
+const named = (kind: string, why: string): string =>
+  brief(/ghost text|next edit|^no suggestions/i.test(why) ? why : `${kind}: ${why}`, ROOM);

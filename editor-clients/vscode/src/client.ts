@@ -21,6 +21,8 @@ export interface Status {
   readonly busy: boolean;
   readonly kind: 'Normal' | 'Warning' | 'Error' | 'Inactive';
   readonly message: string;
+  /** A gesture would show the suggestion that is hidden. */
+  readonly revealable?: boolean;
 }
 
 const DOCUMENTS = [

@@ -11,6 +11,9 @@ import { columns, type Look, picture, type Theme, untabbed } from './paint';
 const GAP = 4;
 const FARTHEST = 80;
 
+/** Columns of code and hint that a window shows; VS Code does not tell how many it has. */
+const WIDEST = 100;
+
 /** Without this, VS Code would collapse blanks and set the picture on the base line. */
 const INLINE = 'none; vertical-align: top; cursor: pointer';
 const BOX = 'none; position: absolute; top: 0; z-index: 10; cursor: pointer';
@@ -101,7 +104,7 @@ export class Painter implements vscode.Disposable {
     line: number,
     text: string,
   ): void {
-    const { end } = editor.document.lineAt(Math.min(line, editor.document.lineCount - 1)).range;
+    const { end } = editor.document.lineAt(lineWithRoom(editor, line, text.length)).range;
     const after: vscode.ThemableDecorationAttachmentRenderOptions = {
       contentText: text.replaceAll(' ', '\u00a0'),
       color: new vscode.ThemeColor('editorInlayHint.foreground'),
@@ -143,6 +146,18 @@ function linesOf(document: vscode.TextDocument): Lines {
     startOf: (line) => document.offsetAt(new vscode.Position(line, 0)),
     textOf: (line) => document.lineAt(line).text,
   };
+}
+
+/** The line, or one beside it where the hint would be cut at the edge of the window. */
+function lineWithRoom(editor: vscode.TextEditor, line: number, hint: number): number {
+  const { document } = editor;
+  const { textOf } = linesOf(document);
+  const tabSize = Number(editor.options.tabSize) || 4;
+  const last = document.lineCount - 1;
+  const first = Math.min(line, last);
+  const hasRoom = (at: number): boolean =>
+    at >= 0 && at <= last && columns(untabbed(textOf(at), tabSize)) + GAP + hint <= WIDEST;
+  return [first, first + 1, first - 1].find(hasRoom) ?? first;
 }
 
 /** How far behind the end of its line a box begins so that it covers no code, if that can be. */

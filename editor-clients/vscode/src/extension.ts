@@ -12,6 +12,7 @@ import { find, install, offer } from './install';
 import { type Actions, chooseEagerness, chooseModel, command, record, showMenu, why } from './menu';
 import { FOCUS } from './messages';
 import { NextEdits } from './next_edits';
+import { Recent } from './recent';
 import { change, clientSettings, SECTION } from './settings';
 import { StatusItem } from './status';
 
@@ -31,6 +32,7 @@ class Redraft implements vscode.Disposable {
   private readonly log = vscode.window.createOutputChannel('Redraft', { log: true });
   private readonly status = new StatusItem();
   private readonly painter = new Painter();
+  private readonly recent = new Recent();
   private readonly server: Server;
   private readonly ghost: Ghost;
   private readonly edits: NextEdits;
@@ -42,12 +44,19 @@ class Redraft implements vscode.Disposable {
       () => this.server,
       (document, position) => this.edits.ghostItem(document, position),
       (document, position) => this.hintGhost(document, position),
+      this.recent,
     );
     this.server = new Server(context.extension, this.log, {
       provideInlineCompletionItems: (document, position, asked, token) =>
         this.ghost.provide(document, position, asked, token),
     });
-    this.edits = new NextEdits(() => this.server, this.painter, () => this.ghost, context.extension);
+    this.edits = new NextEdits(
+      () => this.server,
+      this.painter,
+      () => this.ghost,
+      context.extension,
+      this.recent,
+    );
     this.parts = [
       this.server.onStatus((status) => this.status.show(status)),
       ...this.commands(),
@@ -88,6 +97,7 @@ class Redraft implements vscode.Disposable {
     const actions: Actions = {
       server: this.server,
       status: this.status,
+      recent: this.recent,
       log: this.log,
       command: () => find(this.context),
       start: () => this.start(true),
@@ -97,16 +107,18 @@ class Redraft implements vscode.Disposable {
       edits.divisible ? edits.accept(unit) : ghost.acceptPart(unit);
     const all: Record<string, () => unknown> = {
       acceptSuggestion: () => (edits.acceptable ? edits.accept() : ghost.accept()),
+      indentOrAccept: () => ghost.indentOrAccept(),
       acceptWord: part('word'),
       acceptLine: part('line'),
-      dismiss: () => {
+      hideSuggestion: () => {
         if (edits.acceptable) return edits.dismiss();
-        edits.rejected(ghost.id);
+        edits.hidden(ghost.id);
         return ghost.dismiss();
       },
+      rejectSuggestion: () => this.reject(),
       suggest: () => this.suggest(),
       menu: () => showMenu(actions),
-      why: () => why(this.status),
+      why: () => why(actions),
       chooseModel: () => chooseModel(actions),
       chooseEagerness: () => chooseEagerness(actions),
       toggleSubtle: () => change('subtle', !clientSettings().subtle),
@@ -132,8 +144,29 @@ class Redraft implements vscode.Disposable {
       const { message } = this.status.last;
       return this.say(this.server.running ? `a ${document.uri.scheme} document is not looked at` : message);
     }
+    const before = this.edits.visible;
     const [ghost, edit] = await Promise.all([this.ghost.invoke(), this.edits.ask(true)]);
+    if (ghost?.shown && this.edits.acceptable) await this.showOne(before);
     this.say(sentence(ghost, edit));
+  }
+
+  /** A gesture shows one thing: ghost text, unless an edit was shown before and the line has code. */
+  private async showOne(before: boolean): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    const lineHasCode = !!editor?.document.lineAt(editor.selection.active.line).text.trim();
+    if (before && lineHasCode) await this.ghost.yieldToEdit();
+    else this.edits.yieldToGhost();
+  }
+
+  /** Reject what is shown, and ask for something else. */
+  private async reject(): Promise<void> {
+    const { ghost, edits } = this;
+    if (edits.acceptable) edits.reject();
+    else {
+      edits.hidden(ghost.id);
+      await ghost.reject();
+    }
+    await Promise.all([edits.ask(false), ghost.trigger()]);
   }
 
   private say(what: string): void {

@@ -6,7 +6,19 @@
 import * as vscode from 'vscode';
 import { type Asked } from './asked';
 import { setKey } from './keys';
-import { ACCEPT_PART, type Command, type GhostAnswer, question, range, REJECT, SHOW_GHOST, span } from './messages';
+import {
+  ACCEPT_PART,
+  type Command,
+  DISMISS,
+  type GhostAnswer,
+  IGNORE,
+  question,
+  range,
+  REJECT,
+  SHOW_GHOST,
+  span,
+} from './messages';
+import { type Recent } from './recent';
 import { type Server } from './client';
 import { clientSettings } from './settings';
 
@@ -20,6 +32,9 @@ interface Shown {
   readonly command: Command;
   readonly uri: string;
   readonly insertText: string;
+  readonly at: vscode.Position; // of the cursor
+  readonly invoked: boolean; // a gesture asked for it
+  readonly insertsOnly: boolean; // it replaces no text
   accepted: number; // UTF-16 units, by words and lines
 }
 
@@ -46,6 +61,7 @@ export class Ghost {
     ) => EditItem | undefined,
     /** In subtle mode: something could be shown here. */
     private readonly hintAt: (document: vscode.TextDocument, position: vscode.Position) => void,
+    private readonly recent: Recent,
   ) {}
 
   /** What the suggestion that may be visible is called in reports; '' where there is none. */
@@ -78,7 +94,8 @@ export class Ghost {
     this.prompted = false;
     const edit = this.editItem(document, position);
     if (edit) {
-      this.show(document, edit.command, String(edit.item.insertText));
+      const text = String(edit.item.insertText);
+      this.show(document, edit.command, { insertText: text, at: position, invoked, insertsOnly: false });
       if (invoked) this.invoked = { shown: true, why: '' };
       return [edit.item];
     }
@@ -91,6 +108,10 @@ export class Ghost {
     const answer = await this.ask(document, params, token);
     const item = answer?.items[0];
     if (token.isCancellationRequested) return undefined;
+    if (answer) {
+      const text = item?.insertText ?? '';
+      this.recent.add('Ghost text', document, position, text, item ? 'shown' : (answer.reason ?? ''));
+    }
     if (invoked && answer) {
       this.invoked = { shown: !!item, why: (item ? item.unsure : answer.reason) ?? '' };
     }
@@ -102,9 +123,12 @@ export class Ghost {
       this.hintAt(document, position);
       return undefined;
     }
-    this.show(document, item.command, item.insertText);
+    const { insertText } = item;
+    const replaced = range(item.range);
+    const insertsOnly = replaced.isEmpty;
+    this.show(document, item.command, { insertText, at: position, invoked, insertsOnly });
     this.server().report(SHOW_GHOST, { item });
-    const shown = new vscode.InlineCompletionItem(item.insertText, range(item.range), item.command as never);
+    const shown = new vscode.InlineCompletionItem(insertText, replaced, item.command as never);
     if (item.filterText !== undefined) shown.filterText = item.filterText;
     return [shown];
   }
@@ -123,10 +147,15 @@ export class Ghost {
     return again ? asked() : answer;
   }
 
-  private show(document: vscode.TextDocument, command: Command, insertText: string): void {
-    const id = command.arguments[0];
-    const before = this.shown?.command.arguments[0] === id ? this.shown.accepted : 0;
-    this.shown = { command, uri: document.uri.toString(), insertText, accepted: before };
+  private show(
+    document: vscode.TextDocument,
+    command: Command,
+    item: Pick<Shown, 'insertText' | 'at' | 'invoked' | 'insertsOnly'>,
+  ): void {
+    const before = this.shown?.command.arguments[0] === command.arguments[0] ? this.shown : undefined;
+    const invoked = item.invoked || (before?.invoked ?? false);
+    const accepted = before?.accepted ?? 0;
+    this.shown = { ...item, command, uri: document.uri.toString(), invoked, accepted };
     setKey('ghost', true);
   }
 
@@ -140,6 +169,26 @@ export class Ghost {
 
   async accept(): Promise<void> {
     await vscode.commands.executeCommand(COMMIT);
+  }
+
+  /** Tab at the start of a line: the line gets the indentation that the suggestion begins with, if it
+   * lacks it, else the suggestion is taken. After a gesture it is taken at once. */
+  async indentOrAccept(): Promise<void> {
+    const indentation = this.missingIndentation();
+    if (!indentation) return this.accept();
+    // Typed, so that VS Code goes on showing the rest; not by `type`, which other extensions replace.
+    await vscode.commands.executeCommand('default:type', { text: indentation });
+  }
+
+  private missingIndentation(): string {
+    const { shown } = this;
+    const editor = vscode.window.activeTextEditor;
+    if (!shown || shown.invoked || !shown.insertsOnly || !editor) return '';
+    const { active } = editor.selection;
+    const before = editor.document.lineAt(active.line).text.slice(0, active.character);
+    if (before.trim() || active.line !== shown.at.line) return '';
+    const typed = Math.max(0, active.character - shown.at.character);
+    return /^[ \t]*/.exec(shown.insertText)![0].slice(typed);
   }
 
   /** Take a word or a line of it. */
@@ -162,11 +211,25 @@ export class Ghost {
     this.server().report(ACCEPT_PART, { item, acceptedLength: shown.accepted });
   }
 
-  /** The user turns it down. */
-  async dismiss(): Promise<void> {
+  /** Hide it for now. */
+  dismiss(): Promise<void> {
+    return this.hide(DISMISS);
+  }
+
+  /** The user does not want it. */
+  reject(): Promise<void> {
+    return this.hide(REJECT);
+  }
+
+  /** A gesture shows the next edit instead. */
+  yieldToEdit(): Promise<void> {
+    return this.hide(IGNORE);
+  }
+
+  private async hide(how: string): Promise<void> {
     const { id } = this;
     this.gone();
     await vscode.commands.executeCommand(HIDE);
-    if (id) this.server().outcome(REJECT, id);
+    if (id) this.server().outcome(how, id);
   }
 }

@@ -118,10 +118,8 @@ export async function install(
     complain('Redraft: neither uv, pipx nor Python 3.11 or later is on the PATH. Install one of them, then try again.');
     return false;
   }
-  const chosen = await vscode.window.showQuickPick(there, {
-    title: 'How to install the server of Redraft',
-    placeHolder: wanted,
-  });
+  const title = 'How to install the server of Redraft';
+  const chosen = there.length === 1 ? there[0] : await vscode.window.showQuickPick(there, { title });
   if (!chosen) return false;
   await stop();
   if (!(await run(chosen, log))) return false;

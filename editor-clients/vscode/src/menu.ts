@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 import * as vscode from 'vscode';
 import { said, type Server } from './client';
 import { change, clientSettings } from './settings';
-import { type StatusItem } from './status';
+import { type Answer, type Recent } from './recent';
+import { type StatusItem, worded } from './status';
 
 /** ms that a server that is busy starting may take before the menu opens without its answer. */
 const PATIENCE_MS = 1_000;
@@ -45,6 +46,7 @@ interface Entry extends vscode.QuickPickItem {
 export interface Actions {
   readonly server: Server;
   readonly status: StatusItem;
+  readonly recent: Recent;
   readonly log: vscode.LogOutputChannel;
   /** The command of the server, if there is one. */
   command(): Promise<string | undefined>;
@@ -55,7 +57,7 @@ export interface Actions {
 export async function showMenu(actions: Actions): Promise<void> {
   const entries = actions.server.running ? await whileRunning(actions) : [];
   entries.push(...always(actions));
-  await pick(entries, `Redraft: ${actions.status.last.message}`);
+  await pick(entries, worded(actions.status.last));
 }
 
 async function pick(entries: readonly Entry[], title: string, placeHolder?: string): Promise<void> {
@@ -68,7 +70,8 @@ const separator = (label: string): Entry => ({ label, kind: vscode.QuickPickItem
 
 // --- entries --------------------------------------------------------------------------------------
 
-async function whileRunning({ server, status }: Actions): Promise<Entry[]> {
+async function whileRunning(actions: Actions): Promise<Entry[]> {
+  const { server, status } = actions;
   const [standing, recording] = await Promise.all([
     answer<Standing>(server, 'redraft.status'),
     answer<Recording>(server, 'redraft.record', 'status'),
@@ -76,7 +79,7 @@ async function whileRunning({ server, status }: Actions): Promise<Entry[]> {
   const settings = standing?.settings;
   const language = vscode.window.activeTextEditor?.document.languageId;
   const entries: Entry[] = [
-    { label: '$(question) Why is nothing shown?', description: status.last.message, run: () => why(status) },
+    { label: '$(question) Why is nothing shown?', description: status.last.message, run: () => why(actions) },
     separator('suggestions'),
   ];
   if (settings) {
@@ -129,10 +132,8 @@ function snoozeEntries(server: Server, snoozedS: number): Entry[] {
     const description = `${Math.ceil(snoozedS / 60)} min left`;
     return [{ label: '$(bell) Wake up', description, run: snooze(0) }];
   }
-  return [5, 15, 60].map((minutes) => ({
-    label: `$(bell-slash) Snooze for ${minutes} minutes`,
-    run: snooze(minutes),
-  }));
+  const lengths = [5, 15, 60].map((minutes) => ({ label: `${minutes} minutes`, run: snooze(minutes) }));
+  return [{ label: '$(bell-slash) Snooze…', run: () => pick(lengths, 'Suggest nothing for') }];
 }
 
 function subtleEntry(): Entry {
@@ -181,8 +182,8 @@ export async function record(server: Server): Promise<void> {
 function always({ log, start, install, server }: Actions): Entry[] {
   return [
     separator('server'),
-    { label: '$(refresh) Restart', run: start },
     ...(server.running ? [] : [{ label: '$(cloud-download) Install the server', run: install }]),
+    { label: '$(refresh) Restart', run: start },
     { label: '$(output) Open log', run: () => log.show() },
     {
       label: '$(gear) All settings',
@@ -193,19 +194,44 @@ function always({ log, start, install, server }: Actions): Entry[] {
 
 // --- what they do ---------------------------------------------------------------------------------
 
-export async function why(status: StatusItem): Promise<void> {
-  const entries: Entry[] = status.reasons.map(({ at, message, kind }) => ({
-    label: message,
-    description: at.toLocaleTimeString() + (kind === 'Normal' ? '' : ` · ${kind.toLowerCase()}`),
-  }));
+/** The latest answers, each with its place, and what the server said of itself. Enter goes to the place
+ * and asks there. */
+export async function why({ status, recent }: Actions): Promise<void> {
+  const entries: Entry[] = [];
+  if (status.last.kind !== 'Normal') entries.push({ label: worded(status.last) });
+  entries.push(...recent.all.map(answerEntry));
+  const troubles = status.reasons.filter(({ kind }) => kind !== 'Normal');
+  if (troubles.length) entries.push(separator('server'));
+  entries.push(
+    ...troubles.map(({ at, message, kind }) => ({
+      label: message,
+      description: `${at.toLocaleTimeString()} · ${kind.toLowerCase()}`,
+    })),
+  );
   if (!vscode.workspace.getConfiguration('editor').get('inlineSuggest.enabled', true)) {
     entries.unshift({
       label: "VS Code's own setting editor.inlineSuggest.enabled is off: there is no ghost text",
       run: () => vscode.commands.executeCommand('workbench.action.openSettings', '@id:editor.inlineSuggest.enabled'),
     });
   }
-  const title = 'What Redraft did last, and why nothing was shown';
+  const title = 'Latest suggestions, and why nothing was shown. Enter goes there and asks again.';
   await pick(entries.length ? entries : [{ label: 'Nothing happened yet' }], title);
+}
+
+function answerEntry({ kind, uri, position, text, code, reason, at }: Answer): Entry {
+  const active = vscode.window.activeTextEditor?.document.uri.toString();
+  const file = uri.toString() === active ? '' : `${vscode.workspace.asRelativePath(uri)}, `;
+  const [first = ''] = (text.trim() || code).split('\n');
+  return {
+    label: `${kind}, ${file}line ${position.line + 1}`,
+    description: first,
+    detail: `${reason || 'nothing here'} (${at.toLocaleTimeString()})`,
+    run: async () => {
+      const selection = new vscode.Range(position, position);
+      await vscode.window.showTextDocument(uri, { selection });
+      await vscode.commands.executeCommand('redraft.suggest');
+    },
+  };
 }
 
 export async function chooseModel(actions: Actions): Promise<void> {

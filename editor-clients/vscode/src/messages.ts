@@ -56,6 +56,8 @@ export const SHOW_EDIT = 'textDocument/didShowInlineEdit';
 export const ACCEPT_PART = 'textDocument/didPartiallyAcceptCompletion';
 export const FOCUS = 'textDocument/didFocus';
 export const ACCEPT = 'redraft.accept';
+/** The user hid it for now. A second time counts as a rejection, which the server decides. */
+export const DISMISS = 'redraft.dismiss';
 export const REJECT = 'redraft.reject';
 export const IGNORE = 'redraft.ignore';
 

@@ -9,12 +9,13 @@ import { type Server } from './client';
 import { type Painter } from './decorations';
 import { asGhost, type Edit, followed, least, portion } from './edit';
 import { type EditItem, type Ghost } from './ghost';
-import { isLeading, setKey } from './keys';
+import { setKey } from './keys';
 import {
   ACCEPT,
   ACCEPT_PART,
   type Command,
   diagnostics,
+  DISMISS,
   type EditAnswer,
   IGNORE,
   type Place,
@@ -23,6 +24,7 @@ import {
   REJECT,
   SHOW_EDIT,
 } from './messages';
+import { type Recent } from './recent';
 import { clientSettings } from './settings';
 
 /** ms in which a change and the movement of the cursor that goes with it are one reason to ask. The
@@ -58,7 +60,7 @@ export class NextEdits implements vscode.Disposable {
   private revealed = ''; // id; in subtle mode, what was asked for
   private drawn = ''; // what is on the screen, in words
   private applying = false;
-  /** The cursor is where we put it: Tab goes on even in leading white space. */
+  /** Where a jump put the cursor: the edit is coming into sight. */
   private held: vscode.Position | undefined;
   private jumped = ''; // id
   private turn: Promise<void> = Promise.resolve();
@@ -72,6 +74,7 @@ export class NextEdits implements vscode.Disposable {
     private readonly painter: Painter,
     private readonly ghost: () => Ghost,
     extension: vscode.Extension<unknown>,
+    private readonly recent: Recent,
   ) {
     const granted = (extension.packageJSON as { enabledApiProposals?: string[] }).enabledApiProposals;
     this.native = granted?.includes(PROPOSAL) ?? false;
@@ -128,6 +131,8 @@ export class NextEdits implements vscode.Disposable {
     if (invoked) this.revealed = answer.id ?? '';
     this.take(answer);
     const shown = this.shown !== undefined;
+    const text = answer.edits[0]?.text ?? '';
+    this.recent.add('Next edit', document, this.place() ?? editor.selection.active, text, shown ? 'shown' : (answer.reason ?? ''));
     return { shown, why: (shown ? answer.unsure : answer.reason) ?? '' };
   }
 
@@ -242,20 +247,14 @@ export class NextEdits implements vscode.Disposable {
 
   private refresh(): void {
     const editor = vscode.window.activeTextEditor;
-    if (editor) setKey('leading', isLeading(editor));
     const { shown } = this;
     const mode = shown && editor ? this.mode(shown, editor) : 'nothing';
     this.draw(mode);
     setKey('edit', isDrawn(mode));
-    setKey('tab', isDrawn(mode) && this.tabIsOurs(editor!));
     if (!shown || mode === 'subtle' || this.reported === shown.id) return;
     this.reported = shown.id;
     if (mode === 'nothing') return this.server().tell('this next edit needs the renderer "decorations"');
     this.server().report(SHOW_EDIT, { item: { command: shown.command } });
-  }
-
-  private tabIsOurs(editor: vscode.TextEditor): boolean {
-    return this.isHeld(editor) || !isLeading(editor);
   }
 
   private isHeld(editor: vscode.TextEditor): boolean {
@@ -282,7 +281,7 @@ export class NextEdits implements vscode.Disposable {
   private hint({ document, edit, unsure }: Shown, editor: vscode.TextEditor, mode: Mode): [number, string] {
     const first = document.positionAt(edit.start).line;
     const here = editor.selection.active.line;
-    const key = mode === 'subtle' ? 'Alt+\\' : this.tabIsOurs(editor) ? 'Tab' : 'Alt+L';
+    const key = mode === 'subtle' ? 'Alt+\\' : 'Tab';
     const what = unsure ? '→ edit?' : '→ edit';
     if (document !== editor.document) {
       const name = vscode.workspace.asRelativePath(document.uri);
@@ -306,6 +305,23 @@ export class NextEdits implements vscode.Disposable {
   }
 
   // --- what the user does with it -----------------------------------------------------------------
+
+  /** Where the edit that is shown begins, if it is in the active editor. */
+  private place(): vscode.Position | undefined {
+    const { shown } = this;
+    if (shown?.document !== vscode.window.activeTextEditor?.document) return undefined;
+    return shown?.document.positionAt(shown.edit.start);
+  }
+
+  /** Is an edit shown, by decorations or as ghost text? */
+  get visible(): boolean {
+    return this.shown !== undefined;
+  }
+
+  /** A gesture shows ghost text instead. */
+  yieldToGhost(): void {
+    this.hide();
+  }
 
   /** Is an edit drawn that the keys are for? */
   get acceptable(): boolean {
@@ -396,15 +412,24 @@ export class NextEdits implements vscode.Disposable {
     this.refresh();
   }
 
-  /** Esc, on what is drawn. */
+  /** Hide what is drawn, for now. */
   dismiss(): void {
-    const { shown } = this;
-    this.forget();
-    if (shown) this.server().outcome(REJECT, shown.id);
+    this.end(DISMISS);
   }
 
-  /** VS Code showed the edit of this name itself, and the user turned it down there. */
-  rejected(id: string): void {
+  /** The user does not want what is drawn. */
+  reject(): void {
+    this.end(REJECT);
+  }
+
+  private end(how: string): void {
+    const { shown } = this;
+    this.forget();
+    if (shown) this.server().outcome(how, shown.id);
+  }
+
+  /** VS Code showed the edit of this name itself, and the user hid it there. */
+  hidden(id: string): void {
     if (this.shown?.id === id) this.forget();
   }
 }

@@ -11,13 +11,14 @@ test('what is shown and sure speaks for itself', () => {
 });
 
 test('what is shown only because somebody asked says so', () => {
-  assert.equal(sentence(shown('below threshold 0.20 < 0.44'), none('x')), 'not sure of this: below threshold 0.20 < 0.44');
+  assert.equal(sentence(shown('8 % likely to be kept'), none('x')), 'unsure: 8 % likely to be kept');
 });
 
-test('where nothing is shown the reasons are told apart, and once where they are one', () => {
-  assert.equal(sentence(none('it repeats'), none('The model is done.')), 'no text: it repeats · no edit: the model is done');
-  assert.equal(sentence(none('snoozed'), none('snoozed')), 'nothing to show: snoozed');
-  assert.equal(sentence(undefined, none('no edit')), 'nothing to show: no edit');
+test('where nothing is shown one reason is told, which names its kind', () => {
+  assert.equal(sentence(none('it repeats'), none('The model is done.')), 'Ghost text: it repeats');
+  assert.equal(sentence(none('Ghost text hidden: rejected.'), none('x')), 'Ghost text hidden: rejected.');
+  assert.equal(sentence(none('No ghost text: paused.'), undefined), 'No ghost text: paused.');
+  assert.equal(sentence(undefined, none('rejected here')), 'Next edit: rejected here');
   assert.match(sentence(none(), none()), /^nothing to show: ./);
 });
 

@@ -1,12 +1,12 @@
--- What came of the last question about ghost text and of the last one about the next edit, each with
--- the text it was about: so that "why" tells them apart and never speaks of a text that is gone.
+-- The last answer about ghost text and the last one about the next edit: why nothing is shown.
 -- Knows nothing of drawing.
 local M = {}
 
---- By kind, "text" or "edit": { buffer, tick, row, reason }; `reason` is "" while it is shown.
+--- By kind, "text" or "edit": { buffer, tick, row, reason, revealable }; `reason` is "" while it is
+--- shown, `revealable` whether a gesture would show what is hidden.
 local last = {}
 
---- The buffer, its version and the cursor, by which a question and its answer are told from others.
+--- Return the buffer, its version, the cursor and the mode, by which questions are told apart.
 function M.now()
   local at = vim.api.nvim_win_get_cursor(0)
   local buffer = vim.api.nvim_get_current_buf()
@@ -19,36 +19,49 @@ function M.now()
   }
 end
 
---- A question of `kind` about `state` is answered: `reason` says why nothing is shown, "" where
+--- Record the answer to a question of `kind` about `state`: `reason` says why nothing is shown, "" where
 --- something is.
-function M.came(kind, state, reason)
+function M.came(kind, state, reason, revealable)
   last[kind] = { buffer = state.buffer, tick = state.tick, row = state.row, reason = reason }
+  last[kind].revealable = revealable
 end
 
---- What was shown is shown no longer, for this reason.
-function M.gone(kind, reason)
+local ENDS = {
+  dismiss = "hidden with Esc; it may come back",
+  reject = "rejected just now",
+  ignore = "it was shown, and you went on",
+}
+
+--- Record that what was shown is not shown any more; `how` it ended is a key of `ENDS`.
+function M.gone(kind, how)
   if last[kind] then
-    last[kind].reason = reason
+    last[kind].reason, last[kind].revealable = ENDS[how], false
   end
 end
 
-local function of(kind, state)
-  local found = last[kind]
-  if found and found.buffer == state.buffer and found.tick == state.tick and found.reason ~= "" then
-    return found
-  end
-end
+local NAMES = { text = "Ghost text", edit = "Next edit" }
 
---- Why no ghost text and why no next edit is shown for the text as it is now: two strings, each nil
---- where nothing was asked about this text. Ghost text is named with its line once the cursor left it.
-function M.reasons()
-  local state = M.now()
-  local text, edit = of("text", state), of("edit", state)
-  local said = text and text.reason
-  if said and text.row ~= state.row then
-    said = ("%s (line %d)"):format(said, text.row)
+--- Return the last answer of `kind` as { reason, revealable }, nil where it is not about this buffer or
+--- no longer true. Ghost text is asked for in insert mode only, and leaving that mode may change the
+--- text (Neovim takes an unused indentation away): its last reason holds until the next one.
+function M.reason(kind)
+  local state, found = M.now(), last[kind]
+  if not found or found.buffer ~= state.buffer or found.reason == "" then
+    return nil
   end
-  return said, edit and edit.reason
+  local left_insert_mode = kind == "text" and state.mode ~= "i"
+  if found.tick ~= state.tick and not left_insert_mode then
+    return nil
+  end
+  local reason = found.reason
+  local lower = reason:lower()
+  if not (lower:find(NAMES[kind]:lower(), 1, true) or vim.startswith(lower, "no suggestions")) then
+    reason = NAMES[kind] .. ": " .. reason
+  end
+  if kind == "text" and found.row ~= state.row then
+    reason = ("Line %d: %s"):format(found.row, reason)
+  end
+  return { reason = reason, revealable = found.revealable }
 end
 
 --- Was the next edit asked about exactly here?

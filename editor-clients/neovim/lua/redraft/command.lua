@@ -5,8 +5,32 @@ local status = require("redraft.status")
 
 local M = {}
 
+--- Show `lines` in a window beside the cursor until it moves: a message longer than its line would
+--- wait for Enter.
+local function float(lines)
+  local widest = 0
+  for _, line in ipairs(lines) do
+    widest = math.max(widest, vim.fn.strdisplaywidth(line))
+  end
+  local width = math.max(1, math.min(widest, vim.o.columns - 4))
+  vim.lsp.util.open_floating_preview(lines, "", {
+    border = "single",
+    title = " Redraft ",
+    wrap = true,
+    width = width,
+    focus_id = "redraft",
+  })
+end
+
+--- Say `message`, a string or lines, in the message line where it has room.
 local function say(message, level)
-  vim.notify("Redraft: " .. message, level or vim.log.levels.INFO)
+  local lines = type(message) == "table" and message or vim.split(message, "\n")
+  local line = "Redraft: " .. table.concat(lines, " ")
+  if #lines <= 2 and vim.fn.strdisplaywidth(line) <= vim.v.echospace then
+    vim.notify(line, level or vim.log.levels.INFO)
+  else
+    float(lines)
+  end
 end
 
 local function complain(message)
@@ -134,20 +158,16 @@ function complete.subtle()
   return { "on", "off" }
 end
 
---- What is shown, or why nothing is: ghost text and next edit apart.
-local function why(room)
-  local told = status.explanation(room)
-  return told == "" and status.word() or told
-end
-
---- Say it in one line, after a key: `:Redraft why` says all of it.
+--- Say in one line why a gesture found nothing: `:Redraft why` says all of it.
 function M.nothing_found()
-  vim.notify("Redraft: " .. why(vim.v.echospace - #"Redraft: "))
+  local why = status.why()
+  local room = vim.v.echospace - #"Redraft: "
+  vim.notify("Redraft: " .. require("redraft.text").brief(why == "" and status.word() or why, room))
 end
 
 function run.why()
   require("redraft.events").once_known(function()
-    say(why())
+    say(status.explanation())
   end)
 end
 
@@ -172,7 +192,7 @@ function run.status()
     return say(status.word() .. (status.why() ~= "" and ": " .. status.why() or ""))
   end
   ask_server("redraft.status", {}, function(told)
-    vim.api.nvim_echo({ { sentence(told) } }, true, {})
+    say(sentence(told))
   end)
 end
 

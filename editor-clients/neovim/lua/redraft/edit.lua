@@ -18,15 +18,13 @@ local NEAR_ROWS = 2
 --- hidden, faded, reported, taken } and what it replaces: { row, column, to_row, to_column, with },
 --- in bytes. Without `buffer`, and what is counted in it, the file is not loaded yet.
 local shown = nil
---- Where a jump or an acceptance put the cursor: { buffer, row, column }.
-local placed = nil
 
 --- Is there an edit to be seen? Not between a change beside it and the server's next answer.
 function M.visible()
   return shown ~= nil and not shown.faded
 end
 
---- Forget what is shown. `how`, "reject" or "ignore", is told to the server.
+--- Forget what is shown. `how` ("dismiss", "reject" or "ignore") is reported to the server.
 function M.clear(how)
   local edit = shown
   shown = nil
@@ -38,7 +36,7 @@ function M.clear(how)
     marks.clear(edit.buffer)
   end
   if how then
-    answers.gone("edit", how == "reject" and "rejected just now" or "it was shown, and left")
+    answers.gone("edit", how)
     client.turned_down(edit.client, edit.item, "redraft." .. how)
   end
   return true
@@ -112,6 +110,15 @@ local function settle(edit)
   return #edit.changes > 0
 end
 
+--- Return whether the edit changes the cursor's line or one next to it.
+function M.is_beside_cursor()
+  if not shown or shown.buffer ~= vim.api.nvim_get_current_buf() then
+    return false
+  end
+  local row = text.cursor()
+  return row >= shown.first - 1 and row <= shown.last + 1
+end
+
 --- Must the cursor go there before the edit is accepted?
 local function is_away()
   if shown.buffer ~= vim.api.nvim_get_current_buf() then
@@ -137,7 +144,7 @@ function M.hint()
     return marks.hint(nil)
   end
   if not shown.hidden and not is_away() then
-    return marks.hint(shown.unsure and "? " .. shown.unsure .. key_name() or nil)
+    return marks.hint(shown.unsure and "unsure" .. key_name() or nil)
   end
   local line = (shown.first or shown.item.range.start.line) + 1
   local where = ("at line %d"):format(line)
@@ -184,9 +191,7 @@ function M.follow()
   if not shown or not shown.buffer or shown.buffer ~= vim.api.nvim_get_current_buf() then
     return
   end
-  local row = text.cursor()
-  local changed = vim.api.nvim_buf_get_changedtick(shown.buffer) ~= shown.tick
-  if changed and row >= shown.first - 1 and row <= shown.last + 1 then
+  if vim.api.nvim_buf_get_changedtick(shown.buffer) ~= shown.tick and M.is_beside_cursor() then
     marks.clear(shown.buffer)
     marks.hint(nil)
     shown.faded = true
@@ -200,17 +205,6 @@ local function place(row, column)
   row = math.min(row, vim.api.nvim_buf_line_count(buffer) - 1)
   vim.api.nvim_win_set_cursor(0, { row + 1, math.min(column, #text.line(buffer, row)) })
   vim.cmd("normal! zv") -- out of a fold
-  local now_row, now_column = text.cursor()
-  placed = { buffer = buffer, row = now_row, column = now_column }
-end
-
---- Is the cursor where we put it? Then Tab is about edits even in an indent: Tab, Tab, Tab.
-function M.is_placed()
-  local row, column = text.cursor()
-  return placed ~= nil
-    and placed.buffer == vim.api.nvim_get_current_buf()
-    and placed.row == row
-    and placed.column == column
 end
 
 local function jump()

@@ -39,6 +39,7 @@ local function mark_if_long()
 end
 
 local function settled()
+  require("redraft.status").announce()
   if M.is_asking() then
     return
   end
@@ -50,21 +51,36 @@ local function settled()
   end
 end
 
---- Why nothing is drawn of an answer: the server's reason, or what only this side can know.
-local function reason_of(result, found, nothing)
+--- Record why nothing is drawn of an answer: the server's reason, or what only this side can know.
+local function record(kind, state, result, found)
   if found then
-    return "what there is cannot be shown in this buffer as it is now"
+    return answers.came(kind, state, "it cannot be shown in this buffer as it is now")
   end
-  local said = type(result) == "table" and result.reason or nil
-  return said and said ~= "" and said or nothing
+  local answer = type(result) == "table" and result or {}
+  local reason = answer.reason and answer.reason ~= "" and answer.reason or "nothing here"
+  answers.came(kind, state, reason, answer.revealable == true)
 end
 
-local function ask_edit(state, invoked)
+--- Keep one of ghost text and next edit where both would stand in one place, or a gesture asked: it
+--- shows one thing. Ghost text comes first, unless the edit was shown `before` and the line has code.
+local function show_one(invoked, before)
+  if not (ghost.visible() and edit.visible() and (invoked or edit.is_beside_cursor())) then
+    return
+  end
+  local line_has_code = vim.api.nvim_get_current_line():find("%S") ~= nil
+  local loser = before and line_has_code and ghost or edit
+  loser.clear("ignore")
+end
+
+local function ask_edit(state, invoked, before)
   client.ask(edit.METHOD, invoked, function(result, from)
     edit.receive(result, from, invoked)
-    local found = result and result.edits and result.edits[1]
-    local why = reason_of(result, found, "none here")
-    answers.came("edit", state, edit.visible() and "" or why)
+    if edit.visible() then
+      answers.came("edit", state, "")
+      show_one(invoked, before)
+    else
+      record("edit", state, result, result and result.edits and result.edits[1])
+    end
     settled()
   end, function(problem)
     answers.came("edit", state, problem)
@@ -72,12 +88,15 @@ local function ask_edit(state, invoked)
   end)
 end
 
-local function ask_text(state, invoked)
+local function ask_text(state, invoked, before)
   client.ask(ghost.METHOD, invoked, function(result, from)
     ghost.receive(result, from, invoked)
-    local found = result and (result.items or result)[1]
-    local why = reason_of(result, found, "none here")
-    answers.came("text", state, ghost.visible() and "" or why)
+    if ghost.visible() then
+      answers.came("text", state, "")
+      show_one(invoked, before)
+    else
+      record("text", state, result, result and (result.items or result)[1])
+    end
     settled()
   end, function(problem)
     answers.came("text", state, problem)
@@ -88,9 +107,10 @@ end
 --- Ask for the next edit, and with `text` for ghost text as well: the server knows which comes first.
 local function ask(state, text, invoked)
   asked = state
-  ask_edit(state, invoked)
+  local before = edit.visible()
+  ask_edit(state, invoked, before)
   if text then
-    ask_text(state, invoked)
+    ask_text(state, invoked, before)
   end
   mark_if_long()
 end
@@ -180,7 +200,12 @@ local function moved()
 end
 
 local function left_insert_mode()
-  ghost.clear("ignore")
+  -- Ctrl-O leaves insert mode for one command only; nobody hid the text.
+  local for_one_command = vim.startswith(vim.fn.mode(1), "ni")
+  ghost.clear(for_one_command and "ignore" or "dismiss")
+  if client.is_asking(ghost.METHOD) then
+    answers.came("text", asked, "you left insert mode before the answer came")
+  end
   client.cancel(ghost.METHOD)
   settled()
 end
@@ -243,6 +268,7 @@ function M.set()
     M.clear()
   end, "RedraftEnded")
   on("ColorScheme", marks.colours)
+  on("OptionSet", marks.colours, "background")
 end
 
 return M

@@ -14,7 +14,8 @@ local MARK = 1 -- the first of its marks; always the same, so that drawing again
 
 --- What is drawn: { buffer, row, column, text, over, behind, item, client, tick, reported, hidden }, row
 --- and column from 0 in bytes; `text` is what is left of the item and `over` how many bytes of what
---- stands `behind` the cursor it takes the place of, `tick` the buffer's version.
+--- stands `behind` the cursor it takes the place of, `tick` the buffer's version, `invoked` whether a
+--- gesture asked for it.
 local shown = nil
 
 function M.visible()
@@ -26,7 +27,7 @@ function M.text()
   return shown and shown.text
 end
 
---- Forget what is drawn. `how`, "reject" or "ignore", is told to the server.
+--- Forget what is drawn. `how` ("dismiss", "reject" or "ignore") is reported to the server.
 function M.clear(how)
   local ghost = shown
   shown = nil
@@ -37,7 +38,7 @@ function M.clear(how)
     vim.api.nvim_buf_clear_namespace(ghost.buffer, space, 0, -1)
   end
   if how then
-    answers.gone("text", how == "reject" and "rejected just now" or "it was shown, and left")
+    answers.gone("text", how)
     client.turned_down(ghost.client, ghost.item, "redraft." .. how)
   end
   return true
@@ -133,6 +134,7 @@ function M.receive(result, from, invoked)
   end
   local again = shown and id_of(shown) ~= nil and id_of(shown) == id_of(ghost)
   ghost.reported = again and shown.reported
+  ghost.invoked = invoked or (again and shown.invoked)
   ghost.hidden = config.values.subtle and not invoked and not (again and not shown.hidden)
   draw(ghost)
 end
@@ -194,6 +196,14 @@ local function reveal()
   return false
 end
 
+--- Write the beginning of what is shown, and go on showing the rest.
+local function shorten(part)
+  local ghost = shown
+  ghost.row, ghost.column = insert(ghost, part)
+  ghost.text = ghost.text:sub(#part + 1)
+  draw(ghost)
+end
+
 local function take(part)
   local ghost = shown
   if part == ghost.text then
@@ -202,9 +212,7 @@ local function take(part)
     client.accepted(ghost.client, ghost.item)
     return
   end
-  ghost.row, ghost.column = insert(ghost, part)
-  ghost.text = ghost.text:sub(#part + 1)
-  draw(ghost)
+  shorten(part)
   local whole, rest = ghost.item.insertText, ghost.text
   if whole:find("\r\n", 1, true) then
     rest = rest:gsub("\n", "\r\n")
@@ -223,6 +231,21 @@ function M.accept(unit)
   end
   local cut = { word = text.first_word, line = text.first_line }
   take(unit and cut[unit](shown.text) or shown.text)
+  return true
+end
+
+--- Give the line the indentation of the ghost text, where the cursor stands before it. False where
+--- there is nothing to indent, or a gesture asked for the text: then Tab takes it at once.
+function M.indent()
+  if not M.is_here() or shown.hidden or shown.invoked then
+    return false
+  end
+  local before = text.line(shown.buffer, shown.row):sub(1, shown.column)
+  local indentation = shown.text:match("^[ \t]+")
+  if not indentation or indentation == shown.text or before:find("%S") then
+    return false
+  end
+  shorten(indentation)
   return true
 end
 

@@ -22,7 +22,7 @@ local function program()
   end
   if vim.fn.executable(command[1]) == 0 then
     return health.error(("%s is not on the PATH"):format(command[1]), {
-      "Install it: uv tool install redraft[cpu] (or pipx, or pip)",
+      "Install it in a clone of the repository: pip install '.[cpu]'",
       "Or name it: vim.lsp.config('redraft', { cmd = { '/path/to/redraft', 'lsp' } })",
     })
   end

@@ -29,11 +29,31 @@ function M.accept(unit)
   return taken
 end
 
---- Turn down what is shown; the server remembers. False where nothing is shown.
-function M.reject()
-  local ghost = require("redraft.ghost").clear("reject")
-  local edit = require("redraft.edit").clear("reject")
+--- Do what Tab does: as `accept`, but a cursor before the indentation of the ghost text gets that
+--- indentation first. False where nothing is shown.
+function M.tab()
+  return require("redraft.ghost").indent() or M.accept()
+end
+
+local function turn_down(how)
+  local ghost = require("redraft.ghost").clear(how)
+  local edit = require("redraft.edit").clear(how)
   return ghost or edit
+end
+
+--- Hide what is shown; it may come back. False where nothing is shown.
+function M.dismiss()
+  return turn_down("dismiss")
+end
+
+--- Reject what is shown, and ask for something else. The server does not offer it again. False where
+--- nothing is shown.
+function M.reject()
+  local rejected = turn_down("reject")
+  if rejected then
+    events().ask_again()
+  end
+  return rejected
 end
 
 --- Ask for a suggestion now, whatever the moment; where one is only hinted at, show it. Where there is

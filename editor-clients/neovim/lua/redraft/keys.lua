@@ -2,7 +2,6 @@
 local config = require("redraft.config")
 local edit = require("redraft.edit")
 local ghost = require("redraft.ghost")
-local text = require("redraft.text")
 
 local M = {}
 
@@ -24,18 +23,9 @@ local function in_snippet()
   return vim.snippet.active({ direction = 1 }) or (luasnip ~= nil and luasnip.locally_jumpable(1))
 end
 
-local function in_indent()
-  local row, column = text.cursor()
-  local before = text.line(0, row):sub(1, column)
-  return before:find("^%s*$") ~= nil and not edit.is_placed()
-end
-
---- May Tab be ours? In insert mode not where it has other work.
+--- Return whether Tab is ours: always in normal mode, in insert mode not in a menu or a snippet.
 function M.is_free()
-  if vim.fn.mode():sub(1, 1) ~= "i" then
-    return true
-  end
-  return not (menu_is_open() or in_snippet() or in_indent())
+  return vim.fn.mode():sub(1, 1) ~= "i" or not (menu_is_open() or in_snippet())
 end
 
 local function anything()
@@ -66,12 +56,19 @@ local function mapping_of(mode, key)
   return {}
 end
 
---- Keys that do what `mapping` did. Returned by an expression, so its keys are not mapped again.
+--- Return the keys that do what `mapping` did. They come from an expression and are not mapped again.
 local function keys_of(mapping, key)
   local function typed(keys)
     return vim.api.nvim_replace_termcodes(keys, true, true, true)
   end
   if vim.tbl_isempty(mapping) then
+    -- Neovim turns an unmapped Alt chord into Escape and the key, but only one that was typed
+    -- (|i_ALT|). What a mapping returns was not typed: it would insert the bare key.
+    local plain = key:match("^<[MmAa]%-(.+)>$")
+    if plain and not plain:find(".%-.") then
+      vim.api.nvim_feedkeys(typed("<Esc>" .. (#plain > 1 and "<" .. plain .. ">" or plain)), "imt", false)
+      return ""
+    end
     return typed(key)
   end
   local result = (mapping.rhs or ""):gsub("<SID>", ("<SNR>%d_"):format(mapping.sid or 0))
@@ -138,7 +135,7 @@ function M.set()
     return anything() and M.is_free()
   end
   for _, mode in ipairs({ "i", "n" }) do
-    map(mode, keys.accept, "accept()", free, "go to the suggestion, accept it")
+    map(mode, keys.accept, "tab()", free, "go to the suggestion, accept it")
     map(mode, keys.accept_always, "accept()", anything, "accept the suggestion, also in menus")
     map(mode, keys.accept_word, "accept('word')", anything, "accept the next word")
     map(mode, keys.accept_line, "accept('line')", anything, "accept the next line")
@@ -148,7 +145,7 @@ function M.set()
   end
   -- Not in normal mode, where `<C-]>` goes to a definition.
   map("i", keys.reject, "reject()", anything, "reject the suggestion")
-  map("n", keys.escape, "reject()", edit.visible, "reject the edit")
+  map("n", keys.escape, "dismiss()", edit.visible, "hide the edit")
 end
 
 return M

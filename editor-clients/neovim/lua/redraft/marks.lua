@@ -122,17 +122,30 @@ local COLOURS = {
   light = { add = { "#d6f2dd", 194 }, gone = { "#fbdcdc", 224 }, hint = { "#1a56b0", 25 } },
 }
 
+--- Return a link to `group`, or to a group like it that is grey without true colour as well: in the
+--- default colour scheme suggestions would look like the user's own text there. On 256 colours the grey
+--- is 244, since many palettes make 8 the background.
+local function grey_like(group)
+  local look = vim.api.nvim_get_hl(0, { name = group, link = false })
+  if look.ctermfg then
+    return { link = group }
+  end
+  look.ctermfg = vim.api.nvim_eval("&t_Co") == "256" and 244 or 8
+  vim.api.nvim_set_hl(0, "RedraftGrey" .. group, look)
+  return { link = "RedraftGrey" .. group }
+end
+
 --- Define what the colour scheme does not.
 function M.colours()
   local colours = COLOURS[vim.o.background]
   local function set(name, values)
     vim.api.nvim_set_hl(0, name, vim.tbl_extend("force", values, { default = true }))
   end
-  set("RedraftGhost", { link = "Comment" })
-  set("RedraftUnsure", { link = "NonText" })
+  set("RedraftGhost", grey_like("Comment"))
+  set("RedraftUnsure", grey_like("NonText"))
   set("RedraftAdd", { bg = colours.add[1], ctermbg = colours.add[2] })
   set("RedraftDelete", { bg = colours.gone[1], ctermbg = colours.gone[2], strikethrough = true })
-  set("RedraftThinking", { link = "NonText" })
+  set("RedraftThinking", grey_like("NonText"))
   set("RedraftHint", { fg = colours.hint[1], ctermfg = colours.hint[2], italic = true })
 end
 

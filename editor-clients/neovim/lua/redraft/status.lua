@@ -1,13 +1,15 @@
 -- What the server last said about itself, for a status line and for `:Redraft why`.
-local fit = require("redraft.text").fit
+local config = require("redraft.config")
+local text = require("redraft.text")
 
 local M = {}
 
---- As told by `didChangeStatus`: { busy, kind = "Normal" | "Warning" | "Error" | "Inactive", message }
-M.state = { busy = false, kind = "Normal", message = "" }
+--- As told by `didChangeStatus`: { busy, kind = "Normal" | "Warning" | "Error" | "Inactive", message,
+--- revealable }; the last one says whether a gesture would show what is hidden.
+M.state = { busy = false, kind = "Normal", message = "", revealable = false }
 
---- Called after each change: a status line may want to be drawn again.
-local function announce()
+--- Say that the status, or a reason in it, changed: a status line may want to be drawn again.
+function M.announce()
   vim.api.nvim_exec_autocmds("User", { pattern = "RedraftStatus", modeline = false })
   vim.cmd.redrawstatus()
 end
@@ -17,8 +19,9 @@ local function set(status)
     busy = status.busy == true,
     kind = status.kind or "Normal",
     message = status.message or "",
+    revealable = status.revealable == true,
   }
-  announce()
+  M.announce()
 end
 
 --- What the server says.
@@ -32,7 +35,6 @@ function M.say(message, kind)
   set({ message = message, kind = kind or "Warning" })
 end
 
-local APART = "next edit: %s · ghost text: %s"
 local WORDS = { Warning = "waiting", Error = "error", Inactive = "paused" }
 
 --- idle | thinking | waiting | paused | error | off
@@ -66,49 +68,73 @@ local function for_both()
   return M.state.kind ~= "Normal" and M.state.message or nil
 end
 
---- One sentence on why nothing is shown, or on what is.
-function M.why()
-  local text, edit = require("redraft.answers").reasons()
-  local known = for_both() or shown()
-  if known or not (text or edit) then
-    return known or (require("redraft.events").is_asking() and "thinking" or M.state.message)
-  elseif not (text and edit) or text == edit then
-    return edit or text
-  end
-  return APART:format(edit, text)
+--- Return the name of a key as people write it: `<M-\\>` is Alt-\.
+local function key_name(key)
+  local name = key:gsub("^<(.*)>$", "%1")
+  return (name:gsub("^[MmAa]%-", "Alt-"):gsub("^[Cc]%-", "Ctrl-"):gsub("[Bb]slash$", "\\"))
 end
 
---- The same for a person who asks, who is told what each sentence is about; `room`: in so many columns,
---- of which both get their part.
-function M.explanation(room)
+--- Return an answer's reason, with the key that shows what is hidden.
+local function with_key(found)
+  if not (found and found.revealable) then
+    return found and found.reason
+  end
+  local ask = config.values.keys.ask
+  local key = ask and key_name(ask) or ":Redraft trigger"
+  return ("%s %s shows it."):format(found.reason, key)
+end
+
+--- Return one sentence on why nothing is shown, or on what is: about ghost text in insert mode, else
+--- about the next edit, where there is a choice.
+function M.why()
+  local known = for_both() or shown()
+  if known then
+    return known
+  end
+  local answers = require("redraft.answers")
+  local ghost, edit = answers.reason("text"), answers.reason("edit")
+  if vim.fn.mode():sub(1, 1) == "i" then
+    ghost, edit = edit, ghost
+  end
+  if not (ghost or edit) and require("redraft.events").is_asking() then
+    return "thinking"
+  end
+  return with_key(edit or ghost or { reason = M.state.message, revealable = M.state.revealable })
+end
+
+--- Return the same for a person who asks, as lines: one on ghost text, one on the next edit.
+function M.explanation()
   local common = for_both() or shown()
   if common then
-    return room and fit(common, room) or common
+    return { common }
   end
-  local text, edit = require("redraft.answers").reasons()
-  if room and edit and not text then
-    return fit("next edit: " .. edit, room)
-  end
-  text, edit = text or "comes while you type", edit or "not asked for yet"
-  if room then
-    local left = room - #APART:format("", "")
-    local half = math.floor(left / 2)
-    text = fit(text, math.max(half, left - #edit))
-    edit = fit(edit, left - vim.fn.strdisplaywidth(text))
-  end
-  return APART:format(edit, text)
+  local answers = require("redraft.answers")
+  return {
+    with_key(answers.reason("text")) or "Ghost text: nothing was asked here yet; it comes while you type.",
+    with_key(answers.reason("edit")) or "Next edit: nothing was asked here yet.",
+  }
 end
 
---- For 'statusline': the state, and the reason where it is longer than a keystroke.
+--- Columns of the screen that a status line has for other things than the reason.
+local REST_OF_LINE = 22
+
+--- Return the state and the reason, for 'statusline'.
 function M.line()
   local word = M.word()
-  if word == "idle" or word == "thinking" then
-    return word == "idle" and "Redraft" or "Redraft …"
+  if word == "thinking" then
+    return "Redraft …"
   elseif word == "off" and not vim.b.redraft_disabled then
     return "Redraft off" -- in a list of files, a terminal: not worth a sentence
   end
-  local why = M.why():gsub("%%", "%%%%")
-  return why == "" and "Redraft " .. word or ("Redraft %s: %s"):format(word, why)
+  local why = shown() and "" or M.why()
+  if vim.list_contains({ "", "idle", "thinking" }, why) or vim.startswith(why, "ready") then
+    return word == "idle" and "Redraft" or "Redraft " .. word
+  end
+  why = text.brief(why, vim.o.columns - REST_OF_LINE):gsub("%%", "%%%%")
+  if word == "idle" or vim.startswith(why, "No suggestions") then
+    return "Redraft: " .. why
+  end
+  return ("Redraft %s: %s"):format(word, why)
 end
 
 return M

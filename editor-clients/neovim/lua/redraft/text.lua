@@ -32,6 +32,14 @@ function M.fit(message, room)
   return vim.fn.strcharpart(message, 0, room - 1) .. "…"
 end
 
+--- Return `message` in `room` columns: without what stands in brackets, if it is longer, then cut.
+function M.brief(message, room)
+  if vim.fn.strdisplaywidth(message) > room then
+    message = message:gsub(" %b()", "")
+  end
+  return M.fit(message, room)
+end
+
 function M.utf16(text)
   return vim.str_utfindex(text, "utf-16")
 end

@@ -1,0 +1,50 @@
+/**
+ * The latest answers about ghost text and next edits: what was suggested where, or why nothing was.
+ */
+
+import * as vscode from 'vscode';
+
+/** Answers kept to be read later. */
+const MOST = 50;
+
+export type Kind = 'Ghost text' | 'Next edit';
+
+export interface Answer {
+  readonly kind: Kind;
+  readonly uri: vscode.Uri;
+  readonly position: vscode.Position;
+  /** What was suggested, '' where that is not known. */
+  readonly text: string;
+  /** The line of code that it was about. */
+  readonly code: string;
+  readonly reason: string;
+  readonly at: Date;
+}
+
+export class Recent {
+  private readonly answers: Answer[] = [];
+
+  /** The latest first. */
+  get all(): readonly Answer[] {
+    return [...this.answers].reverse();
+  }
+
+  /** Keep an answer; one of the same kind for the same line takes the place of the one before. */
+  add(
+    kind: Kind,
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    text: string,
+    reason: string,
+  ): void {
+    const { uri } = document;
+    const line = Math.min(position.line, document.lineCount - 1);
+    const code = document.lineAt(line).text.trim();
+    const same = this.answers.findIndex(
+      (each) => each.kind === kind && each.position.line === line && each.uri.toString() === uri.toString(),
+    );
+    if (same >= 0) this.answers.splice(same, 1);
+    this.answers.push({ kind, uri, position, text, code, reason, at: new Date() });
+    if (this.answers.length > MOST) this.answers.shift();
+  }
+}
