@@ -194,7 +194,11 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         ),
         "what it would add already follows the cursor",
     ),
-    "does_not_fit": (lambda: ghost("elif r:"), "it would add 1 syntax error"),
+    "does_not_fit": (lambda: ghost("elif r:\n        g()"), "it would add 1 syntax error"),
+    "half_block": (
+        lambda: ghost("while r:"),
+        "it would only open a block, without the block's body",
+    ),
     "special_token": (
         lambda: edit("return r", "return <|endoftext|>"),
         "the answer held the special token <|endoftext|>",
