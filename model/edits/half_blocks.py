@@ -81,10 +81,14 @@ def opens_block(written: str, text: str, cursor: int, language: str) -> bool:
     return not (_indent(below) == _indent(line) and _BEHIND.match(below.lstrip()))
 
 
-def body_follows(text: str, cursor: int) -> bool:
-    """Return whether the next line below the cursor is deeper than the cursor's own line."""
+def openers(text: str, cursor: int, path: str, language: str) -> tuple[str, ...]:
+    """Return the ends of lines behind which the answer at a cursor has to write on; () where the
+    next line below is deeper than the cursor's own and may be the body already."""
     below = _line_below(text[cursor:])
-    return len(_indent(below)) > len(_indent(line_before(text, cursor)))
+    if len(_indent(below)) > len(_indent(line_before(text, cursor))):
+        return ()
+    language = language or language_of(path) or ""
+    return (":", "{") if not language or language in BY_INDENTATION else ("{",)
 
 
 def _line_below(after: str) -> str:
