@@ -15,6 +15,7 @@ CASES = [
     ("python", "def f(n):\n    ▏\n", "else:", ""),
     ("python", "def f(n):\n    ▏\n", "m = n\n    if m:  # or so\n", "m = n"),
     ("python", "def f(n):\n    ▏\n", "m = n\n    if m:\n        # later", "m = n"),
+    ("python", "def f(n):\n    ▏\n", "# what it does", "# what it does"),
     ("python", "▏\n", "class A:\n    def f(self):", ""),
     ("python", "def f(n):\n    ▏\n        return n\n", "if n:", "if n:"),  # the body follows
     ("python", "def f(n):\n    ▏\n    return n\n", "if n:", ""),

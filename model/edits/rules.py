@@ -69,6 +69,8 @@ def refuse_edit(
         return Abstained("no_change", "it would change nothing")
     if old.split() == new.split() or "".join(old.split()) == "".join(new.split()):
         return Abstained("whitespace_only", "it would change only white space")
+    if "\ufffd" in new:  # stands for bytes that are no Unicode: written back they would be lost
+        return Abstained("half_character", "it would change a line with half a character")
     refused = refuse_writing(edit.least().new, edit.text)
     if refused is not None:
         return refused
@@ -130,7 +132,7 @@ def refuse_writing(written: str, text: str) -> Abstained | None:
     leaked = _SPECIAL.search(written)
     if leaked is not None and leaked[0] not in text:
         return Abstained("special_token", f"the answer held the special token {leaked[0]}")
-    if "\ufffd" in written and "\ufffd" not in text:
+    if "\ufffd" in written:
         return Abstained("half_character", "the answer held half a character")
     if _goes_round(written, text):
         return Abstained("in_circles", "the answer went round in circles")

@@ -157,7 +157,7 @@ def lacks_body(above: str, written: str, below: str) -> bool:
     low, high = _around(code, len(above), end)
     lines = [*_lines(code, low, high)]
     last = next((at for at in reversed(range(len(lines))) if lines[at].first < end), None)
-    if last is None or not lines[last].opens:
+    if last is None or lines[last].end <= len(above) or not lines[last].opens:
         return False
     return last + 1 == len(lines) or not lines[last + 1].deeper(lines[last])
 
