@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 from redraft.model.edits.gate import Eagerness, least_total, threshold
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Quality
@@ -97,7 +97,7 @@ class LspSettings(BaseModel):
     #: Denoising effort: speed against care.
     quality: Quality = "medium"
     #: Files never read by the model, besides those that hold a private key or consist of access
-    #: tokens (:mod:`redraft.lsp.context.secret_texts`). A list of one's own replaces this one.
+    #: tokens (:mod:`redraft.lsp.context.secret_texts`). Entries of the user are added to this list.
     secret_globs: tuple[str, ...] = SECRET_GLOBS
     #: Characters of the largest file that gets suggestions: each costs a copy and a hash of it.
     max_file_chars: int = Field(default=2_000_000, ge=1)
@@ -105,6 +105,12 @@ class LspSettings(BaseModel):
     max_line_chars: int = Field(default=5_000, ge=80)
     #: ms after which an answer comes too late to be of use and its computation is stopped.
     timeout_ms: float = Field(default=10_000.0, ge=100, le=600_000)
+
+    @field_validator("secret_globs")
+    @classmethod
+    def _with_defaults(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        """Keep all default patterns: one entry of the user must not open every other secret."""
+        return tuple(dict.fromkeys((*SECRET_GLOBS, *given)))
 
     @property
     def threshold(self) -> float:

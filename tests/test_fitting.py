@@ -19,7 +19,7 @@ AROUND = {
     "": "§\n",
 }
 ALL = " ".join(AROUND) + " none"
-NOTHING, HELD = "repeats_what_follows", "does_not_fit"
+NOTHING, HELD, HALF = "repeats_what_follows", "does_not_fit", "half_block"
 
 #: Languages ("none": nobody told); a line with the cursor at ▏; what is written; the line then,
 #: where the rest of it may be replaced, or the kind of the refusal; and the same, where it differs,
@@ -97,12 +97,13 @@ CASES: list[tuple[str, ...]] = [
     ("python none", "▏it += 1", "it += 1", NOTHING),
     (ALL, "▏total(it)", "x = total(it)", "x = total(it)"),
     # At the end of a line: what is unfinished is whole enough, what is broken is not.
-    ("typescript java none", "▏", "if (it) {", "if (it) {"),
+    ("typescript java none", "▏", "if (it) {", HALF),
     ("python", "▏", "@dataclass", "@dataclass"),
-    ("python", "▏", "try:", "try:"),
+    ("python", "▏", "try:", HALF),
+    ("python", "▏", "try:\n        g()", "try:\n        g()"),
     ("python", "x = ▏", "it +", "x = it +"),
     ("python typescript", "x = ▏", "total(it))", "x = total(it)"),
-    ("python", "▏", "elif it:", HELD),
+    ("python", "▏", "elif it:\n        g()", HELD),
     ("python", "▏", "it = 1\n    elif it:", "it = 1"),
 ]  # fmt: skip
 

@@ -284,6 +284,22 @@ def test_likely_lines_stay_and_the_unlikely_one_ends_the_answer_on_canvases_too(
 @pytest.mark.parametrize(
     ("text", "sure", "cut"),
     [
+        ("a\nb:\nc", [0.9, 0.9, 0.9, 0.9, 0.9, 0.1], 1),  # neither the head nor its body
+        ("b:\nc", [0.9, 0.9, 0.9, 0.1], None),  # the first line and its body are the gate's
+        ("b:\nc\nd", [0.9, 0.9, 0.9, 0.1, 0.9, 0.1], 4),
+        ("a\nb:\nc", [0.9] * 6, None),
+    ],
+)
+def test_the_head_of_a_block_is_cut_together_with_its_body(
+    text: str, sure: list[float], cut: int | None
+) -> None:
+    tokens = [char.encode() for char in text]
+    assert sure_part(tokens, sure, 0, 0.3, openers=(":", "{")) == cut
+
+
+@pytest.mark.parametrize(
+    ("text", "sure", "cut"),
+    [
         ("abc", [0.1, 0.1, 0.1], None),  # the first line is the gate's to judge
         ("\nab", [0.1, 0.1, 0.1], None),  # and so it is after a blank one
         ("ab\n", [0.9, 0.9, 0.2], 2),

@@ -326,16 +326,24 @@ def test_after_an_unreadable_change_nothing_is_suggested_until_the_text_comes_an
         survives(client)
 
 
-def test_a_change_with_invalid_utf8_is_not_half_applied(tmp_path: Path) -> None:
+def test_a_file_with_invalid_utf8_gets_suggestions_and_follows_its_changes(tmp_path: Path) -> None:
+    """As ``nvim -b`` sends a Latin-1 file; each invalid byte is a character there."""
+
+    def send(client: LspProcess, method: str, params: dict[str, Any]) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        client.body(json.dumps(message).encode().replace(b"BAD", b"\xe9\xe8"))
+
     with lsp_process(tmp_path, "return r") as client:
         client.initialize()
-        client.open(CODE)
-        params = {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"text": "BAD"}]}
-        message = {"jsonrpc": "2.0", "method": "textDocument/didChange", "params": params}
-        client.body(json.dumps(message).encode().replace(b"BAD", b"\xff\xc0"))
-        assert "UTF-8" in client.answer(None)["error"]["message"]
-        assert insert_texts(client.complete(1, 4)) == []
-        client.status("lost track")
+        text = "def area(r):\n    # cafBAD\n    \n"
+        document = {"uri": URI, "languageId": "python", "version": 1, "text": text}
+        send(client, "textDocument/didOpen", {"textDocument": document})
+        assert insert_texts(client.complete(2, 4)) == ["return r"]
+        at = {"line": 1, "character": 11}
+        change = {"range": {"start": at, "end": at}, "text": "!BAD\n    "}
+        whole = {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [change]}
+        send(client, "textDocument/didChange", whole)
+        assert insert_texts(client.complete(3, 4)) == ["return r"]
         survives(client)
 
 

@@ -95,6 +95,20 @@ def test_after_a_second_try_the_cache_holds_what_was_written() -> None:
     assert backend.sequences[0].tokens[-len(LOOP) :] == ids(LOOP)
 
 
+def test_the_head_of_a_block_alone_gets_the_likeliest_body() -> None:
+    below, body = "    return n\n", "        n += 1\n"
+    model, backend = model_of({OTHER: 0.6, OTHER + body: 0.3, "    n += 1\n": 0.1})
+    (candidate,) = answer(model, asked(below=below), Clock()).candidates
+    assert candidate.text == OTHER + body
+    assert candidate.confidence.total == pytest.approx(math.log(0.3), abs=0.02)
+    assert backend.sequences[0].tokens[-len(OTHER + body) :] == ids(OTHER + body)
+
+
+def test_the_head_of_a_block_above_its_body_is_whole() -> None:
+    model, _ = model_of({LOOP: 0.6, LOOP + "        n += 1\n": 0.4})
+    assert text_of(answer(model, asked(), Clock())) == LOOP
+
+
 def test_a_header_at_the_end_stays_but_is_nothing_to_change_to() -> None:
     below = "    return n\n"
     model, _ = model_of({OTHER: 0.6, "    n += 1\n": 0.4})

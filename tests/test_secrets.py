@@ -14,7 +14,7 @@ from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.decisions import Ask
 from redraft.lsp.session.exclusions import refuse_file
-from redraft.lsp.settings import LspSettings
+from redraft.lsp.settings import LspSettings, updated
 from redraft.model.edits.abstained import Abstained
 from support.desk import URI, Desk
 from support.recording_scene import Scene
@@ -101,15 +101,26 @@ def test_a_file_of_no_folder_is_known_by_its_whole_path(uri: str, secret: bool) 
     assert ("secret_globs" in getattr(decision, "reason", "")) == secret
 
 
-def test_ones_own_list_replaces_the_default() -> None:
+def test_own_patterns_are_added_to_the_defaults() -> None:
     settings = LspSettings(secret_globs=("private/*", "*.Vault", "[ab]?c", "plain"))
     for path in ("private/x.py", "deep/private/x.py", "a/b.vault", "axc", "plain"):
         assert refuse_file(path, settings)
-    for path in (".env", "x.py", "cxc", "plainer"):
+    for path in (".env", "deep/id_rsa", "server.pem"):
+        assert refuse_file(path, settings)
+    for path in ("x.py", "cxc", "plainer"):
         assert not refuse_file(path, settings)
     assert refuse_file("x.py", settings, "file:///w/private/x.py")
     assert not refuse_file("x.py", settings, "file:///private/w/x.py")
+    assert refuse_file(".env", LspSettings(secret_globs=()))
     assert not refuse_file("x.py", LspSettings(secret_globs=()))
+
+
+def test_a_later_list_of_own_patterns_takes_the_place_of_the_earlier_one() -> None:
+    settings, _ = updated(LspSettings(), {"secretGlobs": ["a.py"]})
+    settings, _ = updated(settings, {"secretGlobs": ["b.py"]})
+    assert refuse_file("b.py", settings)
+    assert refuse_file(".env", settings)
+    assert not refuse_file("a.py", settings)
 
 
 # --- texts ------------------------------------------------------------------------------------

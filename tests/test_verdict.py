@@ -234,7 +234,12 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         ),
         "the same text already follows the cursor",
     ),
-    "does_not_fit": (lambda: ghost("elif r:"), "the text would add 1 syntax error"),
+    "does_not_fit": (
+        lambda: ghost("elif r:\n        g()"), "the text would add 1 syntax error"
+    ),
+    "half_block": (
+        lambda: ghost("while r:"), "the text would open a block without its body"
+    ),
     "special_token": (
         lambda: edit("return r", "return <|endoftext|>"),
         "the model wrote its control token <|endoftext|>",

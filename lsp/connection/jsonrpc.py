@@ -45,7 +45,6 @@ from redraft.model.reading import parse_float
 
 from .client import Client
 from .framing import BadFrame
-from .messages import document_uri
 
 logger = logging.getLogger(__name__)
 
@@ -85,24 +84,29 @@ class RedraftProtocol(LanguageServerProtocol):
         try:
             data = json.loads(frame, parse_float=parse_float)
         except UnicodeDecodeError as error:
-            self._not_unicode(frame, error)
+            self._accept_not_unicode(frame, error)
         except (ValueError, RecursionError) as error:
             self._refuse(None, JsonRpcParseError(f"the message is not valid JSON ({error})"))
         else:
             self._accept(data)
 
-    def _not_unicode(self, frame: bytes, error: UnicodeDecodeError) -> None:
-        """Invalid UTF-8: say so, and trust the document no more whose change it may have been."""
+    def _accept_not_unicode(self, frame: bytes, error: UnicodeDecodeError) -> None:
+        """Take in a notification with invalid UTF-8; refuse a request.
+
+        An editor sends the bytes of a Latin-1 file that it opened as it is (``nvim -b``). Each
+        invalid byte becomes a lone surrogate, one character as in the editor, which
+        ``lsp/editor/positions.py`` keeps from the model.
+        """
         problem = f"a message was not valid UTF-8 ({error.reason} at byte {error.start})"
         try:
-            data = json.loads(frame.decode("utf-8", "replace"))
+            data = json.loads(frame.decode("utf-8", "surrogateescape"), parse_float=parse_float)
         except (ValueError, RecursionError):
             data = None
-        fields = data if isinstance(data, dict) else {}
-        self._refuse(_id_of(fields), JsonRpcParseError(problem))
-        uri = document_uri(fields.get("params"))
-        if uri and "id" not in fields:
-            self._server.client.lose_track(uri, problem)
+        if not isinstance(data, dict) or "id" in data:
+            self._refuse(_id_of(data), JsonRpcParseError(problem))
+            return
+        logger.info("%s: its invalid bytes are read as unknown characters", problem)
+        self._accept(data)
 
     def _accept(self, data: Any) -> None:
         try:

@@ -323,6 +323,7 @@ class Answer:
             self.brief.limits.line_above,
             self.brief.limits.min_tokens,
             self.brief.limits.total_above,
+            self.brief.limits.openers,
         )
         _, reason = self._cut()
         if reason is not None:

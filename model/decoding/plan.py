@@ -50,6 +50,7 @@ class AnswerLimits:
     min_tokens: int = 0
     max_lines: int | None = None
     line_above: float = 0.0  # a line after the first has to be this likely; 0: any
+    openers: tuple[str, ...] = ()  # ends of lines that are only cut together with the line below
     total_above: float = LEAST_LOG  # log: what the answer has to be as a whole, or it is given up
     whole_lines: bool = False  # an answer cut behind a line keeps that line's break
     stop: tuple[str, ...] = ()

@@ -90,11 +90,15 @@ def sure_part(
     least: float,
     min_tokens: int = 0,
     least_total: float = LEAST_LOG,
+    openers: tuple[str, ...] = (),
 ) -> int | None:
-    """Where the lines end that are likely enough, in bytes: before the first line break that,
-    with the line it begins and END behind it, is less likely than ``least``; or before the line in
-    which all together get less likely than ``least_total`` (log), ``skip`` where that is the first.
-    None: all are.
+    """Return where the lines end that are likely enough, in bytes: before the first line break
+    that, with the line it begins and END behind it, is less likely than ``least``; or before the
+    line in which all together get less likely than ``least_total`` (log), ``skip`` where that is
+    the first. None: all are.
+
+    A line that ends with one of ``openers`` opens a block: it is as likely as it is together with
+    the line below it, so that neither is shown without the other.
 
     A line that is still being written counts with what there is of it: it only gets less likely.
     The first line that is not blank always stays, and so do ``min_tokens``; blank lines go with the
@@ -103,12 +107,14 @@ def sure_part(
     if least <= 0 and least_total <= LEAST_LOG:
         return None
     text = b""
+    ends = tuple(each.encode() for each in openers)
     broken: int | None = None  # where the line break stands that began the line
     chance, total = 1.0, 0.0
     for count, (data, probability) in enumerate(zip(tokens, probabilities, strict=True)):
         line, newline, _ = data.partition(b"\n")
         before = text + line
-        if newline and before[skip:].strip() and count >= min_tokens:
+        opened = bool(ends) and before.rstrip().endswith(ends)
+        if newline and before[skip:].strip() and count >= min_tokens and not opened:
             if broken is None or before[broken:].strip():
                 broken = len(before)
             # A token that ends the line's text with its break says nothing of the next line alone.

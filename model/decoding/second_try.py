@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -45,6 +45,9 @@ class Surroundings(Protocol):
             ended: whether ``written`` is all that belongs there.
         """
 
+    def only_opens_block(self, written: str) -> bool:
+        """Return whether ``written`` is nothing but the head of a block without its body."""
+
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
@@ -79,7 +82,10 @@ def denoise_fitting(
     run = Run(sequence, cancelled, None)
     search = _Search(run, len(sequence.tokens), last_token, brief, rng, around)
     draft = search.first()
-    # A header at the end stays: it is mostly right, and its body comes later (evals/LOG.md).
+    if draft.finish in ("end", "unsure") and around.only_opens_block(draft.text):
+        draft = search.with_body(draft) or draft
+    # The head of a block at the end is no misfit: it is mostly right (evals/LOG.md), and whoever
+    # shows the answer drops it.
     misfit = around.misfit(draft.text, ended=False)
     if misfit is not None and brief.plan.second_tries:
         draft = search.other(draft, misfit) or draft
@@ -100,6 +106,32 @@ class _Search:
     def first(self) -> Draft:
         """The likeliest answer, token by token."""
         return self._finished(self._answer())
+
+    def with_body(self, head: Draft) -> Draft | None:
+        """Return ``head``, which only opens a block, with the line below it; None where no such
+        line is likely enough to be worth a pass."""
+        end = self.brief.config.end_token
+        kept = [token for token in head.token_ids if token != end]
+        sure = [math.exp(log) for log in head.confidence.logs[: len(kept)]]
+        begun = Beginning(tuple(kept), tuple(sure))
+        least = max(self.brief.limits.total_above, begun.total + math.log(BEGINNING_ABOVE))
+        limits = replace(
+            self.brief.limits,
+            min_tokens=len(kept) + 2,  # a line break, and some of the line
+            total_above=least,
+        )
+        answer = Answer(replace(self.brief, limits=limits), self.last_token, self.rng)
+        answer.open_with(begun.tokens, begun.probabilities)
+        if answer.finish is None:
+            self.run.hold(self.base, [self.last_token, *kept[:-1]])
+            draft = self._finished(answer)
+            if draft.text.startswith(head.text.rstrip()) and not self.around.only_opens_block(
+                draft.text
+            ):
+                self._hold_of(draft)
+                return draft
+        self._hold_of(head)
+        return None
 
     def other(self, first: Draft, misfit: Misfit) -> Draft | None:
         """The likeliest that fits among those that leave ``first`` at one token; None: of those

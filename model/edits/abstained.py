@@ -17,6 +17,7 @@ AbstentionKind = Literal[
     "no_change",
     "whitespace_only",
     "repeats_what_follows",
+    "half_block",  # it only opens a block
     "does_not_fit",  # before what follows the cursor, or as a statement
     "special_token",
     "half_character",

@@ -18,6 +18,7 @@ from .abstained import Abstained
 from .brackets import brackets_of, closing, is_call
 from .cut_back import first_whole
 from .ghost_rules import line_after, line_before
+from .half_blocks import whole_blocks
 from .replacement import Replacement
 from .rules import count_errors_of
 
@@ -81,8 +82,8 @@ class _Fault:
         return not self.seam and self.errors <= 0 and (self.trusted or self.brackets <= 0)
 
 
-def fit(written: str, at: At, *, replaces: bool = False) -> Fitted:
-    """What to do at the cursor, so that ``written`` stands there once.
+def fit(written: str, at: At, *, replaces: bool = False, ended: bool = True) -> Fitted:
+    """Return what to do at the cursor, so that ``written`` stands there once.
 
     Of the ways to fit it, the one that breaks least: without the end that repeats what follows; as
     it is; in place of the rest of the line, all of which it holds in its first line; or cut where
@@ -91,13 +92,20 @@ def fit(written: str, at: At, *, replaces: bool = False) -> Fitted:
 
     Args:
         replaces: what follows on the line may be replaced; else all is insertion.
+        ended: the answer ended by itself, so lines at its end that open a block are dropped.
     """
+    if ended and written.strip():
+        written = whole_blocks(written, at.text, at.cursor, at.path, at.language)
+        if not written:
+            return Abstained("half_block", "the text would open a block without its body")
     lines = written.split("\n")
     worst = 0
 
     def made(count: int) -> Fitted | None:
         nonlocal worst
         less = written if count == len(lines) else "\n".join(lines[:count]).rstrip()
+        if ended and count < len(lines):
+            less = whole_blocks(less, at.text, at.cursor, at.path, at.language)
         if count < len(lines) and not (less.strip() and lines[count].strip()):
             return None  # nothing, or what was tried already
         fault, way = _least_bad(less, at, replaces)

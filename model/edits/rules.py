@@ -69,6 +69,8 @@ def refuse_edit(
         return Abstained("no_change", "the edit would change nothing")
     if old.split() == new.split() or "".join(old.split()) == "".join(new.split()):
         return Abstained("whitespace_only", "the edit would change only spaces or line breaks")
+    if "\ufffd" in new:  # stands for bytes that are not valid UTF-8: writing it would lose them
+        return Abstained("half_character", "the edit would rewrite a line with broken characters")
     refused = refuse_writing(edit.least().new, edit.text)
     if refused is not None:
         return refused
@@ -134,7 +136,7 @@ def refuse_writing(written: str, text: str) -> Abstained | None:
     leaked = _SPECIAL.search(written)
     if leaked is not None and leaked[0] not in text:
         return Abstained("special_token", f"the model wrote its control token {leaked[0]}")
-    if "\ufffd" in written and "\ufffd" not in text:
+    if "\ufffd" in written:
         return Abstained("half_character", "the model wrote a broken character")
     if _goes_round(written, text):
         return Abstained("in_circles", "the model repeats itself")

@@ -25,6 +25,7 @@ from ..decoding.plan import AnswerLimits, Brief, Plan
 from ..decoding.prices import PassPrices
 from ..decoding.second_try import denoise_fitting
 from ..decoding.tree import WIDEST
+from ..edits.half_blocks import openers
 from ..errors import InvalidRequest
 from ..prompt.chat import ChatTemplate
 from ..prompt.constraints import Constraint, ValidRange
@@ -246,6 +247,9 @@ def _brief(
             max_lines=request.max_lines if infill else None,
             # Of what is drawn at random every line is unlikely.
             line_above=plan.line_above if surest else 0.0,
+            openers=openers(request.text, request.cursor, request.path, request.language)
+            if infill
+            else (),
             total_above=request.least_total if surest and judges else LEAST_LOG,
             whole_lines=prompt.above_a_line,
             stop=prompt.stop if prompt.room or request.task == "next_edit" else request.stop,

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..edits.half_blocks import whole_blocks
 from ..prompt.answers import InvalidAnswer
+from ..prompt.foreign import Read
 from ..prompt.formats import Format
 from ..prompt.render import Prompt
 from ..records import EditRequest
@@ -27,15 +29,27 @@ class Around:
     def misfit(self, written: str, ended: bool) -> Unfit | None:
         """The answer as one that does not fit at its cursor, if so."""
         text = self.request.text
-        try:
-            change = self.written_in.read(self.prompt, self.request, written, ended)
-        except InvalidAnswer:
-            return None
+        change = self._change(written, ended)
         if change is None:
             return None
         language = self.request.language or language_of(self.request.path)
         found = misfit(text[: change.start], change.text, text[change.end :], language, ended)
         return None if found is None else Unfit(self, found, text[: change.start] + change.text)
+
+    def only_opens_block(self, written: str) -> bool:
+        """Return whether the answer is nothing but the head of a block without its body."""
+        change, asked = self._change(written, ended=True), self.request
+        if change is None or not change.text.strip():
+            return False
+        return not whole_blocks(
+            change.text, asked.text, change.start, asked.path, asked.language
+        ).strip()
+
+    def _change(self, written: str, ended: bool) -> Read | None:
+        try:
+            return self.written_in.read(self.prompt, self.request, written, ended)
+        except InvalidAnswer:
+            return None
 
 
 @dataclass(frozen=True, slots=True)

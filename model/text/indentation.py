@@ -144,6 +144,24 @@ def misfit(
     return None
 
 
+def lacks_body(above: str, written: str, below: str) -> bool:
+    """Return whether the last line of ``written`` opens a block that has no body below it.
+
+    Args:
+        above: the text before it. below: the text behind it.
+    """
+    code = _QUOTED.sub(_blank, above + written + below)
+    end = len(above) + len(written.rstrip())
+    if _WITHIN in code[end - 1 : end + 1] or _depth(code, end):
+        return False
+    low, high = _around(code, len(above), end)
+    lines = [*_lines(code, low, high)]
+    last = next((at for at in reversed(range(len(lines))) if lines[at].first < end), None)
+    if last is None or lines[last].end <= len(above) or not lines[last].opens:
+        return False
+    return last + 1 == len(lines) or not lines[last + 1].deeper(lines[last])
+
+
 def _opens_nothing(line: str) -> bool:
     """Whether a line that begins so cannot open a block, whatever follows on it."""
     begun = line.lstrip()

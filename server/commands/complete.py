@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.fitting import fit
 from redraft.model.errors import InvalidRequest
-from redraft.model.records import CanvasState, EditRequest, Predictor, Quality
+from redraft.model.records import CanvasState, EditRequest, Prediction, Predictor, Quality
 
 from .console import ShownFile, describe, err, until_ready, watching
 
@@ -128,10 +130,10 @@ async def complete(predictor: Predictor, request: EditRequest, watch: bool, quie
                 def on_step(state: CanvasState) -> None:
                     show(state)
 
-                prediction = await predictor.predict(request, on_step)
+                prediction = _fitted(request, await predictor.predict(request, on_step))
                 show(prediction)
         else:
-            prediction = await predictor.predict(request)
+            prediction = _fitted(request, await predictor.predict(request))
     finally:
         await predictor.close()
     if not quiet:
@@ -144,3 +146,14 @@ async def complete(predictor: Predictor, request: EditRequest, watch: bool, quie
     # Bytes, so that neither the locale's encoding nor line end conversion touches the infill.
     sys.stdout.buffer.write(prediction.candidates[0].text.encode("utf-8") + b"\n")
     sys.stdout.buffer.flush()
+
+
+def _fitted(request: EditRequest, prediction: Prediction) -> Prediction:
+    """Return the prediction with what of its answer fits at the cursor, as HTTP clients get it."""
+    if not prediction.candidates:
+        return prediction
+    first = prediction.candidates[0]
+    made = fit(first.text, request, ended=first.finish in ("end", "unsure"))
+    if isinstance(made, Abstained):
+        return replace(prediction, candidates=(), reason=made.reason)
+    return replace(prediction, candidates=(replace(first, text=made.new),))

@@ -116,7 +116,7 @@ class Infilling:
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         if prediction is None or not prediction.candidates:
             return [Answer("", "stop", prediction.reason if prediction else "", "nothing")]
-        fitted = [(self._fitted(each.text), each.finish) for each in prediction.candidates]
+        fitted = [(self._fitted(each), each.finish) for each in prediction.candidates]
         found = [
             Answer(self._outside(made.new), FINISH_REASONS[finish])
             for made, finish in fitted
@@ -125,19 +125,24 @@ class Infilling:
         objections = [made for made, _ in fitted if isinstance(made, Abstained)]
         return found or [Answer("", "stop", _sentence(objections[0]), "refused")]
 
-    def _fitted(self, written: str) -> Replacement | Abstained:
-        """What of an answer fits where it stands; one that fulfils a grammar stays as it is."""
+    def _fitted(self, candidate: Candidate) -> Replacement | Abstained:
+        """Return what of an answer fits where it stands; one that fulfils a grammar stays as it is.
+
+        A limit or a stop string that the client named may cut an answer behind the head of a block.
+        """
         request = self.request
         if request.grammar is not None:
-            return Replacement(request.text, request.cursor, request.cursor, written)
-        return fit(written, request)
+            return Replacement(request.text, request.cursor, request.cursor, candidate.text)
+        return fit(candidate.text, request, ended=candidate.finish in ("end", "unsure"))
 
     def state(self, state: CanvasState) -> str | None:
         return self._outside(state.show())
 
     def settled(self, written: str) -> str:
-        """What of an answer that is not finished fits in its place."""
-        made = self._fitted(written)
+        """Return what of an answer that is not finished fits in its place."""
+        if self.request.grammar is not None:
+            return self._outside(written)
+        made = fit(written, self.request, ended=False)
         return self._outside(made.new) if isinstance(made, Replacement) else ""
 
     def _outside(self, text: str) -> str:
