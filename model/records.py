@@ -179,6 +179,9 @@ class Confidence:
     #: That this is the next edit, as a rule has it that repeats a recent one or knows its place.
     repeat: Share | None = None
     logs: tuple[Log, ...] = ()  # log: of each token, END included; (): not told
+    #: Log: infill: of each line that is not blank, with the break or the END behind it. Blank lines
+    #: count with the next one. (): not told.
+    lines: tuple[Log, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,8 @@ def request_of(episode: Episode) -> EditRequest:
 
 def candidate_of(told: dict[str, Any]) -> Candidate:
     sure = told["confidence"]
-    confidence = replace(Confidence(**sure), logs=tuple(sure.get("logs", ())))
+    confidence = replace(
+        Confidence(**sure), logs=tuple(sure.get("logs", ())), lines=tuple(sure.get("lines", ()))
+    )
     facts = Facts(**told["facts"]) if told.get("facts") else None
     return Candidate(**{**told, "confidence": confidence, "facts": facts})

@@ -16,7 +16,7 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.edits.fitting import fit
 from redraft.model.edits.ghost_rules import tidied
 from redraft.model.edits.replacement import Replacement
-from redraft.model.records import Candidate, EditRequest, Prediction
+from redraft.model.records import LEAST_LOG, Candidate, EditRequest, Prediction
 
 from ..figures.runs import Episode, OnDone, RunFile
 from ..replay.followed_text import DocumentChange
@@ -73,7 +73,7 @@ def _asked_at(run: RunFile) -> set[str]:
 
 def _in_any_case(ready: ReadyPredictor, request: EditRequest) -> Prediction:
     """However sure the model is that nothing is to be done."""
-    return ready.ask(replace(request, min_tokens=1, seed=0))
+    return ready.ask(replace(request, min_tokens=1, seed=0, least_total=LEAST_LOG))
 
 
 def episodes_of(script: Script, outcome: MomentResult) -> Iterator[Episode]:
