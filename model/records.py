@@ -202,6 +202,11 @@ class Facts:
     undone: Flag = False  # does it write a name that was put in lately, and is gone again?
     #: Log: how much likelier than the best other candidate; None: no other.
     ahead: Annotated[float, Exactly(LEAST_LOG, -LEAST_LOG)] | None = None
+    #: Infill: whether the cursor stands in a body that holds no code yet, see ``edits/begun.py``.
+    begun: Flag | None = None
+    #: Infill: lines above and below the cursor's that hold more than closing brackets.
+    above: Whole | None = None
+    below: Whole | None = None
 
 
 @dataclass(frozen=True, slots=True)

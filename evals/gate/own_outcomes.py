@@ -36,7 +36,7 @@ from ..replay.until_rest import until_rest
 SEEN_S = 0.75  # on the screen, before letting it pass says anything
 GLIMPSED_S = 0.3  # before turning it down does
 AWAY_S = 600.0  # on the screen: nobody looked at it any more, or a clock jumped
-_SHARE = 0.5  # of an accepted suggestion that has to be there at rest
+KEPT_SHARE = 0.5  # of an accepted suggestion that has to be there at rest
 _GONE = 0.1  # under which it was undone
 #: How much a word on a candidate counts, beside an acceptance by a key.
 _TYPED, _IGNORED, _HIDDEN_RIGHT, _HIDDEN_WRONG = 0.7, 0.4, 0.3, 0.1
@@ -57,7 +57,7 @@ def label_shown(
         typed: accepted by typing it.
     """
     if outcome == "accepted" and kept_share is not None:
-        if kept_share >= _SHARE:
+        if kept_share >= KEPT_SHARE:
             return True, _TYPED if typed else 1.0
         return (False, 1.0) if kept_share < _GONE else (True, kept_share)
     if seconds is None or not GLIMPSED_S <= seconds <= AWAY_S:  # a clock may go back, too
@@ -229,7 +229,7 @@ def _samples(
         if shown is not None and at == shown_at:
             said, seconds = outcomes.get(shown, ("", None))
             rest = hands.at_rest(text, hands.at_s + (seconds or 0.0))
-            share = None if rest is None else _kept(edit, rest[0])
+            share = None if rest is None else kept_share(text, edit.result, rest[0])
             label = label_shown(said, seconds, share, rest is not None and rest[1])
             found.shown += 1
         else:
@@ -252,8 +252,18 @@ def _is_barred(answer: Mapping[str, Any], edit: Replacement, path: str) -> bool:
     return isinstance(judge(edit, 1.0, moment), Abstained)
 
 
-def _kept(edit: Replacement, final: str) -> float | None:
-    found = kept(edit.text, edit.result, final)
+def kept_share(base: str, candidate: str, final: str) -> float | None:
+    """Return how much of what a suggestion writes and deletes is in ``final``, 0 … 1; None: too much
+    differs to tell.
+
+    Indentation does not count: every line has some, so a wrong suggestion of several lines would
+    share a third of its characters with the right one.
+
+    Args:
+        base: the document before the suggestion.
+        candidate: the document with the suggestion accepted.
+    """
+    found = kept(*("\n".join(map(str.lstrip, each.split("\n"))) for each in (base, candidate, final)))
     return None if found is None else found.kept_rate
 
 

@@ -26,6 +26,7 @@ from ..replay.predictors import ReadyPredictor
 from ..replay.script import Script, sample
 from ..replay.timed_predictor import ReplayPredictor
 from ..replay.until_rest import until_rest
+from .labels import NOT_ASKED
 
 KIND = "replayed"
 LATENCY_MS = 400.0  # simulated, of every answer: about what one takes on two cores
@@ -106,7 +107,7 @@ def episodes_of(script: Script, outcome: MomentResult) -> Iterator[Episode]:
             "wanted": [],
             "candidates": [asdict(each) for each in candidates],
             "right": [is_right(request, each, steps, is_told) for each in candidates],
-            "reason": said.reason if said is not None else "not asked, or given up",
+            "reason": said.reason if said is not None else NOT_ASKED,
         }
 
 

@@ -1,4 +1,5 @@
-"""Whether the cursor stands in a body just begun, by the lines around it. Pure."""
+"""Where the cursor stands in a file that is being written: in a body just begun, with how much code
+above and below. By the lines alone. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ _OPENS = re.compile(
 _COMMENT = re.compile(r"\s*(#|//|/?\*|--)")
 _QUOTES = ('"""', "'''")
 _MOST_LINES = 40  # of comments and docstrings between the header and the cursor
+_NO_CODE = re.compile(r"[\s)\]}>\"'`;,]*")
 _ABOVE, _BELOW = 8_000, 2_000  # characters that are looked at
 
 
@@ -35,6 +37,16 @@ def opening_line(text: str, cursor: int) -> str | None:
         return None
     header = _header(text[max(0, cursor - _ABOVE) : cursor].split("\n")[-_MOST_LINES - 1 : -1])
     return header if header is not None and _OPENS.search(header) else None
+
+
+def lines_around(text: str, cursor: int) -> tuple[int, int]:
+    """Return how many lines above and below the cursor's hold more than closing brackets."""
+    above, below = text[:cursor].split("\n")[:-1], text[cursor:].split("\n")[1:]
+    return _count(above), _count(below)
+
+
+def _count(lines: list[str]) -> int:
+    return sum(not _NO_CODE.fullmatch(line) for line in lines)
 
 
 def _header(above: list[str]) -> str | None:

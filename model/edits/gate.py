@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from ..records import Candidate, Task
-from .gate_features import UNKNOWN, Situation, read
+from .gate_features import STANDARD, UNKNOWN, Situation, read
 
 Eagerness = Literal["low", "medium", "high"]
 
@@ -80,7 +80,8 @@ class Gate:
 
     def weigh(self, candidate: Candidate, task: Task, now: Situation = UNKNOWN) -> Weighed:
         head = self.heads[task]
-        return head.weigh(head.row(candidate, now))
+        weighed = head.weigh(head.row(candidate, now))
+        return replace(weighed, sure=1.0) if candidate.family == STANDARD else weighed
 
     def sure(self, candidate: Candidate, task: Task, now: Situation = UNKNOWN) -> float:
         """What is held against the threshold, 0 … 1."""
