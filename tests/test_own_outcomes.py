@@ -11,13 +11,13 @@ from redraft.evals.gate.own_outcomes import RecordedMoments, label_hidden, label
 from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
-from redraft.lsp.recording.learning import EVERY, Learning
+from redraft.lsp.recording.learning import EVERY, OUTDATED, Learning
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.outcomes import Outcome, Settled
 from redraft.lsp.session.questions import Query
 from redraft.lsp.session.suggestions import Suggestion
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import Gate
+from redraft.model.edits.gate import Gate, Head
 from redraft.model.edits.gate_file import shipped, write_gate
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.gates import PLAIN
@@ -296,6 +296,21 @@ def test_it_is_fitted_after_so_many_outcomes_while_recording_is_on(tmp_path: Pat
     for _ in range(2 * EVERY):
         learning.settled("rejected")
     assert fit.begun == 1
+
+
+def test_a_personal_gate_of_other_features_is_fitted_again_and_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path))
+    recordings, fit = Recordings(tmp_path), Fit()
+    other = Head(("minimum",), (0.0,), (1.0,), (0.0, 1.0), (0.0, 1.0), (0.01, 0.01))
+    own = Gate("yours, 300 outcomes", {"infill": other, "next_edit": other})
+    write_gate(recordings.learned, own, {"taken": True})
+    learning = Learning(recordings, lambda: True, lambda: 0.0, fit)
+    assert learning.gate() is shipped()
+    assert learning.told == OUTDATED
+    assert fit.begun == 1
+    assert "In use: plain" in run("status") and "fitted again" in run("status")
 
 
 def test_the_own_gate_is_in_use_where_it_is_taken_fitting_and_allowed(tmp_path: Path) -> None:
