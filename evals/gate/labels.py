@@ -34,7 +34,6 @@ from redraft.model.records import (
 from ..figures.runs import Episode
 from .own_outcomes import KEPT_SHARE, kept_share
 
-
 #: The reason of a moment of a recording at which no answer came.
 NOT_ASKED = "not asked, or given up"
 
@@ -123,7 +122,9 @@ def _first_lines(candidate: Candidate, count: int, total: float) -> Candidate:
     sure = confidence([math.exp(log) for log in candidate.confidence.logs[:tokens]])
     return replace(
         candidate,
-        text="\n".join(lines[: filled[count]]).rstrip("\n") if count < len(filled) else candidate.text,
+        text="\n".join(lines[: filled[count]]).rstrip("\n")
+        if count < len(filled)
+        else candidate.text,
         confidence=replace(sure, lines=candidate.confidence.lines[:count]),
         tokens=tokens,
         finish="unsure",

@@ -263,7 +263,9 @@ def kept_share(base: str, candidate: str, final: str) -> float | None:
         base: the document before the suggestion.
         candidate: the document with the suggestion accepted.
     """
-    found = kept(*("\n".join(map(str.lstrip, each.split("\n"))) for each in (base, candidate, final)))
+    found = kept(
+        *("\n".join(map(str.lstrip, each.split("\n"))) for each in (base, candidate, final))
+    )
     return None if found is None else found.kept_rate
 
 

@@ -90,9 +90,7 @@ def _is_middle(text: str, piece: Piece) -> bool:
     return is_inside and "\n" not in text[piece.start : piece.end]
 
 
-def _body(
-    change: CommitChange, piece: Piece, at: int, is_new: bool, rng: random.Random
-) -> Problem:
+def _body(change: CommitChange, piece: Piece, at: int, is_new: bool, rng: random.Random) -> Problem:
     text, start, end = change.after, piece.start, piece.end
     docstring = _DOCSTRING.match(text, start, end)
     if docstring and rng.random() < _DOCSTRING_SHARE:
@@ -102,7 +100,7 @@ def _body(
         end += closing.end()
     if not is_new:
         return _gap(change, f"body {at}", start, end)
-    prefix = text[: start]
+    prefix = text[:start]
     if rng.random() < _ALONE_SHARE:
         prefix = _alone(prefix)
     closed = closing is not None and end == piece.end

@@ -118,8 +118,8 @@ GATED: tuple[Task, ...] = ("infill", "next_edit")
 #: What is weighed for each task.
 WEIGHED: dict[Task, tuple[str, ...]] = {
     "infill": (
-        *("mean", "minimum", "first", "text", "doubts", "tokens", "ended"),
-        *("lines", "after", "errors", "unknown", "quoted", "again"),
+        *("mean", "minimum", "first", "text", "line", "doubts", "tokens", "ended"),
+        *("lines", "after", "begun", "above", "below", "errors", "unknown", "quoted", "again"),
         *_SITUATION,
     ),
     "next_edit": (
