@@ -117,14 +117,13 @@ def _first_lines(candidate: Candidate, count: int, total: float) -> Candidate:
     """Return the first ``count`` lines that are not blank; ``total`` is their log-probability."""
     lines = candidate.text.split("\n")
     filled = [at for at, line in enumerate(lines) if line.strip()]
+    last = filled[count] if count < len(filled) else len(lines)
     sums = np.cumsum(candidate.confidence.logs)
     tokens = int(np.abs(sums - total).argmin()) + 1
     sure = confidence([math.exp(log) for log in candidate.confidence.logs[:tokens]])
     return replace(
         candidate,
-        text="\n".join(lines[: filled[count]]).rstrip("\n")
-        if count < len(filled)
-        else candidate.text,
+        text="\n".join(lines[:last]).rstrip("\n"),
         confidence=replace(sure, lines=candidate.confidence.lines[:count]),
         tokens=tokens,
         finish="unsure",

@@ -253,11 +253,10 @@ def _is_barred(answer: Mapping[str, Any], edit: Replacement, path: str) -> bool:
 
 
 def kept_share(base: str, candidate: str, final: str) -> float | None:
-    """Return how much of what a suggestion writes and deletes is in ``final``, 0 … 1; None: too much
-    differs to tell.
+    """Return how much of what a suggestion writes and deletes is in ``final``, 0 … 1.
 
-    Indentation does not count: every line has some, so a wrong suggestion of several lines would
-    share a third of its characters with the right one.
+    None: too much differs to tell. Indentation does not count: every line has some, so a wrong
+    suggestion of several lines would share a third of its characters with the right one.
 
     Args:
         base: the document before the suggestion.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from ..records import Candidate, Task
 
-#: The family of proposals that are shown without a gate: imports of a module of the standard library
-#: for a name that nothing defines. The rule speaks falsely at 14 of 16,000 moments.
+#: The family of proposals that are shown without a gate: imports of a module of the standard
+#: library for a name that nothing defines. The rule speaks falsely at 14 of 16,000 moments.
 STANDARD = "standard"
 
 #: A token less likely than one half is a doubt.
