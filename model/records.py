@@ -179,6 +179,9 @@ class Confidence:
     #: That this is the next edit, as a rule has it that repeats a recent one or knows its place.
     repeat: Share | None = None
     logs: tuple[Log, ...] = ()  # log: of each token, END included; (): not told
+    #: Log: infill: of each line that is not blank, with the break or the END behind it. Blank lines
+    #: count with the next one. (): not told.
+    lines: tuple[Log, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +202,11 @@ class Facts:
     undone: Flag = False  # does it write a name that was put in lately, and is gone again?
     #: Log: how much likelier than the best other candidate; None: no other.
     ahead: Annotated[float, Exactly(LEAST_LOG, -LEAST_LOG)] | None = None
+    #: Infill: whether the cursor stands in a body that holds no code yet, see ``edits/begun.py``.
+    begun: Flag | None = None
+    #: Infill: lines above and below the cursor's that hold more than closing brackets.
+    above: Whole | None = None
+    below: Whole | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def test_moments_are_the_same_each_time_and_a_smaller_sample_is_part_of_a_larger
     commits: Path,
 ) -> None:
     whole = [each.id for each in known_moments(commits, None, 1.0, None, 0)]
-    assert {each.split(":")[0] for each in whole} == {"commit", "gap"}
+    assert {each.split(":")[0] for each in whole} == {"commit", "gap", "begun"}
     assert [each.id for each in known_moments(commits, None, 1.0, 2, 0)] == whole[:2]
     assert known_moments(commits, None, 0.0, None, 0) == []
 
@@ -210,7 +210,7 @@ def test_a_gate_for_a_session_is_fitted_on_the_others_alone(commits: Path) -> No
 
     def session(name: str, right: bool, mean: float) -> list[Judged]:
         candidate = replace(known.candidate, confidence=Confidence(mean, mean, mean))
-        made = replace(known, group=f"{name}:0", candidate=candidate, right=right, barred="")
+        made = replace(known, group=f"{name}:0", candidate=candidate, kept=right, barred="")
         return [made] * 40
 
     liar = session("liar", True, 0.3) + session("liar", False, 0.9)
@@ -341,7 +341,7 @@ def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
     )
     assert ghost.exit_code == 0, ghost.output
     options = [str(path), "--gate", str(made), "--html", str(page)]
-    told = CliRunner().invoke(app, ["eval", "gate", *options])
+    told = CliRunner().invoke(app, ["eval", "gate", *options], catch_exceptions=False)
     assert told.exit_code == 0, told.output
     for part in ("gate, medium", "ranking of candidates", "what the gate goes by"):
         assert part in told.output

@@ -305,7 +305,7 @@ def changed(before: str, after: str, language: str, *known: Importable) -> list[
     return [
         "\n".join([*lines[: each.first], *each.lines, *lines[each.last :]])
         for each in found
-        if each.family in ("imported", "workspace")
+        if each.family in ("imported", "standard", "workspace")
     ]
 
 

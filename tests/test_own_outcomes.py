@@ -11,13 +11,13 @@ from redraft.evals.gate.own_outcomes import RecordedMoments, label_hidden, label
 from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
-from redraft.lsp.recording.learning import EVERY, Learning
+from redraft.lsp.recording.learning import EVERY, OUTDATED, Learning
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.outcomes import Outcome, Settled
 from redraft.lsp.session.questions import Query
 from redraft.lsp.session.suggestions import Suggestion
 from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import Gate
+from redraft.model.edits.gate import Gate, Head
 from redraft.model.edits.gate_file import shipped, write_gate
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.gates import PLAIN
@@ -65,8 +65,10 @@ def test_labels_of_what_was_hidden() -> None:
 class Work(Scene):
     """Somebody who is asked about ghost text in a file, and what came of it is recorded."""
 
-    def suggest(self, *texts: str, sure: float = 0.9, id_: str = "redraft-1") -> Suggestion:
-        """The first is shown where it is sure enough."""
+    def suggest(
+        self, *texts: str, sure: float = 0.9, id_: str = "redraft-1", shown: int = 0
+    ) -> Suggestion:
+        """Answer with ``texts`` and show the one at ``shown`` where it is sure enough."""
         document = self.documents.get(URI)
         assert document is not None
         text = document.text
@@ -74,12 +76,13 @@ class Work(Scene):
         ask = Ask(query, EditRequest("infill", "project/a.py", text, AT), 0.0, "")
         confidence = Confidence(sure, sure, sure)
         candidates = tuple(Candidate(AT, AT, each, confidence, 4, 1, "end") for each in texts)
-        made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[0], sure, "fake fp32")
+        made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[shown], sure, "fake fp32")
         show = sure >= self.settings.threshold
-        decision = Show(made, texts[0], "") if show else Abstained("below_threshold", "")
+        decision = Show(made, texts[shown], "") if show else Abstained("below_threshold", "")
         with self.recorder.asking(ask, 0.4) as question:
             self.now_ms += 100
             question.answered(Prediction("1", "fake fp32", candidates, weights="w1"), decision, 90)
+        self.recorder.decided(document, decision)
         return made
 
     def settle(self, made: Suggestion, outcome: Outcome, after_ms: int = 1_000) -> None:
@@ -111,6 +114,16 @@ def test_what_is_accepted_and_stays_was_right(work: Work) -> None:
     own = work.rest()
     assert told(own) == [("r * r", True, 1.0)]
     assert (own.shown, own.hidden, own.weights) == (1, 0, "fake fp32 w1")
+
+
+def test_the_outcome_counts_for_the_candidate_that_was_shown(work: Work) -> None:
+    made = work.suggest("(r", "r * r", shown=1)  # a filter refused the first: it breaks the syntax
+    work.settle(made, "accepted")
+    work.change(insertion("r * r", 1, 11), accepted=True)
+    own = work.rest()
+    assert ("r * r", True, 1.0) in told(own)
+    assert not any(text == "(r" and weight == 1.0 for text, _, weight in told(own))
+    assert own.shown == 1
 
 
 def test_what_is_accepted_and_gone_at_rest_was_a_mistake(work: Work) -> None:
@@ -283,6 +296,21 @@ def test_it_is_fitted_after_so_many_outcomes_while_recording_is_on(tmp_path: Pat
     for _ in range(2 * EVERY):
         learning.settled("rejected")
     assert fit.begun == 1
+
+
+def test_a_personal_gate_of_other_features_is_fitted_again_and_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path))
+    recordings, fit = Recordings(tmp_path), Fit()
+    other = Head(("minimum",), (0.0,), (1.0,), (0.0, 1.0), (0.0, 1.0), (0.01, 0.01))
+    own = Gate("yours, 300 outcomes", {"infill": other, "next_edit": other})
+    write_gate(recordings.learned, own, {"taken": True})
+    learning = Learning(recordings, lambda: True, lambda: 0.0, fit)
+    assert learning.gate() is shipped()
+    assert learning.told == OUTDATED
+    assert fit.begun == 1
+    assert "In use: plain" in run("status") and "fitted again" in run("status")
 
 
 def test_the_own_gate_is_in_use_where_it_is_taken_fitting_and_allowed(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from .intervals import Figure, mcnemar, ratio
 from .runs import RunFile
 
 SHARES = (
-    "passed", "exact", "first_line", "parse_ok", "place", "shown", "exact_shown", "place_shown",
-    "accepted", "accepted_white_space", "accepted_prefix", "quiet", "ended",
+    "passed", "exact", "first_line", "parse_ok", "place", "shown", "kept_shown", "exact_shown",
+    "place_shown", "accepted", "accepted_white_space", "accepted_prefix", "quiet", "ended",
 )  # fmt: skip
 MEANS = (
     "similarity", "chrf", "delta_chrf", "nats", "saved", "utility", "tokens", "steps",

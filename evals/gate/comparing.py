@@ -18,19 +18,24 @@ from redraft.model.training.gate_fit import FOLDS, fold_of
 
 from ..figures.runs import Episode, RunFile
 from ..figures.tables import Metric
-from .labels import Judged, judged
+from .labels import NOT_ASKED, Judged, judged
+from .places import POSITIONS, position_of
 
 BENCHMARK = "gate"
+NEXT_EDIT = "next edit"
+PLACES = (*POSITIONS, NEXT_EDIT)
 
 METRICS = (
     Metric("shown", "share", "shown"),
-    Metric("right, of those shown", "share", "exact_shown", better="more"),
-    Metric("right and shown, of all moments", "share", "accepted", better="more"),
+    Metric("kept, of those shown", "share", "kept_shown", better="more"),
+    Metric("equal, of those shown", "share", "exact_shown", better="more"),
+    Metric("kept and shown, of all moments", "share", "accepted", better="more"),
     Metric("quiet where nothing is left", "share", "quiet", better="more"),
     Metric("utility of 100 moments", "mean", "utility", digits=2, better="more"),
     Metric("Brier score of candidates", "mean", "brier", digits=3, better="less"),
 )
-BY_PART = ("exact_shown", "shown", "accepted", "utility")
+BY_PLACE = tuple(each for each in METRICS if each.field in ("shown", "kept_shown", "exact_shown"))
+BY_PART = ("kept_shown", "exact_shown", "shown", "accepted", "utility")
 
 #: Set by hand before there was a gate: the least mean probability of a token, by task; ghost text
 #: and next edits. A repetition of a recent edit counted by its chance, unless its text was
@@ -94,6 +99,16 @@ class JudgedMoment:
         """Is nothing left to do?"""
         same = self.episode["text"] == self.episode["after"]
         return bool(same) and not any(each.right for each in self.candidates)
+
+    @property
+    def place(self) -> str:
+        """Where ghost text stands, or that it is a next edit."""
+        told = self.episode
+        if told["task"] != "infill":
+            return NEXT_EDIT
+        if told["reason"] == NOT_ASKED:
+            return "not asked"
+        return position_of(told["text"], told["cursor"])
 
 
 def moments_of(runs: Iterable[RunFile]) -> list[JudgedMoment]:
@@ -178,15 +193,15 @@ def _best_thresholds(free: Sequence[Judged]) -> Callable[[Judged], float]:
 
 
 def _best_threshold(some: Sequence[Judged]) -> float:
-    scored = sorted(((scored_by_hand(e), e.right) for e in some), reverse=True)
-    worth = np.cumsum([utility(right) for _, right in scored])
+    scored = sorted(((scored_by_hand(e), e.kept) for e in some), reverse=True)
+    worth = np.cumsum([utility(kept) for _, kept in scored])
     best = int(worth.argmax()) if len(worth) else 0
     return scored[best][0] if len(worth) and worth[best] > 0 else 1.1
 
 
-def utility(right: bool) -> float:
+def utility(kept: bool) -> float:
     """Of showing it."""
-    return 0.75 if right else -0.25
+    return 0.75 if kept else -0.25
 
 
 # --- as runs -----------------------------------------------------------------------------------
@@ -208,7 +223,7 @@ def episode_of(policy: ThresholdPolicy, moment: JudgedMoment) -> Episode:
     shown = next((each for each in scored if each[0] >= policy.least(each[1])), None)
     lead = shown or max(scored, key=lambda each: each[0], default=None)
     told = moment.episode
-    is_shown, right = shown is not None, lead is not None and lead[1].right
+    is_shown, kept = shown is not None, lead is not None and lead[1].kept
     return {
         "id": told["id"],
         "group": told["group"],
@@ -216,12 +231,14 @@ def episode_of(policy: ThresholdPolicy, moment: JudgedMoment) -> Episode:
         "kind": told["kind"],
         "task": told["task"],
         "confidence": None if lead is None else min(max(lead[0], 0.0), 1.0),
-        "right": right if lead is not None else None,
+        "where": moment.place,
+        "right": kept if lead is not None else None,
         "any": is_shown,
         "shown": None if moment.is_done else is_shown,
         "quiet": not is_shown if moment.is_done else None,
-        "exact_shown": right if is_shown else None,
-        "accepted": is_shown and right,
-        "utility": 100 * utility(right) if is_shown else 0.0,
-        "brier": None if lead is None else (lead[0] - right) ** 2,
+        "kept_shown": kept if is_shown else None,
+        "exact_shown": lead[1].right if is_shown and lead is not None else None,
+        "accepted": is_shown and kept,
+        "utility": 100 * utility(kept) if is_shown else 0.0,
+        "brier": None if lead is None else (lead[0] - kept) ** 2,
     }

@@ -7,12 +7,16 @@ of lines count for nothing. Knows nothing of gates.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from redraft.model.decoding.probabilities import confidence
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.facts import with_facts
+from redraft.model.edits.gate import least_total, threshold
 from redraft.model.edits.ghost_rules import tidied
 from redraft.model.edits.hunks import hunks_of
 from redraft.model.edits.replacement import Replacement
@@ -28,6 +32,13 @@ from redraft.model.records import (
 )
 
 from ..figures.runs import Episode
+from .own_outcomes import KEPT_SHARE, kept_share
+
+#: The reason of a moment of a recording at which no answer came.
+NOT_ASKED = "not asked, or given up"
+
+#: Log-probability below which the engine gives up ghost text at medium eagerness.
+SERVED_LEAST = least_total(threshold("medium"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +52,8 @@ class Judged:
     task: Task
     place: int  # 0: the best of its answer
     candidate: Candidate
-    right: bool
+    right: bool  # to the letter
+    kept: bool  # half of it or more, as a user's own outcomes are judged
     barred: str  # the kind of rule that keeps it from being shown; "": none
 
     @property
@@ -60,7 +72,9 @@ def judged(episode: Episode) -> Iterator[Judged]:
     nobody can tell."""
     request = request_of(episode)
     told = episode.get("right")  # of a recording, which tells it itself
-    candidates = with_facts(request, [candidate_of(each) for each in episode["candidates"]])
+    answered = [candidate_of(each) for each in episode["candidates"]]
+    served = [as_served(each) if request.task == "infill" else each for each in answered]
+    candidates = with_facts(request, [each for each in served if each is not None])
     moment = moment_of(request, 0.0)
     for place, each in enumerate(candidates):
         edit = Replacement(request.text, each.start, each.end, each.text)
@@ -79,8 +93,41 @@ def judged(episode: Episode) -> Iterator[Judged]:
             place=place,
             candidate=each,
             right=right,
+            kept=right or is_kept(edit, request, episode["after"]),
             barred=verdict.kind if isinstance(verdict, Abstained) else "",
         )
+
+
+def as_served(candidate: Candidate, least: float = SERVED_LEAST) -> Candidate | None:
+    """Return ghost text without the lines that the engine gives up at medium eagerness; None: it
+    gives up all.
+
+    Args:
+        least: log-probability from which a line, with all above it, goes on.
+    """
+    total = 0.0
+    for count, log in enumerate(candidate.confidence.lines):
+        before, total = total, total + log
+        if total < least:
+            return _first_lines(candidate, count, before) if count else None
+    return candidate
+
+
+def _first_lines(candidate: Candidate, count: int, total: float) -> Candidate:
+    """Return the first ``count`` lines that are not blank; ``total`` is their log-probability."""
+    lines = candidate.text.split("\n")
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    last = filled[count] if count < len(filled) else len(lines)
+    sums = np.cumsum(candidate.confidence.logs)
+    tokens = int(np.abs(sums - total).argmin()) + 1
+    sure = confidence([math.exp(log) for log in candidate.confidence.logs[:tokens]])
+    return replace(
+        candidate,
+        text="\n".join(lines[:last]).rstrip("\n"),
+        confidence=replace(sure, lines=candidate.confidence.lines[:count]),
+        tokens=tokens,
+        finish="unsure",
+    )
 
 
 def is_right(
@@ -93,6 +140,42 @@ def is_right(
         return _is_what_stood_there(edit, request.cursor, after)
     made = _hunks(edit.text, edit.result)
     return bool(made) and made <= _hunks(edit.text, after)
+
+
+def is_kept(edit: Replacement, request: EditRequest, after: str) -> bool:
+    """Return whether half of what ``edit`` writes and deletes, or more, is in ``after``.
+
+    Only what became of the edit's own lines counts, as code that is written elsewhere later has
+    words in common with nearly any suggestion.
+    """
+    if request.task == "infill":
+        edit = replace(edit, new=tidied(edit.new, edit.text, request.cursor))
+        final = _near_cursor(edit, request.cursor, after)
+    else:
+        final = _near_edit(edit, after)
+    return (kept_share(edit.text, edit.result, final) or 0.0) >= KEPT_SHARE
+
+
+def _near_cursor(edit: Replacement, cursor: int, after: str) -> str:
+    """Return the text with what ``after`` has at the cursor, as many lines as the edit has."""
+    rest = edit.text[cursor:]
+    stood = after[cursor : len(after) - len(rest)]
+    most = edit.new.count("\n") + 1
+    return edit.text[:cursor] + "\n".join(stood.split("\n")[:most]) + rest
+
+
+def _near_edit(edit: Replacement, after: str) -> str:
+    """Return the text with those hunks of ``after`` that touch lines of the edit."""
+    old, new = _even(edit.text), _even(after)
+    mine = hunks_of(old, _even(edit.result))
+    found = [
+        hunk
+        for hunk in hunks_of(old, new)
+        if any(hunk.first <= one.last and one.first <= hunk.last for one in mine)
+    ]
+    for hunk in reversed(found):
+        old[hunk.first : hunk.last] = hunk.new
+    return "\n".join(old)
 
 
 def _is_what_stood_there(edit: Replacement, cursor: int, after: str) -> bool:
@@ -128,6 +211,6 @@ def request_of(episode: Episode) -> EditRequest:
 
 def candidate_of(told: dict[str, Any]) -> Candidate:
     sure = told["confidence"]
-    confidence = replace(Confidence(**sure), logs=tuple(sure.get("logs", ())))
+    lists = {name: tuple(sure.get(name, ())) for name in ("logs", "lines")}
     facts = Facts(**told["facts"]) if told.get("facts") else None
-    return Candidate(**{**told, "confidence": confidence, "facts": facts})
+    return Candidate(**{**told, "confidence": Confidence(**sure | lists), "facts": facts})

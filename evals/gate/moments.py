@@ -26,10 +26,11 @@ from redraft.model.training.shards import read_records
 from ..benchmarks.carry_on import scenarios
 from ..benchmarks.commit_moments import CommitMoment, steps_of
 from ..benchmarks.infill_gaps import Problem, gaps_of
-from ..figures.samples import MOST_LINES, changes_of, in_turn, rank, unix
+from ..figures.samples import MOST_LINES, CommitChange, changes_of, in_turn, rank, unix
+from .places import begun_gaps
 
 #: How many of each kind come in a turn: about as much ghost text as next edits.
-TURN = {"commit": 4, "gap": 6, "chain": 2, "typing": 1}
+TURN = {"commit": 4, "gap": 3, "begun": 4, "chain": 1, "typing": 1}
 _SHOWN_EDITS = 5
 
 
@@ -37,7 +38,7 @@ _SHOWN_EDITS = 5
 class Known:
     """A moment, and the text that came of it in the end."""
 
-    kind: str  # commit, gap, chain, typing or carry-on
+    kind: str  # commit, gap, begun, chain, typing or carry-on
     asked: CommitMoment | Problem
     after: str  # the whole text in the end; for a gap, with the gap filled
     wanted: tuple[str, ...] = ()  # whole texts that are right besides
@@ -121,6 +122,11 @@ def _of_commits(records: Iterable[dict[str, Any]]) -> Iterator[Known]:
                 yield Known("commit", step, change.after)
             for gap in gaps_of(change):
                 yield Known("gap", gap, change.after)
+            yield from _begun(change)
+
+
+def _begun(change: CommitChange) -> Iterator[Known]:
+    return (Known("begun", gap, gap.filled(gap.middle)) for gap in begun_gaps(change))
 
 
 def _of_files(records: Iterable[dict[str, Any]], seed: int) -> Iterator[Known]:
@@ -132,6 +138,9 @@ def _of_files(records: Iterable[dict[str, Any]], seed: int) -> Iterator[Known]:
         name = f"{record['repo']}:{path}"
         rng = random.Random(f"{seed}:{name}")
         yield from _made_up(name, path, language, text, rng)
+        change = CommitChange(name, name, path, language, "", text)
+        yield from _begun(change)
+        yield from (Known("gap", gap, change.after) for gap in gaps_of(change))
 
 
 def _made_up(name: str, path: str, language: str, text: str, rng: random.Random) -> Iterator[Known]:

@@ -17,7 +17,7 @@ from redraft.lsp.session.questions import infill as infill_request
 from redraft.lsp.settings import LspSettings
 from redraft.model.decoding.plan import Plan
 from redraft.model.engine.answer import Model, answer
-from redraft.model.records import Prediction
+from redraft.model.records import LEAST_LOG, Prediction
 
 from ..benchmarks.commit_moments import CommitMoment
 from ..benchmarks.infill_gaps import Problem
@@ -57,7 +57,8 @@ def question(asked: CommitMoment | Problem, context: int) -> ContextRequest:
     query = Query("", asked.path, asked.language, text, len(asked.prefix), 0)
     request = infill_request(query, LspSettings(context_tokens=context))
     whole = (0, text.count("\n") + 1)
-    return ContextRequest(replace(request, min_tokens=1, seed=0), 0, whole, {})
+    least = replace(request, min_tokens=1, seed=0, least_total=LEAST_LOG)
+    return ContextRequest(least, 0, whole, {})
 
 
 def episode(known: Known, asked: ContextRequest, said: Prediction) -> Episode:

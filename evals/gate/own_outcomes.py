@@ -9,23 +9,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from redraft.lsp.editor.positions import index_at
-from redraft.lsp.recording.events import ANSWER, DRAWN, OUTCOME
+from redraft.lsp.recording.events import ANSWER, DECISION, DRAWN, OUTCOME
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate_features import GATED, Situation
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Moment, judge
 from redraft.model.errors import RedraftError
-from redraft.model.records import Candidate, Confidence, Facts, Task
+from redraft.model.records import Candidate, Facts, Task
 from redraft.model.training.gate_fit import Sample
 
 from ..figures.metrics import kept
 from ..recordings.documents import StreamDocuments
 from ..recordings.format import Changed, FetchStarted, Note, RestoreContent, SetContent, Stream
+from ..recordings.shown_and_outcome import candidate_of, confidence_of
 from ..recordings.streams import read_stream
 from ..replay.followed_text import DocumentChange
 from ..replay.matchers import UNSEEN_S, match
@@ -35,7 +36,7 @@ from ..replay.until_rest import until_rest
 SEEN_S = 0.75  # on the screen, before letting it pass says anything
 GLIMPSED_S = 0.3  # before turning it down does
 AWAY_S = 600.0  # on the screen: nobody looked at it any more, or a clock jumped
-_SHARE = 0.5  # of an accepted suggestion that has to be there at rest
+KEPT_SHARE = 0.5  # of an accepted suggestion that has to be there at rest
 _GONE = 0.1  # under which it was undone
 #: How much a word on a candidate counts, beside an acceptance by a key.
 _TYPED, _IGNORED, _HIDDEN_RIGHT, _HIDDEN_WRONG = 0.7, 0.4, 0.3, 0.1
@@ -56,7 +57,7 @@ def label_shown(
         typed: accepted by typing it.
     """
     if outcome == "accepted" and kept_share is not None:
-        if kept_share >= _SHARE:
+        if kept_share >= KEPT_SHARE:
             return True, _TYPED if typed else 1.0
         return (False, 1.0) if kept_share < _GONE else (True, kept_share)
     if seconds is None or not GLIMPSED_S <= seconds <= AWAY_S:  # a clock may go back, too
@@ -136,7 +137,7 @@ class _Asked:
 
 def _read(stream: Stream, weights: str, found: RecordedMoments) -> None:
     script = script_of(stream, stream.header.uuid or stream.path)
-    outcomes = _outcomes(stream)
+    decisions, outcomes = _decisions(stream), _outcomes(stream)
     documents, known, done = StreamDocuments(), set[int](), Counter[int]()
     asked: dict[int, _Asked] = {}
     for event in stream.events:
@@ -165,7 +166,7 @@ def _read(stream: Stream, weights: str, found: RecordedMoments) -> None:
             script.ends_s - at_s >= UNSEEN_S,
         )
         path = documents.path(event.document)
-        for sample in _samples(event.data, where.text, path, hands, outcomes, found):
+        for sample in _samples(event.data, where.text, path, hands, decisions, outcomes, found):
             found.samples[event.data["task"]].append(
                 Sample(*sample, group=stream.header.uuid, now=_situation(event.data))
             )
@@ -210,21 +211,25 @@ def _samples(
     text: str,
     path: str,
     hands: _Hands,
+    decisions: Mapping[str, Mapping[str, Any]],
     outcomes: Mapping[str, tuple[str, float | None]],
     found: RecordedMoments,
 ) -> Iterator[tuple[Candidate, bool, float]]:
     shown = answer["shown"]
-    pairs = [(told, _candidate(told, text)) for told in answer["candidates"]]
-    passed = [at for at, (told, _) in enumerate(pairs) if told.get("passed")]
-    for at, (_, candidate) in enumerate(pairs):
+    decision = decisions.get(shown)
+    origin, shown_at = candidate_of(decision, [answer]) if decision else (None, 0)
+    for at, told in enumerate(answer["candidates"]):
+        candidate = _candidate(told, text)
         edit = Replacement(text, candidate.start, candidate.end, candidate.text)
         if _is_barred(answer, edit, path):
             continue
-        is_shown = shown is not None and at == (passed[0] if passed else 0)
-        if is_shown:
+        if shown is not None and origin is None:
+            found.untold += 1  # which of them was shown is not recorded
+            continue
+        if shown is not None and at == shown_at:
             said, seconds = outcomes.get(shown, ("", None))
             rest = hands.at_rest(text, hands.at_s + (seconds or 0.0))
-            share = None if rest is None else _kept(edit, rest[0])
+            share = None if rest is None else kept_share(text, edit.result, rest[0])
             label = label_shown(said, seconds, share, rest is not None and rest[1])
             found.shown += 1
         else:
@@ -247,9 +252,29 @@ def _is_barred(answer: Mapping[str, Any], edit: Replacement, path: str) -> bool:
     return isinstance(judge(edit, 1.0, moment), Abstained)
 
 
-def _kept(edit: Replacement, final: str) -> float | None:
-    found = kept(edit.text, edit.result, final)
+def kept_share(base: str, candidate: str, final: str) -> float | None:
+    """Return how much of what a suggestion writes and deletes is in ``final``, 0 … 1.
+
+    None: too much differs to tell. Indentation does not count: every line has some, so a wrong
+    suggestion of several lines would share a third of its characters with the right one.
+
+    Args:
+        base: the document before the suggestion.
+        candidate: the document with the suggestion accepted.
+    """
+    found = kept(
+        *("\n".join(map(str.lstrip, each.split("\n"))) for each in (base, candidate, final))
+    )
     return None if found is None else found.kept_rate
+
+
+def _decisions(stream: Stream) -> dict[str, Mapping[str, Any]]:
+    """Return the decision that showed each suggestion first, by the suggestion's id."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for event in stream.events:
+        if isinstance(event, Note) and event.source_id == DECISION and event.data["shown"]:
+            found.setdefault(str(event.data["shown"]), event.data)
+    return found
 
 
 def _outcomes(stream: Stream) -> dict[str, tuple[str, float | None]]:
@@ -275,15 +300,13 @@ def _outcomes(stream: Stream) -> dict[str, tuple[str, float | None]]:
 
 
 def _candidate(told: Mapping[str, Any], text: str) -> Candidate:
-    (first, last, new), sure = told["edit"], told["confidence"]
-    names = {each.name for each in fields(Confidence)}
-    parts = {name: value for name, value in sure.items() if name in names}
+    first, last, new = told["edit"]
     facts = told.get("facts")
     return Candidate(
         start=_index(text, *first),
         end=_index(text, *last),
         text=str(new),
-        confidence=Confidence(**parts | {"logs": tuple(parts.get("logs", ()))}),
+        confidence=confidence_of(told["confidence"]),
         tokens=int(told["tokens"]),
         steps=int(told["steps"]),
         finish=told["finish"],

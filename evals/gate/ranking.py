@@ -90,7 +90,7 @@ def rankings(gates: Sequence[GateScores], judged: Sequence[Judged], seed: int = 
 
 def _ranking(task: Task, name: str, score: Score, mine: Sequence[Judged], seed: int) -> Ranking:
     scores = np.array([score(each) for each in mine], np.float64)
-    right = np.array([each.right for each in mine], np.bool_)
+    right = np.array([each.kept for each in mine], np.bool_)
     drawn = _drawn([each.block for each in mine], seed)
 
     def value(measure: Callable[..., float | None]) -> Value | None:
@@ -134,7 +134,7 @@ def worths(gate: Gate, judged: Sequence[Judged]) -> list[Worth]:
     found = []
     for task, head in gate.heads.items():
         mine = [each for each in judged if each.task == task and not each.barred]
-        right = [each.right for each in mine]
+        right = [each.kept for each in mine]
         whole = area(_policy(head, mine), right) if mine else None
         for at, feature in enumerate(head.features):
             weight = head.policy[at + 1]

@@ -16,7 +16,7 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.edits.fitting import fit
 from redraft.model.edits.ghost_rules import tidied
 from redraft.model.edits.replacement import Replacement
-from redraft.model.records import Candidate, EditRequest, Prediction
+from redraft.model.records import LEAST_LOG, Candidate, EditRequest, Prediction
 
 from ..figures.runs import Episode, OnDone, RunFile
 from ..replay.followed_text import DocumentChange
@@ -26,6 +26,7 @@ from ..replay.predictors import ReadyPredictor
 from ..replay.script import Script, sample
 from ..replay.timed_predictor import ReplayPredictor
 from ..replay.until_rest import until_rest
+from .labels import NOT_ASKED
 
 KIND = "replayed"
 LATENCY_MS = 400.0  # simulated, of every answer: about what one takes on two cores
@@ -73,7 +74,7 @@ def _asked_at(run: RunFile) -> set[str]:
 
 def _in_any_case(ready: ReadyPredictor, request: EditRequest) -> Prediction:
     """However sure the model is that nothing is to be done."""
-    return ready.ask(replace(request, min_tokens=1, seed=0))
+    return ready.ask(replace(request, min_tokens=1, seed=0, least_total=LEAST_LOG))
 
 
 def episodes_of(script: Script, outcome: MomentResult) -> Iterator[Episode]:
@@ -106,7 +107,7 @@ def episodes_of(script: Script, outcome: MomentResult) -> Iterator[Episode]:
             "wanted": [],
             "candidates": [asdict(each) for each in candidates],
             "right": [is_right(request, each, steps, is_told) for each in candidates],
-            "reason": said.reason if said is not None else "not asked, or given up",
+            "reason": said.reason if said is not None else NOT_ASKED,
         }
 
 

@@ -155,7 +155,8 @@ class _Session:
 def _shown(data: Mapping[str, Any], answers: Iterable[Mapping[str, Any]]) -> Shown:
     """A suggestion as it was decided on; the caller knows when and where."""
     (first, last, text), confidence = data["edit"], float(data["confidence"])
-    answer, candidate = _candidate_of(data, answers)
+    answer, at = candidate_of(data, answers)
+    candidate = answer["candidates"][at] if answer else None
     return Shown(
         session="",
         id=str(data["shown"]),
@@ -166,7 +167,7 @@ def _shown(data: Mapping[str, Any], answers: Iterable[Mapping[str, Any]]) -> Sho
         end=_place(last),
         text=str(text),
         confidence=confidence,
-        parts=_parts(candidate["confidence"]) if candidate else None,
+        parts=confidence_of(candidate["confidence"]) if candidate else None,
         source=str(candidate["source"]) if candidate else "",
         threshold=answer.get("threshold") if answer else None,
         model=str(data["model"]),
@@ -176,11 +177,13 @@ def _shown(data: Mapping[str, Any], answers: Iterable[Mapping[str, Any]]) -> Sho
     )
 
 
-def _candidate_of(
+def candidate_of(
     data: Mapping[str, Any], answers: Iterable[Mapping[str, Any]]
-) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
-    """The answer that a suggestion came from, and which of its candidates it was. What is shown may
-    be less than the candidate, which also tells of characters that stay."""
+) -> tuple[Mapping[str, Any] | None, int]:
+    """Return the answer that a decision to show came from, and the index of its candidate.
+
+    What is shown may be less than the candidate, which also tells of characters that stay.
+    """
     told, sure = data["shown"], float(data["confidence"])
     for answer in sorted(answers, key=lambda one: one["shown"] != told):
         near = 1.0 if answer["shown"] == told else _SAME  # the gate weighs anew each time
@@ -190,8 +193,8 @@ def _candidate_of(
             if answer["task"] == data["task"] and _is_part(data["edit"], candidate["edit"])
         ]
         if found and min(found)[0] <= near:
-            return answer, answer["candidates"][min(found)[1]]
-    return None, None
+            return answer, min(found)[1]
+    return None, 0
 
 
 def _is_part(edit: Sequence[Any], whole: Sequence[Any]) -> bool:
@@ -201,11 +204,12 @@ def _is_part(edit: Sequence[Any], whole: Sequence[Any]) -> bool:
     return _place(whole[0]) <= _place(edit[0]) and _place(edit[1]) <= _place(whole[1])
 
 
-def _parts(told: Mapping[str, Any]) -> Confidence:
-    """Of what the recording tells, all that this version knows."""
+def confidence_of(recorded: Mapping[str, Any]) -> Confidence:
+    """Return the recorded confidence, without parts that this version does not know."""
     known = {each.name for each in fields(Confidence)}
-    parts = {name: value for name, value in told.items() if name in known}
-    return Confidence(**parts | {"logs": tuple(parts.get("logs", ()))})
+    parts = {name: value for name, value in recorded.items() if name in known}
+    lists = {name: tuple(parts.get(name, ())) for name in ("logs", "lines")}
+    return Confidence(**parts | lists)
 
 
 def _place(pair: Iterable[int]) -> LineAndColumn:

@@ -246,7 +246,7 @@ def _gate_view(each: Episode) -> View:
 
 GATE = Benchmark(
     title="Gate",
-    right="the commit says so too, sooner or later",
+    right="half of it or more is in the commit, at its place",
     note="The same candidates, shown or held back by each gate. Made from commits: how often a "
     "candidate was right, never how often people accept.",
     metrics=comparing.METRICS,
@@ -254,8 +254,9 @@ GATE = Benchmark(
     parts=(
         ("language", lambda each: str(each.get("language", "?"))),
         ("kind of moment", lambda each: str(each.get("kind", "?"))),
+        ("place", lambda each: str(each.get("where", "?"))),
     ),
-    guarded=("exact_shown", "accepted", "utility"),
+    guarded=("kept_shown", "accepted", "utility"),
     view=_gate_view,
     stages=(),
 )

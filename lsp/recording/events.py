@@ -147,7 +147,7 @@ def _candidate(
     text: str, candidate: Candidate, task: Task, gate: Gate, now: Situation, lot: Lot
 ) -> Data:
     confidence = asdict(candidate.confidence)
-    logs = [round(log, 3) for log in confidence.pop("logs")]
+    logs = {name: [round(log, 3) for log in confidence.pop(name)] for name in ("logs", "lines")}
     weighed = gate.weigh(candidate, task, now)
     return {
         "edit": _edit(text, candidate.start, candidate.end, candidate.text),
@@ -155,7 +155,7 @@ def _candidate(
         "chance": _rounded(weighed.chance),
         "passed": weighed.sure >= lot.threshold,
         "propensity": round(lot.propensity(weighed.sure), 5),
-        "confidence": {key: _rounded(value) for key, value in confidence.items()} | {"logs": logs},
+        "confidence": {key: _rounded(value) for key, value in confidence.items()} | logs,
         "facts": asdict(candidate.facts) if candidate.facts is not None else None,
         "source": candidate.source,
         "family": candidate.family,

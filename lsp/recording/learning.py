@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 
 from redraft.model.edits.gate import Eagerness, Gate
-from redraft.model.edits.gate_file import read_gate, shipped
+from redraft.model.edits.gate_file import is_outdated, read_gate, shipped
 from redraft.model.errors import SettingsError
 from redraft.model.records import Prediction
 
@@ -28,6 +28,12 @@ EVERY = 50
 _LOOK_S = 2.0
 _SAYING: frozenset[Outcome] = frozenset(("accepted", "rejected", "ignored"))
 
+
+#: What is said of a personal gate that another version fitted.
+OUTDATED = (
+    "yours was fitted by another version of Redraft, from other features: it is fitted again from "
+    "your recordings, and the shipped one is in use meanwhile"
+)
 
 #: Nothing of the folder where the editor runs is imported: ``-P``.
 _FIT = "from redraft.server.commands.main import main; main()"
@@ -92,8 +98,10 @@ class Learning:
         if recordings is None or outcome not in _SAYING or not recordings.is_on():
             return
         self._outcomes += 1
-        if self._outcomes % EVERY or not self._allowed():
-            return
+        if self._outcomes % EVERY == 0 and self._allowed():
+            self._fit_again()
+
+    def _fit_again(self) -> None:
         if self._fitting is not None and self._fitting.poll() is None:
             return  # the one before takes its time
         try:
@@ -116,6 +124,11 @@ class Learning:
         except SettingsError as error:
             logger.warning("%s The shipped gate stays.", error)
             self._own, self.told = None, "yours cannot be read; the shipped one is in use"
+            return
+        if is_outdated(gate):
+            logger.warning("the gate %s is of another version and is fitted again", gate.name)
+            self._own, self.told = None, OUTDATED
+            self._fit_again()
             return
         self._own = gate if card.get("taken") is True else None
         self._weights, self.told = str(card.get("weights", "")), str(card.get("told", ""))

@@ -56,6 +56,29 @@ def confidence(probabilities: Seq[float]) -> Confidence:
     )
 
 
+def line_logs(tokens: Seq[bytes], logs: Seq[float], skip: int) -> tuple[float, ...]:
+    """Return the log-probability of each line that is not blank, its break or END included.
+
+    Args:
+        tokens: the bytes of each token.
+        logs: the log-probability of each token.
+        skip: bytes at the beginning that are not the model's.
+    """
+    found, total, line, at = list[float](), 0.0, b"", 0
+    for data, log in zip(tokens, logs, strict=True):
+        total += log
+        text, newline, rest = data[max(0, skip - at) :].partition(b"\n")
+        at += len(data)
+        line += text
+        if newline and line.strip():
+            found.append(total)
+            total, line = 0.0, b""
+        line += rest
+    if line.strip() or not found:
+        return (*found, total)
+    return (*found[:-1], found[-1] + total)
+
+
 def decode(data: bytes) -> str:
     """Text of ``data``; a character cut off at its end is left out, other broken UTF-8 shows as
     U+FFFD."""

@@ -16,6 +16,7 @@ from ..records import Candidate, EditRequest, Facts
 from ..text.comments import WITHIN
 from ..text.names import places_of
 from ..text.syntax import Syntax, count_errors, language_of, parse
+from .begun import begins_body, lines_around
 from .ghost_rules import line_after
 from .replacement import Replacement
 from .rules import at_margin, parsed
@@ -50,10 +51,23 @@ def with_facts(request: EditRequest, candidates: Sequence[Candidate]) -> tuple[C
         (request.text, *(one.text for one in request.related), *(one.diff for one in request.edits))
     )
     around = _around(request.text, *_touched(request, candidates))
+    begun, (above, below) = None, (None, None)
+    if request.task == "infill":
+        begun = begins_body(request.text, request.cursor)
+        above, below = lines_around(request.text, request.cursor)
     tree, undone = _tree(request, around), _undone(request)
     made = (_facts(request, each, candidates, known, around, tree) for each in candidates)
     return tuple(
-        replace(each, facts=replace(facts, undone=_brings_back(each.text, undone)))
+        replace(
+            each,
+            facts=replace(
+                facts,
+                undone=_brings_back(each.text, undone),
+                begun=begun,
+                above=above,
+                below=below,
+            ),
+        )
         for each, facts in zip(candidates, made, strict=True)
     )
 

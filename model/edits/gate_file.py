@@ -31,6 +31,12 @@ def shipped() -> Gate:
     return read_gate(SHIPPED)[0]
 
 
+def is_outdated(own: Gate) -> bool:
+    """Return whether a personal gate weighs other features than the shipped one: it was fitted by
+    another version, from a gate that no longer ships."""
+    return any(head.features != shipped().heads[task].features for task, head in own.heads.items())
+
+
 def read_gate(path: Path) -> tuple[Gate, dict[str, Any]]:
     """A gate and its card: who made it of what.
 

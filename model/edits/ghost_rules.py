@@ -25,9 +25,12 @@ def line_after(text: str, cursor: int) -> str:
 def lines_wanted(text: str, cursor: int, most: int) -> int:
     """One line in the middle of code; up to ``most`` where only closing brackets or quotes
     follow."""
-    rest = line_after(text, cursor)
-    free = all(char in _CLOSERS or char.isspace() for char in rest)
-    return most if free else 1
+    return most if is_free(line_after(text, cursor)) else 1
+
+
+def is_free(rest: str) -> bool:
+    """Return whether ``rest`` of a line holds nothing but closing brackets and quotes."""
+    return all(char in _CLOSERS or char.isspace() for char in rest)
 
 
 def refuse_completion(completion: str, text: str, cursor: int) -> Abstained | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..decoding.candidates import rank_of
 from ..decoding.plan import Draft
-from ..decoding.probabilities import confidence
+from ..decoding.probabilities import confidence, line_logs
 from ..edits.cut_back import cut_back
 from ..edits.facts import with_facts
 from ..edits.replacement import Replacement
@@ -20,7 +20,7 @@ from ..prompt.foreign import Read
 from ..prompt.formats import Format
 from ..prompt.render import Prompt
 from ..proposals.mending import mending_first
-from ..records import Candidate, Confidence, EditRequest, Source
+from ..records import LEAST_LOG, Candidate, Confidence, EditRequest, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,10 @@ class Reader:
         """Of a rewritten region, how sure the model was of the tokens that change something, the
         first token behind them included: repeating the rest is no merit."""
         logs = draft.confidence.logs
-        if change.written is None or not logs:
+        if not logs:
             return draft.confidence
+        if change.written is None:
+            return self._with_lines(draft) if self.request.task == "infill" else draft.confidence
         first, last = (len(draft.text[:index].encode()) for index in change.written)
         sure, at = list[float](), 0
         for token, log in zip(draft.token_ids, logs, strict=False):
@@ -101,6 +103,16 @@ class Reader:
             if begins >= last:
                 break
         return confidence(sure or [math.exp(logs[-1])])
+
+    def _with_lines(self, draft: Draft) -> Confidence:
+        """Return the confidence of ghost text with the log-probability of each of its lines."""
+        logs = draft.confidence.logs
+        tokens = [self.vocab_bytes[token] for token in draft.token_ids[: len(logs)]]
+        skip = len(self.prompt.forced.encode())
+        lines = line_logs(tokens, logs[: len(tokens)], skip)
+        return replace(
+            draft.confidence, lines=tuple(round(max(log, LEAST_LOG), 4) for log in lines)
+        )
 
     def _nothing(self, draft: Draft) -> str:
         if self.request.task == "next_edit":

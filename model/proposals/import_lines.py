@@ -348,6 +348,11 @@ def _kind(module: str, language: str) -> int:
     return 0 if own.get(language, module in _NODE) else 1
 
 
+def is_standard(module: str, language: str) -> bool:
+    """Return whether ``module`` is of the language's standard library."""
+    return _kind(module, language) == 0
+
+
 def _key(one: Import, language: str) -> str:
     mark = {"rust": "::", "java": "."}.get(language)
     return one.module if mark is None else f"{one.module}{mark}{one.names[0]}"

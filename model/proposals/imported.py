@@ -15,10 +15,11 @@ from functools import lru_cache
 from importlib.resources import files
 
 from ..edits.edit_patterns import MOST_CHARS
+from ..edits.gate_features import STANDARD
 from ..text.names import places_of
 from .code_lines import code_of, quoted_rows
 from .example import NAME, Example, Found, readable
-from .import_lines import MOST_ROWS, Import, import_of, imports_in
+from .import_lines import MOST_ROWS, Import, import_of, imports_in, is_standard
 from .misspelt import NEAR_CHARS, is_born
 
 _ALIKE = {
@@ -52,8 +53,11 @@ _PACKAGE = re.compile(r"(?<![\w.])([a-z]\w*)\.([A-Z]\w*)")
 
 
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
-    """Names that are well known, or that other open files import; and, as the family "workspace",
-    those that one place of the workspace alone defines."""
+    """Yield imports of names that are well known or that other open files import.
+
+    Modules of the standard library are of the family "standard", which needs no gate. Names that
+    one place of the workspace alone defines are of the family "workspace".
+    """
     language = _ALIKE.get(example.language, example.language)
     if language not in LANGUAGES or not example.come:
         return
@@ -67,7 +71,8 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
             continue
         found = import_of(wanted, have, lines, example.language)
         if found is not None and first <= found.first and found.last <= last:
-            yield replace(found, name=name, family="workspace" if own else "")
+            standard = STANDARD if is_standard(wanted.module, language) else ""
+            yield replace(found, name=name, family="workspace" if own else standard)
 
 
 def first_used(example: Example, lines: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ _WHY = {
     "listed": "its list grew",
     "reordered": "its arguments changed places",
     "imported": "it is not imported",
+    "standard": "it is not imported",
     "workspace": "it is not imported",
 }
 BEGUN = frozenset(_WHY.values())

@@ -50,7 +50,7 @@ FAMILIES: dict[str, Family] = {
     "reordered": reordered.find,
     "awaited": awaited.find,
     "removed": removed.find,
-    "imported": imported.find,  # and "workspace"
+    "imported": imported.find,  # and "standard" and "workspace"
     "misspelt": misspelt.find,
     "moved": moved_lines.find,
     "wrapped": wrapped_calls.find,
@@ -88,6 +88,7 @@ FIXED = {
     "diagnosed": 0.4,
     "misspelt": 0.6,
     "imported": 0.5,
+    "standard": 0.5,
     "workspace": 0.55,
     "reordered": 0.5,
     "awaited": 0.5,

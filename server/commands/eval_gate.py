@@ -123,6 +123,7 @@ def _show(
         row = overall("", METRICS, run.episodes, seed).rows[0]
         drawn.add_row(run.name, f"{row.n:,}", *(m.show(row.figures[m.name]) for m in METRICS))
     show_sheet(drawn)
+    _show_places(named, seed)
     against = Sheet(f"less {named[0].name}", ("", "shown", "accepted", "utility"))
     for run in named[1:]:
         found = {one.field: one for one in compare(named[0].file, run.file, seed)[1]}
@@ -142,6 +143,26 @@ def _show(
         if one.weight:
             features.add_row(one.feature, one.task, f"{one.weight:+.2f}", f"{one.auc_lost:+.3f}")
     show_sheet(features)
+
+
+def _show_places(named: Sequence[NamedRun], seed: int) -> None:
+    """Show what each eagerness of the gate would have shown, by place."""
+    from redraft.evals.figures.tables import overall
+    from redraft.evals.gate.comparing import BY_PLACE, PLACES
+
+    from .eval_tables import Sheet, show_sheet
+
+    drawn = Sheet("by place", ("", "place", "n", *(one.heading for one in BY_PLACE)))
+    for run in named:
+        if not run.name.startswith("gate, ") or "as many" in run.name:
+            continue
+        for place in PLACES:
+            some = [one for one in run.episodes if one["where"] == place]
+            if some:
+                row = overall("", BY_PLACE, some, seed).rows[0]
+                figures = (m.show(row.figures[m.name]) for m in BY_PLACE)
+                drawn.add_row(run.name, place, f"{row.n:,}", *figures)
+    show_sheet(drawn)
 
 
 def _show_ranking(ranked: Sequence[Ranking]) -> None:

@@ -83,7 +83,8 @@ def status(
 ) -> None:
     """Which gate is in use, and why."""
     from redraft.lsp.recording.folder import Recordings
-    from redraft.model.edits.gate_file import SHIPPED, read_gate, shipped
+    from redraft.lsp.recording.learning import OUTDATED
+    from redraft.model.edits.gate_file import SHIPPED, is_outdated, read_gate, shipped
 
     from .console import harmless
     from .console import out as console
@@ -94,7 +95,9 @@ def status(
     if recordings.has_learned():
         made, card = read_gate(recordings.learned)
         told |= {"own": card, "file": str(recordings.learned)}
-        if card.get("taken") is True:
+        if is_outdated(made):
+            told["own"] = card | {"taken": False, "told": OUTDATED}
+        elif card.get("taken") is True:
             told["in_use"] = made.name
     if as_json:
         console.print_json(data=told, ensure_ascii=True)

@@ -1,0 +1,188 @@
+"""Places where people start to write, what is kept there, and what the gate reads of them."""
+
+from __future__ import annotations
+
+import pytest
+from redraft.evals.figures.samples import CommitChange
+from redraft.evals.gate.labels import as_served, is_kept
+from redraft.evals.gate.places import begun_gaps, position_of
+from redraft.model.decoding.probabilities import line_logs
+from redraft.model.edits.begun import lines_around
+from redraft.model.edits.gate_features import read
+from redraft.model.edits.hunks import apply_history, hunks_of
+from redraft.model.edits.replacement import Replacement
+from redraft.model.proposals.propose import propose
+from redraft.model.records import Candidate, Confidence, EditRequest
+from support.gates import PLAIN
+
+SURE = Confidence(0.9, 0.8, 0.95, total=-0.5)
+
+
+# --- places --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def area(r):\n    |\n", "empty body"),
+        ("def area(r):\n    |", "empty body"),
+        (
+            'def area(r):\n    """Return the area.\n\n    In metres.\n    """\n    |\nx = 1\n',
+            "empty body",
+        ),
+        ("def area(r):\n    # by Archimedes\n    |\n\n\ndef other():\n    pass\n", "empty body"),
+        ("with open(path) as f:\n    |\n", "empty body"),
+        ("func Max(a, b int) int {\n\t|\n}\n", "empty body"),
+        ("app.get('/health', (req, res) => {\n  |\n});\n", "empty body"),
+        ("for f in *.txt; do\n  |\ndone\n", "empty body"),
+        ("def area(r):\n    |\n    return 3 * r * r\n", "new line"),
+        ("def area(r):\n    pi = 3\n    |\n", "new line"),
+        ("x = 1\n|\n", "new line"),
+        ("|\n", "new line"),
+        ("x = |\n", "end of a line"),
+        ("print(|)\n", "end of a line"),
+        ("def area(|) -> float:\n    pass\n", "middle of a line"),
+        ("|x = 1\n", "middle of a line"),
+    ],
+)
+def test_where_the_cursor_stands(text: str, expected: str) -> None:
+    cursor = text.index("|")
+    assert position_of(text.replace("|", ""), cursor) == expected
+
+
+def test_lines_around_leave_closing_brackets_and_blank_lines_out() -> None:
+    text = "import os\n\nclass A {\n  |\n  }\n};\n\nx = 1\n"
+    assert lines_around(text.replace("|", ""), text.index("|")) == (2, 1)
+
+
+GO = """package shapes
+
+import "math"
+
+// Area is that of a circle.
+func Area(radius float64) float64 {
+	square := radius * radius
+	return math.Pi * square
+}
+
+func Empty() bool {
+	return false
+}
+"""
+
+
+def test_bodies_are_cut_out_whole_and_a_new_file_has_nothing_below() -> None:
+    change = CommitChange("a", "a", "shapes.go", "go", "", GO)
+    found = [each for each in begun_gaps(change) if each.kind.startswith("body")]
+    assert len(found) == 2
+    for each in found:
+        assert position_of(each.text, each.cursor) == "empty body"
+        assert each.middle.lstrip().startswith(("square :=", "return false"))
+    [new] = [each for each in found if "new file" in each.kind]
+    [inside] = [each for each in found if "new file" not in each.kind]
+    assert lines_around(new.text, new.cursor)[1] == 0
+    assert inside.filled(inside.middle) == GO
+
+
+# --- what is kept --------------------------------------------------------------------------------
+
+
+def test_kept_is_what_stands_there_by_half_wherever_it_is_indented() -> None:
+    text, after = "def f(a):\n    \n", "def f(a):\n    total = count(a)\n    return total\n"
+    request = EditRequest("infill", "a.py", text, 14)
+
+    def kept(new: str) -> bool:
+        return is_kept(Replacement(text, 14, 14, new), request, after)
+
+    assert kept("total = count(a)")
+    assert kept("total = count(b)")
+    assert not kept("print(a)")
+    assert not kept("if a:\n        for b in a:\n            yield b")
+
+
+def test_a_next_edit_is_kept_by_the_hunks_that_touch_it_alone() -> None:
+    text = "one(1)\nx\nx\nx\nx\ntwo(2)\n"
+    after = "one(1)\nx\nx\nx\nx\ntwo(2, deep)\n"
+    request = EditRequest("next_edit", "a.py", text, 0)
+    here = Replacement(text, 15, 21, "two(2, deep)")
+    assert is_kept(here, request, after)
+    elsewhere = Replacement(text, 0, 6, "one(1, deep)")
+    assert not is_kept(elsewhere, request, after)
+
+
+def test_lines_below_what_the_engine_gives_up_are_not_judged() -> None:
+    logs = (-0.5, -0.5, -4.0, -4.0)
+    sure = Confidence(0.1, 0.1, 0.6, total=-9.0, logs=logs, lines=(-1.0, -8.0))
+    made = Candidate(0, 0, "a = 1\nb = 2", sure, 4, 4, "end")
+    first = as_served(made, least=-5.0)
+    assert first is not None
+    assert (first.text, first.tokens, first.finish) == ("a = 1", 2, "unsure")
+    assert first.confidence.total == pytest.approx(-1.0)
+    assert first.confidence.lines == (-1.0,)
+    assert as_served(made, least=-0.5) is None
+    assert as_served(made, least=-20.0) is made
+
+
+# --- what the gate reads -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["place", "not_nothing"])
+def test_certainty_is_not_read_as_missing(name: str) -> None:
+    def told(log: float | None) -> float | None:
+        sure = Confidence(1.0, 1.0, 1.0, place=log, nothing=log)
+        return read(name, Candidate(0, 0, "x", sure, 1, 1, "end"))
+
+    certain, nearly = told(0.0), told(-1e-6)
+    assert certain is not None and nearly is not None
+    assert certain == pytest.approx(nearly, abs=1e-3)
+    assert told(None) is None
+
+
+def test_the_first_line_is_read_by_its_own_probability() -> None:
+    def told(*lines: float) -> float | None:
+        sure = Confidence(0.5, 0.5, 0.5, total=-9.0, lines=lines)
+        return read("line", Candidate(0, 0, "x", sure, 1, 1, "end"))
+
+    assert told() is None
+    assert told(-4.0, -5.0) == -2.0
+    assert told(0.0) == 0.0
+
+
+def test_the_log_probability_of_each_line_takes_its_break_along() -> None:
+    tokens = [b"if a", b":\n", b"\n    ", b"b", b""]
+    assert line_logs(tokens, [-1.0, -2.0, -3.0, -4.0, -5.0], 0) == (-3.0, -12.0)
+    assert line_logs([b"ab", b"c"], [-1.0, -2.0], 1) == (-3.0,)
+    assert line_logs([b"\n", b"x"], [-1.0, -2.0], 0) == (-3.0,)
+
+
+# --- imports of the standard library -------------------------------------------------------------
+
+
+def family_of_import(language: str, before: str, after: str) -> set[str]:
+    old, lines = before.split("\n"), after.split("\n")
+    hunks = hunks_of(old, lines)
+    edits = apply_history("a", old, hunks, len(hunks))[1]
+    found = propose(edits, lines, 0, len(lines), hunks[0].first, (), language)
+    return {each.family for each in found if any("import" in line for line in each.lines)}
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "written", "expected"),
+    [
+        ("python", "x = 1\n", "y = re.sub('a', 'b', x)\n", {"standard"}),
+        ("python", "x = 1\n", "y = np.zeros(3)\n", {"imported"}),
+        ("python", "import re\nx = 1\n", "y = re.sub('a', 'b', x)\n", set()),
+    ],
+)
+def test_an_import_of_the_standard_library_is_a_family_of_its_own(
+    language: str, before: str, written: str, expected: set[str]
+) -> None:
+    assert family_of_import(language, before, before + written) == expected
+
+
+def test_an_import_of_the_standard_library_is_shown_however_unsure_the_model_is() -> None:
+    unsure = Confidence(0.01, 0.01, 0.01, total=-9.0, place=-5.0)
+    made = Candidate(0, 0, "import re\n", unsure, 3, 1, "end")
+    assert PLAIN.sure(made, "next_edit") < 0.1
+    standard = Candidate(0, 0, "import re\n", unsure, 3, 1, "end", family="standard")
+    assert PLAIN.sure(standard, "next_edit") == 1.0
