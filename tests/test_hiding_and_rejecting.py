@@ -20,7 +20,11 @@ def test_a_hidden_next_edit_stays_away_in_its_line_and_comes_back_in_another() -
     first = shown_edit(desk)
     desk.session.dismissed(first.suggestion.id)
     assert desk.outcomes == ["ignored"]
-    assert kind(desk.consider_edit()) == kind(desk.consider_edit(cursor=desk.cursor - 1)) == "dismissed"
+    assert (
+        kind(desk.consider_edit())
+        == kind(desk.consider_edit(cursor=desk.cursor - 1))
+        == "dismissed"
+    )
     elsewhere = desk.consider_edit(cursor=len(desk.text))
     assert isinstance(elsewhere, Show) and elsewhere.text == first.text
 

@@ -52,7 +52,9 @@ def lines_of(shown: Decision) -> list[tuple[int, str]]:
     ]
 
 
-def test_of_an_edit_that_two_renames_led_to_each_is_offered_by_itself_and_none_out_of_scope() -> None:
+def test_of_an_edit_that_two_renames_led_to_each_is_offered_by_itself_and_none_out_of_scope() -> (
+    None
+):
     desk = Desk(SHOP)
     desk.swap("total_value(items)", "total_value(stock)")
     desk.clock.now += 2
@@ -81,7 +83,9 @@ func (s *Server) Address() string {
 def test_a_line_that_a_suggestion_changed_is_not_changed_again_by_the_next_one() -> None:
     desk = Desk(GO)
     desk.swap("port int)", "port int, timeout int)")
-    desk.accept(answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n')))
+    desk.accept(
+        answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
+    )
     again = '\treturn fmt.Sprintf("%s:%d:%d", s.Host, s.Port, s.Timeout, s.Timeout)\n'
     assert reason(answered(desk, (5, 6, again))) == "A suggestion has just changed this line."
 
@@ -89,7 +93,9 @@ def test_a_line_that_a_suggestion_changed_is_not_changed_again_by_the_next_one()
 def test_in_place_of_a_line_that_was_just_changed_another_edit_is_shown() -> None:
     desk = Desk(GO)
     desk.swap("port int)", "port int, timeout int)")
-    desk.accept(answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n')))
+    desk.accept(
+        answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
+    )
     again = '\treturn fmt.Sprintf("%s:%d:%d", s.Host, s.Port, s.Timeout, s.Timeout)\n'
     shown = answered(desk, (5, 6, again), (1, 2, "\treturn &Server{host, port, timeout}\n"))
     assert lines_of(shown) == [(1, "return &Server{host, port, timeout}")]
@@ -98,7 +104,9 @@ def test_in_place_of_a_line_that_was_just_changed_another_edit_is_shown() -> Non
 def test_a_line_that_the_user_edits_after_an_acceptance_may_be_changed_again() -> None:
     desk = Desk(GO)
     desk.swap("port int)", "port int, timeout int)")
-    desk.accept(answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n')))
+    desk.accept(
+        answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
+    )
     desk.clock.now += 2
     desk.swap("s.Timeout)", "s.Limit)")
     assert isinstance(answered(desk, (5, 6, '\treturn fmt.Sprintf("%d", s.Limit)\n')), Show)
@@ -169,7 +177,9 @@ def test_a_docstring_waits_until_the_code_is_done() -> None:
     prediction = rewritten(ask.request, (1, 2, '    """The surface of one side."""\n'))
     waits = desk.session.settle(ask, prediction, desk.revision, 0.0, lambda: desk.text)
     there = desk.session.go_on(ask, waits)
-    assert isinstance(there, Ask) and "a = area(1)" in there.query.text.split("\n")[there.query.line]
+    assert (
+        isinstance(there, Ask) and "a = area(1)" in there.query.text.split("\n")[there.query.line]
+    )
     there = desk.session.complete(there)
     nothing = desk.session.settle(
         there, predicted(), desk.revision, 0.0, lambda: desk.text, target=desk.revision

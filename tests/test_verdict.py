@@ -143,6 +143,14 @@ def after_hiding() -> Decision:
     return desk.consider()
 
 
+def beside_an_empty_body() -> Decision:
+    desk = Desk("class Stack:\n    def pop(self):\n        ")
+    desk.type("\n")
+    desk.erase(1)
+    made = "        \n\n    def peek(self):\n        return 1\n"
+    return desk.edit("        ", made)
+
+
 def beside_ghost_text() -> Decision:
     desk = Desk()
     desk.type("r")
@@ -268,6 +276,9 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     ),
     "comment_last": (
         in_a_comment, "The next edit is in a comment, and code comes first."
+    ),
+    "body_first": (
+        beside_an_empty_body, "The body at the cursor is still empty and comes first."
     ),
     "disabled": (
         lambda: with_settings(enabled=False), "switched off by the setting enabled"

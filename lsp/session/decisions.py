@@ -147,7 +147,8 @@ class SharedState:
         if not self.rejections.hides(task, *self.place) or query.invoked:
             return None
         return Abstained(
-            "dismissed", "You hid a suggestion here. It may come back in another line or after an edit."
+            "dismissed",
+            "You hid a suggestion here. It may come back in another line or after an edit.",
         )
 
     def cooled(self, query: Query, decision: Decision) -> Decision:

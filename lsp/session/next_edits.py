@@ -14,6 +14,7 @@ from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.origins import Rename, one_origin_each, swapped
 from redraft.model.edits.rename_scopes import renames_of
 from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.rules import is_import
 from redraft.model.edits.verdict import Moment, first_shown, judge, too_unsure
 from redraft.model.edits.verdict import Show as Shown
 from redraft.model.proposals.chain_order import place_key
@@ -26,6 +27,7 @@ from ..editor.history import Happening
 from . import other_places, questions
 from .answers_and_rejections import Key, key_of, knows_length
 from .decisions import Ask, Decision, SharedState, Show
+from .empty_lines import is_empty_body, is_empty_body_line, writes_body
 from .edit_state import EditState, TextKey, which_text
 from .half_typed import missing_word
 from .mentions import follows
@@ -42,6 +44,7 @@ LIFETIME_S = 10.0
 #: Edits computed ahead while one is shown, each for the text that those before it make.
 AHEAD = 2
 
+_GHOST_TEXT_SHOWN = Abstained("ghost_text_shown", "ghost text is shown at the cursor")
 #: Said while other places are asked about first.
 _COMMENT_LAST = Abstained("comment_last", "The next edit is in a comment, and code comes first.")
 
@@ -136,7 +139,8 @@ class NextEdits:
         """What to do about a query.
 
         1. What is switched off, secret, too large or unreadable gets nothing.
-        2. Ghost text at the cursor comes first.
+        2. Ghost text at the cursor comes first. A gesture gets a sure edit in place of unsure ghost
+           text, but for the empty line of a body.
         3. Nothing is offered by itself while undoing, after a paste, or where one was just hidden.
            Where one was just rejected, what else is known is offered, or another place.
         4. What is shown, or came a keystroke too late, stays as long as it is true: however long
@@ -157,8 +161,8 @@ class NextEdits:
             return Abstained(
                 "next_edits_disabled", "next edits are switched off by the setting next_edits"
             )
-        if not query.invoked and self._has_ghost(query):
-            return Abstained("ghost_text_shown", "ghost text is shown at the cursor")
+        if self._gives_way(query):
+            return _GHOST_TEXT_SHOWN
         wrong = shared.wrong_moment(query) or shared.hidden(query, "next_edit")
         if wrong is not None:
             return wrong
@@ -285,7 +289,11 @@ class NextEdits:
                 self._overtaken(decision.suggestion, text())
                 self._shared.outcomes.cancelled(decision.suggestion)
             return stale
-        if isinstance(decision, Show) and not ask.unfinished and self._is_prose(decision.suggestion):
+        if (
+            isinstance(decision, Show)
+            and not ask.unfinished
+            and self._is_prose(decision.suggestion)
+        ):
             region = ask.request.region
             assert region is not None, "a next edit has one"
             places = other_places.questions(self._shared, self._situation(ask.query), region)
@@ -305,6 +313,14 @@ class NextEdits:
         if showing is None or showing.task != "infill":
             return False
         return bool(showing.rest(query.text, query.cursor))
+
+    def _gives_way(self, query: Query) -> bool:
+        """Is ghost text shown at the cursor that an edit must not replace?"""
+        if not self._has_ghost(query):
+            return False
+        showing = self._shared.outcomes.showing(query.uri)
+        unsure = showing is not None and bool(showing.unsure)
+        return not (query.invoked and unsure) or is_empty_body_line(query.text, query.cursor)
 
     def _long_after(self, query: Query) -> Abstained | None:
         if query.invoked:
@@ -393,9 +409,11 @@ class NextEdits:
         if state is None or query.invoked:
             return moment
         taken, out_of_reach = state.taken, moment.out_of_reach
-        return replace(
-            moment, out_of_reach=lambda edit: taken.refuse(edit) or out_of_reach(edit)
-        )
+
+        def refuse(edit: Replacement) -> Abstained | None:
+            return taken.refuse(edit) or _beside_empty_body(edit, query) or out_of_reach(edit)
+
+        return replace(moment, out_of_reach=refuse)
 
     def _made(self, ask: Ask, prediction: Prediction) -> Iterator[_Made]:
         """The suggestions that a prediction holds, each of one origin, the best first."""
@@ -453,6 +471,8 @@ class NextEdits:
 
     def _show(self, decision: Show | Abstained, query: Query) -> Show | Abstained:
         """Remember what the user, who is where ``query`` says, gets to see."""
+        if isinstance(decision, Show) and self._gives_way(query):
+            return _GHOST_TEXT_SHOWN
         if isinstance(decision, Show):
             suggestion, state = decision.suggestion, self._state(query.uri)
             if state.away is not None and state.away.id != suggestion.id:
@@ -523,6 +543,18 @@ class NextEdits:
         accepted = state.accepted is not None and state.accepted.id == state.prefetched_for
         if accepted or self._shared.outcomes.showing(uri) is not None:
             state.prefetched[_key_ahead(ask)] = prediction
+
+
+def _beside_empty_body(edit: Replacement, query: Query) -> Abstained | None:
+    """Why whole new lines are not offered beside a body that is still empty: the user is about to
+    write that body. Imports may be."""
+    start, end, new = edit.shape()
+    added = [line for line in new.split("\n") if line.strip()]
+    if edit.text[start:end].strip() or is_import(added):
+        return None
+    if not is_empty_body(query.text, query.cursor) or writes_body(edit, query.cursor):
+        return None
+    return Abstained("body_first", "The body at the cursor is still empty and comes first.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,9 +78,7 @@ def _away(group: Sequence[_Part], cursor: int) -> tuple[bool, int]:
     return group[-1].last <= cursor, abs(group[0].first - cursor)
 
 
-def _parts(
-    old: Sequence[str], new: Sequence[str], renames: frozenset[Rename]
-) -> Iterator[_Part]:
+def _parts(old: Sequence[str], new: Sequence[str], renames: frozenset[Rename]) -> Iterator[_Part]:
     """Return what changed, line by line where one line became one."""
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():

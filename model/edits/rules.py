@@ -89,9 +89,14 @@ def refuse_edit(
     return None
 
 
+def is_import(lines: Sequence[str]) -> bool:
+    """Return whether lines are imports and nothing else."""
+    return bool(lines) and all(_IMPORT.match(line) or _IN_BLOCK.match(line) for line in lines)
+
+
 def _brings_in(changed: Sequence[str], just_done: Iterable[Span]) -> bool:
     """Do imports bring in a name that the user just wrote? Then no place is too far."""
-    if not changed or not all(_IMPORT.match(line) or _IN_BLOCK.match(line) for line in changed):
+    if not is_import(changed):
         return False
     names = {name for line in changed for name in _NAME.findall(line)} - _OF_IMPORTS
     written = {name for span in just_done for line in span.new for name in _NAME.findall(line)}

@@ -165,7 +165,11 @@ def propose(
     for key in [key for key in unique if _is_misplaced(key, example, lines)]:
         del unique[key]
     if scopes is not None:
-        for key in [key for key in unique if _is_out_of_reach(_edit_of(text, lines, key), edits, path, scopes)]:
+        for key in [
+            key
+            for key in unique
+            if _is_out_of_reach(_edit_of(text, lines, key), edits, path, scopes)
+        ]:
             del unique[key]
     steps = _chained([*unique.values()], lines, cursor, prose_rows(lines, language))
     steps.sort(key=lambda one: (-one.chance, one.first))
@@ -179,9 +183,7 @@ def _is_out_of_reach(
     return bool(scopes.leaked(edit) or namesake(edit, edits, path))
 
 
-def _edit_of(
-    text: str, lines: Sequence[str], key: tuple[int, int, tuple[str, ...]]
-) -> Replacement:
+def _edit_of(text: str, lines: Sequence[str], key: tuple[int, int, tuple[str, ...]]) -> Replacement:
     first, last, new = key
     start = sum(len(line) + 1 for line in lines[:first])
     end = start + sum(len(line) + 1 for line in lines[first:last])

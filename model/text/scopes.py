@@ -149,9 +149,7 @@ class Bindings:
     def at(self, line: int, column: int | None = None) -> list[Occurrence]:
         """Those of a line, or the one of a column."""
         return [
-            each
-            for each in self.occurrences
-            if each.line == line and column in (None, each.column)
+            each for each in self.occurrences if each.line == line and column in (None, each.column)
         ]
 
     @cached_property
