@@ -151,6 +151,12 @@ def beside_an_empty_body() -> Decision:
     return desk.edit("        ", made)
 
 
+def take_away_a_parameter() -> Decision:
+    made = Replacement(CODE, CODE.index("r):"), CODE.index("):"), "")
+    moment = Moment("next_edit", "a.py", "python", CODE, 0, threshold=0.5)
+    return judge(made, 1.0, moment)
+
+
 def beside_ghost_text() -> Decision:
     desk = Desk()
     desk.type("r")
@@ -267,6 +273,9 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     "unrelated": (
         lambda: edit("return r", "return 2 * r", related=lambda made: False),
         "it has nothing to do with the last edit",
+    ),
+    "leaves_undefined": (
+        take_away_a_parameter, "It would take away 'r', which is used."
     ),
     "bound_again": (
         lambda: of_another_class(), "'C' is another class here than the one that was changed."

@@ -30,11 +30,11 @@ from .decisions import Ask, Decision, SharedState, Show
 from .empty_lines import is_empty_body, is_empty_body_line, writes_body
 from .edit_state import EditState, TextKey, which_text
 from .half_typed import missing_word
-from .mentions import follows
+from .mentions import follows, is_astray
 from .other_places import Situation
 from .questions import Query
 from .suggestions import Suggestion
-from .touched_names import Touched, names_of
+from .touched_names import REPORTED, Touched, names_of
 from .typing_rhythm import rests_at_s
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.
@@ -180,6 +180,9 @@ class NextEdits:
         request = questions.next_edit(query, shared.settings, region)
         delay_ms = shared.delay_ms(query, "next_edit")
         ask = Ask(query, request, delay_ms, "nothing known about this text yet", others=others)
+        reported = self._look_where_reported(query, region)
+        if reported is not None:
+            return reported
         known, reason = self._known(ask)
         if known is None:
             return self._while_typing(ask) or ask
@@ -247,6 +250,27 @@ class NextEdits:
                 return self._show(decision, situation.query)
             told.append(f"{other_places.where(ask)}: {decision.reason}")
         return replace(nearly, reason="; ".join(told)) if len(told) > 1 else nearly
+
+    def _look_where_reported(self, query: Query, near: tuple[int, int]) -> Decision | None:
+        """What is known of the places where the editor reports what the last edits caused, or which
+        to ask about; None where nothing is reported outside of the region, or a line is typed."""
+        shared = self._shared
+        rhythm = self._state(query.uri).rhythm
+        if not shared.context.diagnostics(query):
+            return None
+        if rests_at_s(shared.history, rhythm, query, shared.clock()) is not None:
+            return None
+        situation = self._situation(query)
+        for ask in other_places.questions(shared, situation, near):
+            if ask.about is None or ask.about.why != REPORTED:
+                return None
+            known, reason = self._known(ask)
+            if known is None:
+                return ask
+            decision = self._judge(ask, known, f"{reason} ({ask.reason})", situation.names)
+            if isinstance(decision, Show):
+                return self._show(decision, query)
+        return None
 
     def _known(self, ask: Ask) -> tuple[Prediction | None, str]:
         """The answer to a question, where there is no need to ask it."""
@@ -387,9 +411,14 @@ class NextEdits:
         moment = self._moment(ask.query)
         if not gated:
             moment = replace(moment, threshold=0.0)
+        touched = names_of(self._shared.history.edits(unfinished=True))
+        moment = replace(moment, related=lambda edit: not is_astray(edit, touched))
         if names is not None:
             about = [*names, *([ask.about] if ask.about is not None else [])]
-            moment = replace(moment, related=lambda edit: follows(edit, about))
+            moment = replace(
+                moment,
+                related=lambda edit: follows(edit, about) and not is_astray(edit, touched),
+            )
         made = list(self._made(ask, prediction))
         found = first_shown(
             made,
