@@ -132,9 +132,7 @@ def test_a_function_that_does_not_call_the_changed_one_gets_no_parameter() -> No
 
 def test_a_function_that_calls_the_changed_one_may_get_its_parameter() -> None:
     desk = with_a_parameter()
-    assert isinstance(
-        desk.edit("describe(width, height)", "describe(width, height, depth)"), Show
-    )
+    assert isinstance(desk.edit("describe(width, height)", "describe(width, height, depth)"), Show)
 
 
 @pytest.mark.parametrize(

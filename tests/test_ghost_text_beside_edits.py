@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.session.decisions import Ask, Show
+from redraft.lsp.session.decisions import Show
 from redraft.lsp.session.empty_lines import is_empty_body, is_empty_body_line
 from redraft.model.edits.abstained import Abstained
 from support.desk import Desk, reason
 from support.predictor import infill, predicted, rewrite
 
-READ = '''\
-def read_items(path):
-    """Read them."""
-    
-'''
+READ = 'def read_items(path):\n    """Read them."""\n    \n'
 IMPORT = ("def read_items", "import csv\n\n\ndef read_items")
 
 
@@ -88,14 +84,10 @@ def test_a_gesture_gets_a_sure_edit_in_place_of_unsure_ghost_text_and_no_unsure_
     assert desk.outcomes == ["replaced"], "the client shows one of the two"
 
 
-STACK = """\
-class Stack:
-    def __init__(self):
-        self.items = []
-
-    def pop(self):
-        
-"""
+STACK = (
+    "class Stack:\n    def __init__(self):\n        self.items = []\n\n"
+    "    def pop(self):\n        \n"
+)
 PEEK = "\n    def peek(self):\n        return self.items[-1]\n"
 
 

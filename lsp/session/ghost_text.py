@@ -103,7 +103,8 @@ class GhostText:
         return self._show(decision)
 
     def _gives_way(self, query: Query) -> bool:
-        """Is a next edit shown that ghost text must not replace? A gesture replaces an unsure one."""
+        """Return whether a next edit is shown that ghost text must not replace. A gesture replaces
+        an unsure one."""
         showing = self._shared.shown_edit(query.uri, query.text)
         if showing is None or not self._shared.outcomes.is_in_view(query.uri):
             return False

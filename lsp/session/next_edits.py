@@ -27,8 +27,8 @@ from ..editor.history import Happening
 from . import other_places, questions
 from .answers_and_rejections import Key, key_of, knows_length
 from .decisions import Ask, Decision, SharedState, Show
-from .empty_lines import is_empty_body, is_empty_body_line, writes_body
 from .edit_state import EditState, TextKey, which_text
+from .empty_lines import is_empty_body, is_empty_body_line, writes_body
 from .half_typed import missing_word
 from .mentions import follows, is_astray
 from .other_places import Situation

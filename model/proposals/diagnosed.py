@@ -63,9 +63,7 @@ def find(
                 yield Found(each.line, each.line + 1, made, 0, 3 if each.severity == 1 else 1)
 
 
-def _fixes(
-    told: Diagnostic, example: Example, lines: Sequence[str]
-) -> Iterator[tuple[str, ...]]:
+def _fixes(told: Diagnostic, example: Example, lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
     message, line = told.message, lines[told.line]
     name = undefined_name(message)
     if name is not None and name in words(line):
