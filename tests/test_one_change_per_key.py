@@ -69,6 +69,15 @@ def test_of_an_edit_that_two_renames_led_to_each_is_offered_by_itself_and_none_o
     assert lines_of(shown) == [(9, 'print(f"{item.name}: {item.unit_price}")')]
 
 
+def test_one_word_renamed_in_several_spellings_is_one_change() -> None:
+    desk = Desk("MAX_ENTRY_AGE = 3\nentries = {}\n\n\nuse(MAX_ENTRY_AGE)\nuse(entries)\n")
+    desk.swap("MAX_ENTRY_AGE", "MAX_RECORD_AGE")
+    desk.clock.now += 2
+    desk.swap("entries", "records")
+    shown = answered(desk, (4, 6, "use(MAX_RECORD_AGE)\nuse(records)\n"))
+    assert lines_of(shown) == [(4, "use(MAX_RECORD_AGE)"), (5, "use(records)")]
+
+
 GO = """\
 func NewServer(host string, port int) *Server {
 	return &Server{Host: host, Port: port}
