@@ -95,10 +95,10 @@ def _parts(old: Sequence[str], new: Sequence[str], renames: frozenset[Rename]) -
 
 def _origin(old: str, new: str, renames: frozenset[Rename]) -> frozenset[Rename]:
     found = renames.intersection((one, two) for one, two, _ in swaps(old, new))
-    return frozenset(_root(rename) for rename in found)
+    return frozenset(root_of(rename) for rename in found)
 
 
-def _root(rename: Rename) -> Rename:
+def root_of(rename: Rename) -> Rename:
     """Return the beginnings of the parts that differ, which are the same for ``entries`` and
     ``MAX_ENTRY_AGE`` where both became records."""
     old, new = rename
