@@ -130,6 +130,35 @@ def test_a_function_that_does_not_call_the_changed_one_gets_no_parameter() -> No
     )
 
 
+GO = """\
+func NewServer(host string, port int) *Server {
+	return &Server{Host: host, Port: port}
+}
+
+func (s *Server) Address() string {
+	return fmt.Sprintf("%s:%d", s.Host, s.Port)
+}
+"""
+
+
+def test_a_body_that_does_not_name_the_changed_function_is_left_alone() -> None:
+    desk = Desk(GO)
+    desk.swap("port int)", "port int, timeout int)")
+    desk.accept(desk.edit("Port: port}", "Port: port, Timeout: timeout}"))
+    assert reason(desk.edit("s.Port)", "s.Port, s.Timeout)")) == (
+        "it has nothing to do with the last edit"
+    )
+
+
+def test_after_another_edit_by_hand_other_places_are_open_again() -> None:
+    desk = Desk(GO)
+    desk.swap("port int)", "port int, timeout int)")
+    desk.clock.now += 2
+    desk.swap("s.Host", "s.Name")
+    desk.cursor = 0
+    assert isinstance(desk.edit("s.Port)", "s.Port())"), Show)
+
+
 def test_a_function_that_calls_the_changed_one_may_get_its_parameter() -> None:
     desk = with_a_parameter()
     assert isinstance(desk.edit("describe(width, height)", "describe(width, height, depth)"), Show)

@@ -91,7 +91,7 @@ func (s *Server) Address() string {
 
 def test_a_line_that_a_suggestion_changed_is_not_changed_again_by_the_next_one() -> None:
     desk = Desk(GO)
-    desk.swap("port int)", "port int, timeout int)")
+    desk.swap("Port: port}", "Port: port, Timeout: 3}")
     desk.accept(
         answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
     )
@@ -101,18 +101,18 @@ def test_a_line_that_a_suggestion_changed_is_not_changed_again_by_the_next_one()
 
 def test_in_place_of_a_line_that_was_just_changed_another_edit_is_shown() -> None:
     desk = Desk(GO)
-    desk.swap("port int)", "port int, timeout int)")
+    desk.swap("Port: port}", "Port: port, Timeout: 3}")
     desk.accept(
         answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
     )
     again = '\treturn fmt.Sprintf("%s:%d:%d", s.Host, s.Port, s.Timeout, s.Timeout)\n'
-    shown = answered(desk, (5, 6, again), (1, 2, "\treturn &Server{host, port, timeout}\n"))
-    assert lines_of(shown) == [(1, "return &Server{host, port, timeout}")]
+    shown = answered(desk, (5, 6, again), (1, 2, "\treturn &Server{host, port, 3}\n"))
+    assert lines_of(shown) == [(1, "return &Server{host, port, 3}")]
 
 
 def test_a_line_that_the_user_edits_after_an_acceptance_may_be_changed_again() -> None:
     desk = Desk(GO)
-    desk.swap("port int)", "port int, timeout int)")
+    desk.swap("Port: port}", "Port: port, Timeout: 3}")
     desk.accept(
         answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
     )

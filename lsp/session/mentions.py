@@ -23,7 +23,7 @@ from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
 from ..context.imports import family_of
-from .touched_names import REPORTED, SIGNATURE, Touched
+from .touched_names import REPORTED, Grown, Touched
 
 #: What a place counts in another file, next to one in the same; and where that file has a
 #: definition of the name for itself and most likely means that one.
@@ -38,6 +38,7 @@ _MOST_FILES = 30
 _MOST_CHARACTERS = 5_000_000  # searched in all files together
 #: What a place counts where something is missing, and how far from it an edit may be.
 _BEGUN, _NEAR_BEGUN = 0.85, 12
+_NAME = re.compile(r"[^\W\d]\w*")
 _NEAR = 2  # lines from a mention that an edit may be away and still follow from it
 
 
@@ -117,23 +118,38 @@ def find_places(
     return [place for *_, place in sorted(found, key=lambda one: one[:3])]
 
 
-def is_astray(edit: Replacement, names: Iterable[Touched]) -> bool:
-    """Return whether an edit changes the parameters of a definition that has nothing to do with the
-    one whose parameters changed: neither it nor its body names that one."""
-    wanted = [one.name for one in names if one.why == SIGNATURE]
-    if not wanted:
+def is_astray(edit: Replacement, grown: Grown) -> bool:
+    """Return whether an edit carries changed parameters where they do not belong: into another
+    definition's parameters, or the new words into its body, where that definition names no function
+    whose parameters changed."""
+    if not grown.functions:
         return False
+    first, last = edit.lines
+    lines = edit.text.split("\n")
+    header = next((row for row in _outwards(lines, first) if declares(lines[row])), None)
+    if header is None or _names_any(_block(lines, header), grown.functions):
+        return False
+    if header == first:
+        return True
     start, end, new = edit.whole_lines()
-    top, lines = edit.text.count("\n", 0, start), edit.text.split("\n")
-    old, made = edit.text[start:end].split("\n"), new.split("\n")
-    if len(old) != len(made):
-        return False
-    for at, (one, two) in enumerate(zip(old, made, strict=True), top):
-        if one != two and declares(one) and declares(two):
-            block = "\n".join(_block(lines, at))
-            if not any(re.search(rf"\b{re.escape(name)}\b", block) for name in wanted):
-                return True
-    return False
+    come = {*_NAME.findall(new.lower())} - {*_NAME.findall(edit.text[start:end].lower())}
+    near = lines[max(0, first - _NEAR) : last + _NEAR]
+    return not come.isdisjoint(grown.words) and not _names_any(near, grown.functions)
+
+
+def _names_any(lines: Iterable[str], names: Collection[str]) -> bool:
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
+    return any(pattern.search(line) for line in lines)
+
+
+def _outwards(lines: Sequence[str], row: int) -> Iterator[int]:
+    """Return the line itself and those around it that stand less and less deep."""
+    depth = len(lines[row]) + 1
+    for at in range(row, -1, -1):
+        indent = len(lines[at]) - len(lines[at].lstrip())
+        if lines[at].strip() and indent < depth:
+            depth = indent
+            yield at
 
 
 def _block(lines: Sequence[str], at: int) -> Iterator[str]:

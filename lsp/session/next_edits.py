@@ -34,7 +34,7 @@ from .mentions import follows, is_astray
 from .other_places import Situation
 from .questions import Query
 from .suggestions import Suggestion
-from .touched_names import REPORTED, Touched, names_of
+from .touched_names import REPORTED, Touched, grown, names_of
 from .typing_rhythm import rests_at_s
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.
@@ -411,14 +411,15 @@ class NextEdits:
         moment = self._moment(ask.query)
         if not gated:
             moment = replace(moment, threshold=0.0)
-        touched = names_of(self._shared.history.edits(unfinished=True))
-        moment = replace(moment, related=lambda edit: not is_astray(edit, touched))
+        parameters = grown(self._shared.history.edits(unfinished=True))
+
+        def goes_on(edit: Replacement) -> bool:
+            return not is_astray(edit, parameters)
+
+        moment = replace(moment, related=goes_on)
         if names is not None:
             about = [*names, *([ask.about] if ask.about is not None else [])]
-            moment = replace(
-                moment,
-                related=lambda edit: follows(edit, about) and not is_astray(edit, touched),
-            )
+            moment = replace(moment, related=lambda edit: follows(edit, about) and goes_on(edit))
         made = list(self._made(ask, prediction))
         found = first_shown(
             made,

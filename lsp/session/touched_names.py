@@ -82,6 +82,28 @@ def touched(edits: Sequence[RecentEdit]) -> tuple[Touched, ...]:
     return tuple(sorted(found.values(), key=lambda one: -one.weight)[:MOST])
 
 
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """What happened to the parameters of functions lately."""
+
+    functions: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()  # that came with them, in lower case
+
+
+def grown(edits: Sequence[RecentEdit]) -> Grown:
+    """Return the functions whose parameters changed with the user's last edit by hand, or with what
+    was accepted since; nothing where that edit changed no parameters."""
+    by_hand = [at for at, edit in enumerate(edits) if not edit.accepted][-1:]
+    if not by_hand or not _signatures(edits[by_hand[0]]):
+        return Grown()
+    functions = frozenset[str]().union(*(_signatures(edit) for edit in edits[by_hand[0] :]))
+    return Grown(functions, frozenset(map(str.lower, _changed_words(edits[by_hand[0]]))))
+
+
+def _signatures(edit: RecentEdit) -> frozenset[str]:
+    return frozenset(one.name for one in touched([edit]) if one.why == SIGNATURE)
+
+
 def names_of(
     edits: Sequence[RecentEdit], diagnostics: Iterable[Diagnostic] = ()
 ) -> tuple[Touched, ...]:
