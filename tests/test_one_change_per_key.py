@@ -69,6 +69,15 @@ def test_of_an_edit_that_two_renames_led_to_each_is_offered_by_itself_and_none_o
     assert lines_of(shown) == [(9, 'print(f"{item.name}: {item.unit_price}")')]
 
 
+def test_one_word_renamed_in_several_spellings_is_one_change() -> None:
+    desk = Desk("MAX_ENTRY_AGE = 3\nentries = {}\n\n\nuse(MAX_ENTRY_AGE)\nuse(entries)\n")
+    desk.swap("MAX_ENTRY_AGE", "MAX_RECORD_AGE")
+    desk.clock.now += 2
+    desk.swap("entries", "records")
+    shown = answered(desk, (4, 6, "use(MAX_RECORD_AGE)\nuse(records)\n"))
+    assert lines_of(shown) == [(4, "use(MAX_RECORD_AGE)"), (5, "use(records)")]
+
+
 GO = """\
 func NewServer(host string, port int) *Server {
 	return &Server{Host: host, Port: port}
@@ -82,7 +91,7 @@ func (s *Server) Address() string {
 
 def test_a_line_that_a_suggestion_changed_is_not_changed_again_by_the_next_one() -> None:
     desk = Desk(GO)
-    desk.swap("port int)", "port int, timeout int)")
+    desk.swap("Port: port}", "Port: port, Timeout: 3}")
     desk.accept(
         answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
     )
@@ -92,18 +101,18 @@ def test_a_line_that_a_suggestion_changed_is_not_changed_again_by_the_next_one()
 
 def test_in_place_of_a_line_that_was_just_changed_another_edit_is_shown() -> None:
     desk = Desk(GO)
-    desk.swap("port int)", "port int, timeout int)")
+    desk.swap("Port: port}", "Port: port, Timeout: 3}")
     desk.accept(
         answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
     )
     again = '\treturn fmt.Sprintf("%s:%d:%d", s.Host, s.Port, s.Timeout, s.Timeout)\n'
-    shown = answered(desk, (5, 6, again), (1, 2, "\treturn &Server{host, port, timeout}\n"))
-    assert lines_of(shown) == [(1, "return &Server{host, port, timeout}")]
+    shown = answered(desk, (5, 6, again), (1, 2, "\treturn &Server{host, port, 3}\n"))
+    assert lines_of(shown) == [(1, "return &Server{host, port, 3}")]
 
 
 def test_a_line_that_the_user_edits_after_an_acceptance_may_be_changed_again() -> None:
     desk = Desk(GO)
-    desk.swap("port int)", "port int, timeout int)")
+    desk.swap("Port: port}", "Port: port, Timeout: 3}")
     desk.accept(
         answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
     )

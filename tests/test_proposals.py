@@ -232,7 +232,7 @@ def test_names_are_taken_apart_and_spelt() -> None:
 def test_what_the_editor_reports_opens_a_fix_at_its_place(
     message: str, line: str, wanted: str | None
 ) -> None:
-    lines = ["account = 1", line, "account += 1"]
+    lines = ["account = depth = 1", line, "account += 1"]
     found = propose((), lines, 0, 3, 0, [Diagnostic(1, message)])
     made = [(each.first, each.last, each.lines) for each in found if each.family == "diagnosed"]
     assert made == [(1, 2, () if wanted is None else (wanted,))]

@@ -152,6 +152,9 @@ function parse(qty: number) {
 """
 
 
+METHOD = "class A:\n    def area(self): ...\n"
+
+
 def test_a_renamed_field_goes_to_its_uses_and_to_what_is_handed_on_as_it() -> None:
     after = CART.replace("  qty: number;", "  quantity: number;")
     scopes = RenameScopes(edits_of(CART, after, "cart.ts"), after, "cart.ts")
@@ -164,8 +167,8 @@ def test_a_renamed_field_goes_to_its_uses_and_to_what_is_handed_on_as_it() -> No
     ("before", "old", "new", "line", "goes_on"),
     [
         # A method of another class that is no kin of the one with the renamed method.
-        ("class A:\n    def area(self): ...\n\nclass B:\n    def area(self): ...\n", "area", "surface", 4, False),
-        ("class A:\n    def area(self): ...\n\nclass B(A):\n    def area(self): ...\n", "area", "surface", 4, True),
+        (f"{METHOD}\nclass B:\n    def area(self): ...\n", "area", "surface", 4, False),
+        (f"{METHOD}\nclass B(A):\n    def area(self): ...\n", "area", "surface", 4, True),
         # A keyword of the function whose parameter was renamed, and of another.
         ("def f(items): ...\n\nf(items=1)\n", "items", "stock", 2, True),
         ("def f(items): ...\n\ng(items=1)\n", "items", "stock", 2, False),

@@ -151,6 +151,20 @@ def after_hiding() -> Decision:
     return desk.consider()
 
 
+def beside_an_empty_body() -> Decision:
+    desk = Desk("class Stack:\n    def pop(self):\n        ")
+    desk.type("\n")
+    desk.erase(1)
+    made = "        \n\n    def peek(self):\n        return 1\n"
+    return desk.edit("        ", made)
+
+
+def take_away_a_parameter() -> Decision:
+    made = Replacement(CODE, CODE.index("r):"), CODE.index("):"), "")
+    moment = Moment("next_edit", "a.py", "python", CODE, 0, threshold=0.5)
+    return judge(made, 1.0, moment)
+
+
 def beside_ghost_text() -> Decision:
     desk = Desk()
     desk.type("r")
@@ -274,6 +288,9 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         lambda: edit("return r", "return 2 * r", related=lambda made: False),
         "the edit has nothing to do with your last edit",
     ),
+    "leaves_undefined": (
+        take_away_a_parameter, "the edit would take away 'r', which is still used"
+    ),
     "bound_again": (
         lambda: of_another_class(), "'C' is another class here than the one that was changed"
     ),
@@ -282,6 +299,9 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     ),
     "comment_last": (
         in_a_comment, "the next edit is in a comment, and code comes first"
+    ),
+    "body_first": (
+        beside_an_empty_body, "the body at the cursor is still empty and comes first"
     ),
     "disabled": (
         lambda: with_settings(enabled=False), "Redraft is switched off (setting enabled)"

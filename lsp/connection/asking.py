@@ -24,6 +24,9 @@ from .turns import Lane, Superseded, ended
 
 logger = logging.getLogger(__name__)
 
+#: Seconds between the questions about ghost text and about the next edit that one gesture sends.
+_SAME_GESTURE_S = 0.05
+
 
 async def ask(client: Client, question: Ask) -> Show | Abstained:
     """Wait out the debounce, look again, then ask the model."""
@@ -37,6 +40,12 @@ async def ask(client: Client, question: Ask) -> Show | Abstained:
         return await _predict_edits(client, lane, again)
     except Superseded:
         return Abstained("superseded", "a newer request replaced this one")
+
+
+async def ghost_text_first(client: Client, uri: str) -> None:
+    """Wait for the ghost text that the same gesture asks for."""
+    await asyncio.sleep(_SAME_GESTURE_S)
+    await client.lane(uri, "infill").idle()
 
 
 async def _again(client: Client, lane: Lane, question: Ask, wait_s: float) -> Decision:

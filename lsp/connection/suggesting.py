@@ -18,10 +18,11 @@ from ..editor.documents import Document
 from ..editor.paths import shown_path
 from ..editor.positions import Position, Range, units
 from ..session.decisions import Ask, Show
+from ..session.empty_lines import is_empty_body_line
 from ..session.questions import Query
 from ..session.suggestions import Suggestion
 from . import messages
-from .asking import ask, prefetch
+from .asking import ask, ghost_text_first, prefetch
 from .client import Client
 from .messages import Asked
 from .reports import ACCEPT_COMMAND
@@ -153,6 +154,10 @@ async def next_edit(client: Client, asked: Asked) -> tuple[Document, Show | Abst
     """The next edit to show, however the client asked. Replays ask here, too."""
     document = _document(client, asked)
     query = query_for(client, document, asked)
+    if asked.invoked and is_empty_body_line(query.text, query.cursor):
+        await ghost_text_first(client, asked.uri)
+        if client.documents.get(asked.uri) is not document or document.revision != query.revision:
+            return document, Abstained("document_changed", "the document changed during the delay")
     decision = client.session.consider_edit(query)
     if isinstance(decision, Ask):
         decision = await ask(client, decision)

@@ -19,11 +19,14 @@ from redraft.model.records import Candidate, EditRequest, Prediction
 
 from . import questions
 from .decisions import Ask, Decision, SharedState, Show
+from .empty_lines import is_empty_body_line
 from .questions import Query
 from .suggestions import Suggestion
 
 #: Suggestions of a document that typing may still confirm, shown or overtaken by a keystroke.
 _RECENT = 4
+
+_NEXT_EDIT_SHOWN = Abstained("next_edit_shown", "a next edit is shown")
 
 
 class GhostText:
@@ -40,7 +43,8 @@ class GhostText:
         """What to do about a query.
 
         1. What is switched off, secret, too large or unreadable gets nothing.
-        2. A next edit that is shown and still agrees with the document stays.
+        2. A next edit that is shown and still agrees with the document stays, but for the empty
+           line of a body: there ghost text comes first.
         3. What is shown or was just computed still holds while the user types it.
         4. The same question again has the same answer.
         5. A paste, an undo, a rejection is no moment to ask, unless by gesture; nor is the line in
@@ -51,8 +55,8 @@ class GhostText:
         refusal = shared.refusal(query)
         if refusal is not None:
             return refusal
-        if not query.invoked and self._shows_edit(query):
-            return Abstained("next_edit_shown", "a next edit is shown")
+        if self._gives_way(query):
+            return _NEXT_EDIT_SHOWN
         hidden = shared.hidden(query, "infill")
         if hidden is not None:
             return hidden
@@ -92,11 +96,21 @@ class GhostText:
                 self._keep(decision.suggestion)
                 self._shared.outcomes.cancelled(decision.suggestion)
             return Abstained("document_changed", "the text changed while the model was working")
+        if self._gives_way(ask.query):
+            return _NEXT_EDIT_SHOWN
         return self._show(decision)
 
-    def _shows_edit(self, query: Query) -> bool:
+    def _gives_way(self, query: Query) -> bool:
+        """Return whether a next edit is shown that ghost text must not replace. A gesture replaces
+        an unsure one."""
         showing = self._shared.shown_edit(query.uri, query.text)
-        return showing is not None and self._shared.outcomes.is_in_view(query.uri)
+        if showing is None or not self._shared.outcomes.is_in_view(query.uri):
+            return False
+        if query.invoked and showing.unsure:
+            return False
+        first, last = showing.lines
+        writes_here = first <= query.line < last
+        return writes_here or not is_empty_body_line(query.text, query.cursor)
 
     def _typed_through(self, query: Query) -> Show | None:
         shared = self._shared

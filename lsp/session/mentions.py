@@ -13,6 +13,7 @@ from itertools import chain, islice
 
 from redraft.model.edits.rename_scopes import RenameScopes
 from redraft.model.edits.replacement import Replacement
+from redraft.model.proposals.arguments import declares
 from redraft.model.proposals.chain_order import defines, place_key
 from redraft.model.proposals.code_lines import prose_rows
 from redraft.model.proposals.example import Example
@@ -22,7 +23,7 @@ from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
 from ..context.imports import family_of
-from .touched_names import Touched
+from .touched_names import REPORTED, Grown, Touched
 
 #: What a place counts in another file, next to one in the same; and where that file has a
 #: definition of the name for itself and most likely means that one.
@@ -37,7 +38,12 @@ _MOST_FILES = 30
 _MOST_CHARACTERS = 5_000_000  # searched in all files together
 #: What a place counts where something is missing, and how far from it an edit may be.
 _BEGUN, _NEAR_BEGUN = 0.85, 12
+_NAME = re.compile(r"[^\W\d]\w*")
 _NEAR = 2  # lines from a mention that an edit may be away and still follow from it
+
+
+#: Why a line that the edits wrote may be a place all the same.
+_IN_ANY_LINE = BEGUN | {REPORTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,7 @@ def find_places(
     definers: Callable[[str, str], Collection[str]],
     example: Example | None = None,
     edits: Sequence[RecentEdit] = (),
+    reported: Iterable[tuple[int, Touched]] = (),
 ) -> list[Mention]:
     """Places outside of what was asked about already, the most promising first.
 
@@ -83,6 +90,7 @@ def find_places(
         definers: of a name and a language, paths of the files that define it.
         example: what the last edits did, for what they began.
         edits: the same, oldest first, for where their renames stop.
+        reported: lines of the document, 0-based, where the editor reports what the edits caused.
     """
     found: list[tuple[float, int, tuple[int, ...], Mention]] = []
     left = set[str]()  # names that still stand in the code of this document
@@ -90,10 +98,11 @@ def find_places(
         best: dict[int, tuple[Mention, str]] = {}
         named = _in_text(names, document, order > 0, definers, edits)
         begun = _begun(example, document, order > 0) if example is not None else ()
-        for place, text in chain(named, begun):
+        told = _reported(reported, document) if order == 0 else ()
+        for place, text in chain(told, named, begun):
             known = best.get(place.line)
             near_here = order == 0 and near[0] <= place.line < near[1]
-            if near_here or (text.strip() in done and place.touched.why not in BEGUN):
+            if near_here or (text.strip() in done and place.touched.why not in _IN_ANY_LINE):
                 continue
             if known is None or place.score > known[0].score:
                 best[place.line] = place, text
@@ -107,6 +116,50 @@ def find_places(
             score = place.score * (_THIS_FILE_FIRST if order > 0 and name in left else 1.0)
             found.append((-round(score, 2), order, key, place))
     return [place for *_, place in sorted(found, key=lambda one: one[:3])]
+
+
+def is_astray(edit: Replacement, grown: Grown) -> bool:
+    """Return whether an edit carries changed parameters where they do not belong: into another
+    definition's parameters, or the new words into its body, where that definition names no function
+    whose parameters changed."""
+    if not grown.functions:
+        return False
+    first, last = edit.lines
+    lines = edit.text.split("\n")
+    header = next((row for row in _outwards(lines, first) if declares(lines[row])), None)
+    if header is None or _names_any(_block(lines, header), grown.functions):
+        return False
+    if header == first:
+        return True
+    start, end, new = edit.whole_lines()
+    come = {*_NAME.findall(new.lower())} - {*_NAME.findall(edit.text[start:end].lower())}
+    near = lines[max(0, first - _NEAR) : last + _NEAR]
+    return not come.isdisjoint(grown.words) and not _names_any(near, grown.functions)
+
+
+def _names_any(lines: Iterable[str], names: Collection[str]) -> bool:
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
+    return any(pattern.search(line) for line in lines)
+
+
+def _outwards(lines: Sequence[str], row: int) -> Iterator[int]:
+    """Return the line itself and those around it that stand less and less deep."""
+    depth = len(lines[row]) + 1
+    for at in range(row, -1, -1):
+        indent = len(lines[at]) - len(lines[at].lstrip())
+        if lines[at].strip() and indent < depth:
+            depth = indent
+            yield at
+
+
+def _block(lines: Sequence[str], at: int) -> Iterator[str]:
+    """Return a definition's line and its body."""
+    yield lines[at]
+    depth = len(lines[at]) - len(lines[at].lstrip())
+    for line in lines[at + 1 :]:
+        if line.strip() and len(line) - len(line.lstrip()) <= depth:
+            return
+        yield line
 
 
 def follows(edit: Replacement, names: Iterable[Touched]) -> bool:
@@ -178,6 +231,17 @@ def _in_text(
             score = one.weight * share * _worth(line, one, row in prose)
             if score >= _LEAST:
                 yield Mention(document, row, at + len(one.name), one, score), line
+
+
+def _reported(
+    reported: Iterable[tuple[int, Touched]], document: OpenText
+) -> Iterator[tuple[Mention, str]]:
+    """Places of a document where the editor reports something, each at its line's end."""
+    text = document.text()
+    lines = text.split("\n")
+    for line, one in reported:
+        at = sum(len(each) + 1 for each in lines[:line]) + len(lines[line])
+        yield Mention(document, line, at, one, one.weight), lines[line]
 
 
 def _begun(example: Example, document: OpenText, elsewhere: bool) -> Iterator[tuple[Mention, str]]:

@@ -14,6 +14,7 @@ from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.origins import Rename, one_origin_each, swapped
 from redraft.model.edits.rename_scopes import renames_of
 from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.rules import is_import
 from redraft.model.edits.verdict import Moment, first_shown, judge, too_unsure
 from redraft.model.edits.verdict import Show as Shown
 from redraft.model.proposals.chain_order import place_key
@@ -27,12 +28,13 @@ from . import other_places, questions
 from .answers_and_rejections import Key, key_of, knows_length
 from .decisions import Ask, Decision, SharedState, Show
 from .edit_state import EditState, TextKey, which_text
+from .empty_lines import is_empty_body, is_empty_body_line, writes_body
 from .half_typed import missing_word
-from .mentions import follows
+from .mentions import follows, is_astray
 from .other_places import Situation
 from .questions import Query
 from .suggestions import Suggestion
-from .touched_names import Touched, names_of
+from .touched_names import REPORTED, Touched, grown, names_of
 from .typing_rhythm import rests_at_s
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.
@@ -42,6 +44,7 @@ LIFETIME_S = 10.0
 #: Edits computed ahead while one is shown, each for the text that those before it make.
 AHEAD = 2
 
+_GHOST_TEXT_SHOWN = Abstained("ghost_text_shown", "ghost text is shown at the cursor")
 #: Said while other places are asked about first.
 _COMMENT_LAST = Abstained("comment_last", "the next edit is in a comment, and code comes first")
 
@@ -136,7 +139,8 @@ class NextEdits:
         """What to do about a query.
 
         1. What is switched off, secret, too large or unreadable gets nothing.
-        2. Ghost text at the cursor comes first.
+        2. Ghost text at the cursor comes first. A gesture gets a sure edit in place of unsure ghost
+           text, but for the empty line of a body.
         3. Nothing is offered by itself while undoing, after a paste, or where one was just hidden.
            Where one was just rejected, what else is known is offered, or another place.
         4. What is shown, or came a keystroke too late, stays as long as it is true: however long
@@ -157,8 +161,8 @@ class NextEdits:
             return Abstained(
                 "next_edits_disabled", "next edits are switched off (setting next_edits)"
             )
-        if not query.invoked and self._has_ghost(query):
-            return Abstained("ghost_text_shown", "ghost text is shown at the cursor")
+        if self._gives_way(query):
+            return _GHOST_TEXT_SHOWN
         wrong = shared.wrong_moment(query) or shared.hidden(query, "next_edit")
         if wrong is not None:
             return wrong
@@ -176,6 +180,9 @@ class NextEdits:
         request = questions.next_edit(query, shared.settings, region)
         delay_ms = shared.delay_ms(query, "next_edit")
         ask = Ask(query, request, delay_ms, "nothing known about this text yet", others=others)
+        reported = self._look_where_reported(query, region)
+        if reported is not None:
+            return reported
         known, reason = self._known(ask)
         if known is None:
             return self._while_typing(ask) or ask
@@ -256,6 +263,27 @@ class NextEdits:
                 reason_of_first = replace(decision, reason=told)
         return reason_of_first or nearly
 
+    def _look_where_reported(self, query: Query, near: tuple[int, int]) -> Decision | None:
+        """What is known of the places where the editor reports what the last edits caused, or which
+        to ask about; None where nothing is reported outside of the region, or a line is typed."""
+        shared = self._shared
+        rhythm = self._state(query.uri).rhythm
+        if not shared.context.diagnostics(query):
+            return None
+        if rests_at_s(shared.history, rhythm, query, shared.clock()) is not None:
+            return None
+        situation = self._situation(query)
+        for ask in other_places.questions(shared, situation, near):
+            if ask.about is None or ask.about.why != REPORTED:
+                return None
+            known, reason = self._known(ask)
+            if known is None:
+                return ask
+            decision = self._judge(ask, known, f"{reason} ({ask.reason})", situation.names)
+            if isinstance(decision, Show):
+                return self._show(decision, query)
+        return None
+
     def _known(self, ask: Ask) -> tuple[Prediction | None, str]:
         """The answer to a question, where there is no need to ask it."""
         shared, prefetched = self._shared, self._state(ask.asked_from.uri).prefetched
@@ -321,6 +349,14 @@ class NextEdits:
         if showing is None or showing.task != "infill":
             return False
         return bool(showing.rest(query.text, query.cursor))
+
+    def _gives_way(self, query: Query) -> bool:
+        """Is ghost text shown at the cursor that an edit must not replace?"""
+        if not self._has_ghost(query):
+            return False
+        showing = self._shared.outcomes.showing(query.uri)
+        unsure = showing is not None and bool(showing.unsure)
+        return not (query.invoked and unsure) or is_empty_body_line(query.text, query.cursor)
 
     def _long_after(self, query: Query) -> Abstained | None:
         if query.invoked:
@@ -389,9 +425,15 @@ class NextEdits:
         moment = self._moment(ask.query)
         if not gated:
             moment = replace(moment, threshold=0.0)
+        parameters = grown(self._shared.history.edits(unfinished=True))
+
+        def goes_on(edit: Replacement) -> bool:
+            return not is_astray(edit, parameters)
+
+        moment = replace(moment, related=goes_on)
         if names is not None:
             about = [*names, *([ask.about] if ask.about is not None else [])]
-            moment = replace(moment, related=lambda edit: follows(edit, about))
+            moment = replace(moment, related=lambda edit: follows(edit, about) and goes_on(edit))
         made = list(self._made(ask, prediction))
         found = first_shown(
             made,
@@ -411,7 +453,11 @@ class NextEdits:
         if state is None or query.invoked:
             return moment
         taken, out_of_reach = state.taken, moment.out_of_reach
-        return replace(moment, out_of_reach=lambda edit: taken.refuse(edit) or out_of_reach(edit))
+
+        def refuse(edit: Replacement) -> Abstained | None:
+            return taken.refuse(edit) or _beside_empty_body(edit, query) or out_of_reach(edit)
+
+        return replace(moment, out_of_reach=refuse)
 
     def _made(self, ask: Ask, prediction: Prediction) -> Iterator[_Made]:
         """The suggestions that a prediction holds, each of one origin, the best first."""
@@ -469,6 +515,8 @@ class NextEdits:
 
     def _show(self, decision: Show | Abstained, query: Query) -> Show | Abstained:
         """Remember what the user, who is where ``query`` says, gets to see."""
+        if isinstance(decision, Show) and self._gives_way(query):
+            return _GHOST_TEXT_SHOWN
         if isinstance(decision, Show):
             suggestion, state = decision.suggestion, self._state(query.uri)
             if state.away is not None and state.away.id != suggestion.id:
@@ -539,6 +587,18 @@ class NextEdits:
         accepted = state.accepted is not None and state.accepted.id == state.prefetched_for
         if accepted or self._shared.outcomes.showing(uri) is not None:
             state.prefetched[_key_ahead(ask)] = prediction
+
+
+def _beside_empty_body(edit: Replacement, query: Query) -> Abstained | None:
+    """Why whole new lines are not offered beside a body that is still empty: the user is about to
+    write that body. Imports may be."""
+    start, end, new = edit.shape()
+    added = [line for line in new.split("\n") if line.strip()]
+    if edit.text[start:end].strip() or is_import(added):
+        return None
+    if not is_empty_body(query.text, query.cursor) or writes_body(edit, query.cursor):
+        return None
+    return Abstained("body_first", "the body at the cursor is still empty and comes first")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from .decisions import Ask, SharedState
 from .mentions import Mention, OpenText, find_places
 from .questions import Query
 from .suggestions import Suggestion
-from .touched_names import Touched, names_of, written
+from .touched_names import Touched, caused, names_of, written
 
 #: Places asked about after the cursor's own, at most.
 MOST_PLACES: dict[Eagerness, int] = {"low": 1, "medium": 2, "high": 4}
@@ -135,13 +135,14 @@ def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) ->
     states = [(document.uri, document.revision) for document in documents]
     accepted = situation.accepted.id if situation.accepted is not None else ""
     edits = hash(situation.edits)
-    key = (query.uri, hash(query.text), query.line, near, names, edits, states, accepted)
+    told = situation.diagnostics
+    key = (query.uri, hash(query.text), query.line, near, names, edits, states, accepted, told)
     if shared.searched is None or shared.searched[0] != key:
         here = OpenText(query.uri, query.path, query.language, query.revision, lambda: query.text)
         done, definers = written(situation.edits), shared.context.definers
         known = shared.context.importable(query, situation.edits)
         example, found = read(situation.edits, importable=known), list[Mention]()
-        if names or example.come:
+        if names or example.come or told:
             found = find_places(
                 names,
                 done,
@@ -152,6 +153,7 @@ def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) ->
                 definers,
                 example,
                 situation.edits,
+                caused(situation.edits, situation.diagnostics, query.text.split("\n")),
             )
         shared.searched = key, found
     return shared.searched[1]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from redraft.model.edits.hunks import lines_of, spans_of
+from redraft.model.edits.namesakes import class_around
 from redraft.model.proposals.chain_order import NO_TYPES, defines
 from redraft.model.proposals.diagnosed import undefined_name
 from redraft.model.records import Diagnostic, RecentEdit
@@ -26,8 +27,11 @@ _LONGEST = 4_000  # characters of a hunk that are looked at
 
 # How surely other places have to follow.
 _UNDEFINED = 0.85
-_RENAMED, _GONE, _SIGNATURE, _CALL, _VALUE = 1.0, 0.7, 0.9, 0.5, 0.3
+_RENAMED, _GONE, _SIGNATURE, _FIELDS, _CALL, _VALUE = 1.0, 0.7, 0.9, 0.6, 0.5, 0.3
 _OUTER = 0.5  # of the call around a call
+_CAUSED = 2.0  # of a place that the editor reports since: before all others
+SIGNATURE = "its parameters changed"
+REPORTED = "the editor reports an error there"
 
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 _CALLEE = re.compile(r"([^\W\d]\w*)\s*[!?]?$")
@@ -35,6 +39,7 @@ _CONSTANT = re.compile(
     r"(?:(?:export|pub|public|private|static|final|const|let|var|val|local)\s+)*"
     r"([^\W\d]\w{2,})\s*(?::[^=]*)?=(?!=)"
 )
+_FIELD = re.compile(r"\s+(?:\w+\s+)*[^\W\d]\w*\??\s*(?::|\s\S|;)")
 _KEYWORDS = NO_TYPES | frozenset(
     re.findall(
         r"\w+",
@@ -77,6 +82,28 @@ def touched(edits: Sequence[RecentEdit]) -> tuple[Touched, ...]:
     return tuple(sorted(found.values(), key=lambda one: -one.weight)[:MOST])
 
 
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """What happened to the parameters of functions lately."""
+
+    functions: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()  # that came with them, in lower case
+
+
+def grown(edits: Sequence[RecentEdit]) -> Grown:
+    """Return the functions whose parameters changed with the user's last edit by hand, or with what
+    was accepted since; nothing where that edit changed no parameters."""
+    by_hand = [at for at, edit in enumerate(edits) if not edit.accepted][-1:]
+    if not by_hand or not _signatures(edits[by_hand[0]]):
+        return Grown()
+    functions = frozenset[str]().union(*(_signatures(edit) for edit in edits[by_hand[0] :]))
+    return Grown(functions, frozenset(map(str.lower, _changed_words(edits[by_hand[0]]))))
+
+
+def _signatures(edit: RecentEdit) -> frozenset[str]:
+    return frozenset(one.name for one in touched([edit]) if one.why == SIGNATURE)
+
+
 def names_of(
     edits: Sequence[RecentEdit], diagnostics: Iterable[Diagnostic] = ()
 ) -> tuple[Touched, ...]:
@@ -86,6 +113,36 @@ def names_of(
     undefined = (undefined_name(each.message) for each in diagnostics if each.severity == 1)
     names = dict.fromkeys(name for name in undefined if name and name not in known)
     return (*found, *(Touched(name, _UNDEFINED, "it is not defined") for name in names))[: 2 * MOST]
+
+
+def caused(
+    edits: Sequence[RecentEdit], told: Sequence[Diagnostic], lines: Sequence[str]
+) -> Iterator[tuple[int, Touched]]:
+    """Return what the editor reports of lines and the last edits may have caused, by line: a report
+    that names what they changed, or an error in a line that does.
+
+    Args:
+        lines: of the document that the reports are of.
+    """
+    names = {one.name for one in touched(edits)}
+    changed = names.union(*(_changed_words(edit) for edit in edits))
+    for one in told:
+        if one.line >= len(lines):
+            continue
+        here = _WORD.findall(lines[one.line])
+        named = changed.intersection(_WORD.findall(one.message))
+        if not named and one.severity == 1:
+            named = names.intersection(here)
+        for name in here:
+            if name in named or (named and name == here[0] and named.isdisjoint(here)):
+                yield one.line, Touched(name, _CAUSED, REPORTED)
+                break
+
+
+def _changed_words(edit: RecentEdit) -> set[str]:
+    lines = lines_of(edit.diff[:_LONGEST])
+    old, new = (_words("\n".join(text for s, text in lines if s == sign)) for sign in "-+")
+    return old ^ new
 
 
 def written(edits: Iterable[RecentEdit]) -> frozenset[str]:
@@ -117,6 +174,7 @@ def _of_run(above: str, old: str, new: str, language: str) -> Iterator[Touched]:
         elif told:
             yield Touched(name, _GONE, "no longer defined", True)
     yield from _of_calls(above, old, new)
+    yield from _of_fields(above, old, new)
     yield from _of_values(old, new)
 
 
@@ -128,7 +186,7 @@ def _of_calls(above: str, old: str, new: str) -> Iterator[Touched]:
     share = 1.0
     for name, line in _callees(f"{above}\n{new[:head]}", new[head:].split("\n")[0]):
         if defines(line, name):
-            yield Touched(name, _SIGNATURE, "its parameters changed", True)
+            yield Touched(name, _SIGNATURE, SIGNATURE, True)
         else:
             yield Touched(name, _CALL * share, "a call of it changed")
             share *= _OUTER
@@ -153,6 +211,16 @@ def _callees(before: str, rest: str) -> Iterator[tuple[str, str]]:
                 start = before.rfind("\n", 0, at) + 1
                 end = before.find("\n", at)
                 yield match[1], before[start:] + rest if end < 0 else before[start:end]
+
+
+def _of_fields(above: str, old: str, new: str) -> Iterator[Touched]:
+    """The class that got a field: what makes one of it may have to follow."""
+    first = new.split("\n")[0]
+    if old.strip() or not _FIELD.match(first):
+        return
+    name = class_around(above.split("\n"), len(first) - len(first.lstrip()))
+    if name:
+        yield Touched(name, _FIELDS, "its fields changed", True)
 
 
 def _of_values(old: str, new: str) -> Iterator[Touched]:

@@ -28,9 +28,11 @@ AbstentionKind = Literal[
     "below_threshold",
     "rejected_before",
     "syntax_errors",
+    "leaves_undefined",  # it takes a binding away that is used
     "bound_again",  # a rename that would go on where another binding holds
     "just_changed",  # a line that a suggestion of the same chain changed
     "comment_last",  # of a comment, while places in code are asked about
+    "body_first",  # beside a body that is still empty
     "unrelated",  # in another place than the cursor's, and without what led there
     # of a document
     "disabled",

@@ -1,6 +1,7 @@
 """Cuts an edit into changes of one origin each, so that one key takes one change.
 
-The origin of a changed line is the set of recent renames that it carries on. Neighbouring lines of
+The origin of a changed line is the set of recent renames that it carries on, those of one word in
+several spellings being one. Neighbouring lines of
 one origin stay together, and so does all that carries on no rename: the model wrote it as one.
 """
 
@@ -11,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from ..text.common import common_ends
 from .replacement import Replacement
 
+_ROOT = 4  # characters that tell what a rename is about, whatever the spelling
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
 Rename = tuple[str, str]  # the name that was, and the one that is
@@ -91,7 +94,16 @@ def _parts(old: Sequence[str], new: Sequence[str], renames: frozenset[Rename]) -
 
 
 def _origin(old: str, new: str, renames: frozenset[Rename]) -> frozenset[Rename]:
-    return renames.intersection((one, two) for one, two, _ in swaps(old, new))
+    found = renames.intersection((one, two) for one, two, _ in swaps(old, new))
+    return frozenset(root_of(rename) for rename in found)
+
+
+def root_of(rename: Rename) -> Rename:
+    """Return the beginnings of the parts that differ, which are the same for ``entries`` and
+    ``MAX_ENTRY_AGE`` where both became records."""
+    old, new = rename
+    head, tail = common_ends(old, new)
+    return old[head : len(old) - tail].lower()[:_ROOT], new[head : len(new) - tail].lower()[:_ROOT]
 
 
 def _cut(text: str, start: int, old: Sequence[str], group: Sequence[_Part]) -> Replacement:

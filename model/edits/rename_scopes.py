@@ -1,4 +1,4 @@
-"""Where a rename of the recent edits stops: at a scope, a class or a file that binds the name again.
+"""Where a rename of the recent edits stops: where a scope, a class or a file binds the name again.
 
 A parameter that was renamed in one function is not the parameter of another one. Names are looked
 up by syntax tree (:mod:`..text.scopes`); in a language without one every place is allowed. Pure.
@@ -132,7 +132,7 @@ class RenameScopes:
         return bool(place.source) and _names_file(place.source, rename.path)
 
     def _origins(self, rename: _Renamed) -> list[tuple[Occurrence, Span]]:
-        """What ``rename`` renamed, as the text has it now, and where the old name is bound there."""
+        """Return what ``rename`` renamed, and where the old name is bound there."""
         found = [each for row in self._rows(rename) for each in self._of(rename.new).at(row)]
         if not found:  # its line was changed again
             bound = ("binding", "field")

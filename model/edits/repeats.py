@@ -23,7 +23,7 @@ from .edit_patterns import (
     learn,
     rename,
 )
-from .origins import swapped
+from .origins import root_of, swapped
 from .rename_scopes import RenameScopes
 
 #: Lines looked at, at most.
@@ -97,7 +97,7 @@ def _of_line(
         if scopes is None or text == line or not _stops(rule, line, at, scopes):
             text = rename(rule, text)
     support = len({rule.age for rule in rules if rule.deed == chosen.deed})
-    deeds = frozenset(swapped(line, text))
+    deeds = frozenset(map(root_of, swapped(line, text)))
     return Repeat(at, at + 1, (text,), context, chosen.age, support, deeds)
 
 

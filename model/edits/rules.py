@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from ..memo import Memo
 from ..text.common import common_ends
+from ..text.scopes import Bindings
 from ..text.syntax import Syntax, count_errors, language_of, parse
 from .abstained import Abstained
 from .replacement import Replacement
@@ -25,6 +26,7 @@ FAR_IMPORTS = 12
 _SHORTEST_AGAIN = 4  # letters and digits of lines that are there: a bracket may be needed twice
 
 _NAME = re.compile(r"[^\W\d]\w+")
+_ANY_NAME = re.compile(r"[^\W\d]\w*")
 _OF_IMPORTS = frozenset(["import", "from", "use", "as", "const", "let", "var", "require", "static"])
 _IN_BLOCK = re.compile(r"\t\"[\w./-]+\"$")  # of Go
 _IMPORT = re.compile(
@@ -95,9 +97,14 @@ def refuse_edit(
     return None
 
 
+def is_import(lines: Sequence[str]) -> bool:
+    """Return whether lines are imports and nothing else."""
+    return bool(lines) and all(_IMPORT.match(line) or _IN_BLOCK.match(line) for line in lines)
+
+
 def _brings_in(changed: Sequence[str], just_done: Iterable[Span]) -> bool:
     """Do imports bring in a name that the user just wrote? Then no place is too far."""
-    if not changed or not all(_IMPORT.match(line) or _IN_BLOCK.match(line) for line in changed):
+    if not is_import(changed):
         return False
     names = {name for line in changed for name in _NAME.findall(line)} - _OF_IMPORTS
     written = {name for span in just_done for line in span.new for name in _NAME.findall(line)}
@@ -176,6 +183,29 @@ def refuse_syntax(edit: Replacement, path: str, language: str) -> Abstained | No
     if added <= 0:
         return None
     return Abstained("syntax_errors", f"the edit would add {added} syntax error{'s' * (added > 1)}")
+
+
+def refuse_undefined(edit: Replacement, path: str, language: str) -> Abstained | None:
+    """Why an edit would take away what the code still uses, such as a parameter; None where it does
+    not, where something comes in its place, or where there is no grammar for the language."""
+    start, end, new = edit.whole_lines()
+    old, come = {*_ANY_NAME.findall(edit.text[start:end])}, {*_ANY_NAME.findall(new)}
+    if not come < old:
+        return None
+    before = parsed(edit.text, language) or parsed(edit.text, language_of(path) or "")
+    after = parse(edit.result, before.language, before) if before is not None else None
+    if before is None or after is None:
+        return None
+    first = edit.text.count("\n", 0, start)
+    rows = range(first, first + edit.text.count("\n", start, end) + 1)
+    for name in sorted(old - come):
+        bound = [one for one in Bindings(before, name).occurrences if one.role == "binding"]
+        if any(one.line in rows for one in bound) and any(
+            one.role in ("use", "shorthand") and one.scope is None
+            for one in Bindings(after, name).occurrences
+        ):
+            return Abstained("leaves_undefined", f"the edit would take away '{name}', which is still used")
+    return None
 
 
 def count_errors_of(

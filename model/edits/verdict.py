@@ -21,7 +21,7 @@ from .namesakes import namesake
 from .rename_scopes import RenameScopes
 from .replacement import Replacement
 from .reversal import undoes
-from .rules import refuse_edit, refuse_syntax
+from .rules import refuse_edit, refuse_syntax, refuse_undefined
 from .spans import Span
 
 Proposal = TypeVar("Proposal")
@@ -150,6 +150,7 @@ def _judge_edit(edit: Replacement, sure: float, moment: Moment) -> Show | Abstai
         or too_unsure(sure, moment.threshold)
         or _rejected(edit, moment, "you rejected this edit before")
         or refuse_syntax(edit, moment.path, moment.language)  # costs a parse
+        or refuse_undefined(edit, moment.path, moment.language)
         or _unrelated(edit, moment)
         or moment.out_of_reach(edit)
         or Show(edit)

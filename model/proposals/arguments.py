@@ -147,7 +147,7 @@ def _also(
                 continue  # it is given already, or others were left out
             made = _with(text, grown, line, call.end(), end)
             quoted = grown.argument[:1] in "\"'`"  # says something of its own
-            in_scope = _is_known(name, lines, at)
+            in_scope = is_known(name, lines, at)
             told = in_scope or not grown.defines or declares(line)
             yield made, 0 if quoted else 1 + grown.is_last + in_scope, told
 
@@ -199,7 +199,7 @@ def _first_name(argument: str) -> str:
     return found[1] if found else argument
 
 
-def _is_known(name: str, lines: Sequence[str], at: int) -> bool:
+def is_known(name: str, lines: Sequence[str], at: int) -> bool:
     """Whether the name stands in the function around line ``at``, above it."""
     depth = indent(lines[at])
     for row in range(at - 1, max(-1, at - _SCOPE), -1):

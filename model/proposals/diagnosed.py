@@ -10,7 +10,7 @@ from difflib import get_close_matches
 
 from ..records import Diagnostic
 from ..text.names import whole_name
-from .arguments import closing_bracket
+from .arguments import closing_bracket, is_known
 from .example import Example, Found, words
 
 _QUOTED = "['\"`‘“]"
@@ -58,21 +58,20 @@ def find(
         if not first <= each.line < last or each.line >= len(lines):
             continue
         line = lines[each.line]
-        for made in _fixes(each.message, example, line, lines):
+        for made in _fixes(each, example, lines):
             if made != (line,):
                 yield Found(each.line, each.line + 1, made, 0, 3 if each.severity == 1 else 1)
 
 
-def _fixes(
-    message: str, example: Example, line: str, lines: Sequence[str]
-) -> Iterator[tuple[str, ...]]:
+def _fixes(told: Diagnostic, example: Example, lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    message, line = told.message, lines[told.line]
     name = undefined_name(message)
     if name is not None and name in words(line):
         for other in _meant(message, name, example, lines):
             yield (whole_name(name).sub(other, line),)
         return
     missing = _MISSING.search(message)
-    if missing is not None:
+    if missing is not None and is_known(missing[1], lines, told.line):
         yield from _with_argument(line, missing[1])
     unused = next((match for each in _UNUSED if (match := each.search(message))), None)
     if unused is not None and _IMPORTS.match(line):

@@ -253,7 +253,7 @@ def _chained(
 
 
 def _runs(found: Sequence[Found]) -> Iterator[Found]:
-    """Neighbouring lines that one edit changes alike, as one edit: the best of each line."""
+    """Neighbouring lines that change alike, as one edit: the best of each line."""
     best: dict[int, Found] = {}
     for one in found:
         if one.last == one.first + 1 == one.first + len(one.lines):
@@ -262,7 +262,7 @@ def _runs(found: Sequence[Found]) -> Iterator[Found]:
                 best[one.first] = one
     run: list[Found] = []
     for at in [*sorted(best), -1]:
-        if run and at == run[-1].last and best[at].age == run[-1].age:
+        if run and at == run[-1].last:
             run.append(best[at])
             continue
         if len(run) > 1:

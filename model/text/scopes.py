@@ -7,6 +7,7 @@ Lines and columns are 0-based, columns count characters.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,8 +21,9 @@ from .syntax import Syntax
 Role = Literal["use", "binding", "import", "member", "field", "keyword", "shorthand"]
 
 _SCRIPT = (
-    "program function_declaration function_expression generator_function_declaration arrow_function "
-    "generator_function method_definition method_signature function_signature class_declaration "
+    "program function_declaration function_expression generator_function_declaration "
+    "arrow_function generator_function method_definition method_signature function_signature "
+    "class_declaration "
     "class interface_declaration object_type statement_block for_statement for_in_statement "
     "catch_clause"
 )
@@ -68,35 +70,55 @@ _IMPORTS = {
 }
 #: What a name may stand in on its way to what binds it.
 _PATTERNS = frozenset(
-    "pattern_list tuple_pattern list_pattern list_splat_pattern dictionary_splat_pattern tuple list "
-    "as_pattern_target splat_pattern dotted_name object_pattern array_pattern rest_pattern "
-    "pair_pattern assignment_pattern object_assignment_pattern expression_list mut_pattern "
-    "ref_pattern reference_pattern tuple_struct_pattern struct_pattern field_pattern "
-    "slice_pattern".split()
+    re.findall(
+        r"\S+",
+        "pattern_list tuple_pattern list_pattern list_splat_pattern dictionary_splat_pattern tuple "
+        "list "
+        "as_pattern_target splat_pattern dotted_name object_pattern array_pattern rest_pattern "
+        "pair_pattern assignment_pattern object_assignment_pattern expression_list mut_pattern "
+        "ref_pattern reference_pattern tuple_struct_pattern struct_pattern field_pattern "
+        "slice_pattern",
+    )
 )
 #: The parts of a pattern that bind nothing, as "type.field".
 _NO_PATTERN = frozenset(
-    "pair_pattern.key assignment_pattern.right object_assignment_pattern.right "
-    "tuple_struct_pattern.type struct_pattern.type field_pattern.name".split()
+    re.findall(
+        r"\S+",
+        "pair_pattern.key assignment_pattern.right object_assignment_pattern.right "
+        "tuple_struct_pattern.type struct_pattern.type field_pattern.name",
+    )
 )
 #: Definitions whose name belongs to what is around them.
 _NAMED = frozenset(
-    "function_definition class_definition function_declaration generator_function_declaration "
-    "class_declaration interface_declaration enum_declaration record_declaration function_item "
-    "struct_item trait_item mod_item".split()
+    re.findall(
+        r"\S+",
+        "function_definition class_definition function_declaration generator_function_declaration "
+        "class_declaration interface_declaration enum_declaration record_declaration function_item "
+        "struct_item trait_item mod_item",
+    )
 )
 #: Nodes that declare a member by their field "name"; of Java, the declarator in a field.
 _FIELDS = frozenset(
-    "public_field_definition field_definition property_signature method_definition "
-    "method_signature field_declaration method_declaration method_spec method_elem".split()
+    re.findall(
+        r"\S+",
+        "public_field_definition field_definition property_signature method_definition "
+        "method_signature field_declaration method_declaration method_spec method_elem",
+    )
 )
 _CLASSES = frozenset(
-    "class_definition class_declaration class interface_declaration object_type struct_type "
-    "interface_type struct_item trait_item impl_item record_declaration".split()
+    re.findall(
+        r"\S+",
+        "class_definition class_declaration class interface_declaration object_type struct_type "
+        "interface_type struct_item trait_item impl_item record_declaration",
+    )
 )
 _FUNCTIONS = frozenset(
-    "function_definition function_declaration method_definition function_item method_declaration "
-    "constructor_declaration".split()
+    re.findall(
+        r"\S+",
+        "function_definition function_declaration method_definition function_item "
+        "method_declaration "
+        "constructor_declaration",
+    )
 )
 _MEMBERS = frozenset(["property_identifier", "field_identifier"])
 _SHORTHAND = frozenset(["shorthand_property_identifier", "shorthand_field_identifier"])

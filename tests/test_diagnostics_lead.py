@@ -1,0 +1,182 @@
+"""After an edit that breaks something, the places that it broke come first, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from redraft.lsp.session.decisions import Ask, Show
+from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.verdict import Show as Shown
+from redraft.model.edits.verdict import judge, moment_of
+from redraft.model.records import Diagnostic, EditRequest
+from support.desk import Desk, reason
+from support.predictor import predicted, rewrite
+
+FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
+AREA = f"""\
+def area(width, height):
+    return width * height
+
+def circle(radius):
+    return 3.14 * radius * radius
+
+def describe(width, height):
+    return f"{{area(width, height)}}"
+
+{FILLER}
+def show():
+    print(area(2, 3))
+    print(area(1, 1))
+"""
+
+
+def with_a_parameter() -> Desk:
+    """``area`` has just got a parameter."""
+    desk = Desk(AREA)
+    desk.swap("area(width, height)", "area(width, height, depth)")
+    return desk
+
+
+def reporting(desk: Desk, message: str, where: str, severity: int = 1) -> None:
+    """The editor reports something of the first line that holds a text."""
+    line = desk.text[: desk.text.index(where)].count("\n")
+    told = (Diagnostic(line, message, severity),)
+    desk.shelf.diagnostics = lambda query: told  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("message", "where"),
+    [
+        ('Argument missing for parameter "depth"', "area(1, 1)"),
+        ("Expected 3 arguments, but got 2.", "area(1, 1)"),
+    ],
+)
+def test_the_place_of_an_error_that_the_edit_caused_is_asked_about_first(
+    message: str, where: str
+) -> None:
+    desk = with_a_parameter()
+    reporting(desk, message, where)
+    ask = desk.ask_edit()
+    assert ask.origin is not None
+    assert ask.query.line == desk.text[: desk.text.index(where)].count("\n")
+    shown = desk.session.settle(
+        ask,
+        rewrite(ask.request, where, "area(1, 1, 1)"),
+        desk.revision,
+        0.0,
+        lambda: desk.text,
+        target=desk.revision,
+    )
+    assert isinstance(shown, Show)
+
+
+def test_an_import_that_nothing_uses_any_longer_is_asked_about_first() -> None:
+    desk = Desk(f"import math\n\n{FILLER}\nprint(math.pi)\n")
+    desk.swap("math.pi", "3.14")
+    reporting(desk, '"math" imported but unused', "import math", 2)
+    ask = desk.ask_edit()
+    assert ask.query.line == 0
+    shown = desk.session.settle(
+        ask,
+        rewrite(ask.request, "import math\n", ""),
+        desk.revision,
+        0.0,
+        lambda: desk.text,
+        target=desk.revision,
+    )
+    assert isinstance(shown, Show)
+
+
+def test_what_is_reported_of_something_else_does_not_lead() -> None:
+    desk = with_a_parameter()
+    reporting(desk, "line too long", "value_40")
+    assert desk.ask_edit().origin is None
+
+
+def test_where_nothing_is_found_at_the_error_the_region_is_asked_about() -> None:
+    desk = with_a_parameter()
+    reporting(desk, 'Argument missing for parameter "depth"', "area(1, 1)")
+    ask = desk.ask_edit()
+    nothing = desk.session.settle(
+        ask, predicted(), desk.revision, 0.0, lambda: desk.text, target=desk.revision
+    )
+    following = desk.session.go_on(ask, nothing)
+    assert isinstance(following, Ask) and following.origin is None
+
+
+def test_without_reports_the_callers_are_asked_about_by_name() -> None:
+    desk = with_a_parameter()
+    ask = desk.ask_edit()
+    nothing = desk.session.settle(ask, predicted(), desk.revision, 0.0, lambda: desk.text)
+    following = desk.session.go_on(ask, nothing)
+    assert isinstance(following, Ask)
+    assert following.query.line == desk.text[: desk.text.index("area(2, 3)")].count("\n")
+
+
+def test_a_class_that_got_a_field_leads_to_where_it_is_made() -> None:
+    desk = Desk(f"class Item:\n    name: str\n    price: float\n\n{FILLER}\nItem('a', 1)\n")
+    desk.swap("    price: float\n", "    price: float\n    quantity: int\n")
+    ask = desk.ask_edit()
+    nothing = desk.session.settle(ask, predicted(), desk.revision, 0.0, lambda: desk.text)
+    following = desk.session.go_on(ask, nothing)
+    assert isinstance(following, Ask)
+    assert following.query.line == desk.text[: desk.text.index("Item('a'")].count("\n")
+
+
+def test_a_function_that_does_not_call_the_changed_one_gets_no_parameter() -> None:
+    desk = with_a_parameter()
+    assert reason(desk.edit("circle(radius)", "circle(radius, depth)")) == (
+        "it has nothing to do with the last edit"
+    )
+
+
+GO = """\
+func NewServer(host string, port int) *Server {
+	return &Server{Host: host, Port: port}
+}
+
+func (s *Server) Address() string {
+	return fmt.Sprintf("%s:%d", s.Host, s.Port)
+}
+"""
+
+
+def test_a_body_that_does_not_name_the_changed_function_is_left_alone() -> None:
+    desk = Desk(GO)
+    desk.swap("port int)", "port int, timeout int)")
+    desk.accept(desk.edit("Port: port}", "Port: port, Timeout: timeout}"))
+    assert reason(desk.edit("s.Port)", "s.Port, s.Timeout)")) == (
+        "it has nothing to do with the last edit"
+    )
+
+
+def test_after_another_edit_by_hand_other_places_are_open_again() -> None:
+    desk = Desk(GO)
+    desk.swap("port int)", "port int, timeout int)")
+    desk.clock.now += 2
+    desk.swap("s.Host", "s.Name")
+    desk.cursor = 0
+    assert isinstance(desk.edit("s.Port)", "s.Port())"), Show)
+
+
+def test_a_function_that_calls_the_changed_one_may_get_its_parameter() -> None:
+    desk = with_a_parameter()
+    assert isinstance(desk.edit("describe(width, height)", "describe(width, height, depth)"), Show)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_shown"),
+    [
+        ("describe(width, height)", "describe(width)", False),
+        ("describe(width, height)", "describe(width, tall)", True),
+        ("show()", "show(depth)", True),
+    ],
+)
+def test_a_parameter_that_its_function_uses_is_not_taken_away(
+    old: str, new: str, is_shown: bool
+) -> None:
+    at = AREA.index(f"def {old}") + len("def ")
+    made = Replacement(AREA, at, at + len(old), new)
+    request = EditRequest("next_edit", "a.py", AREA, at, "python")
+    verdict = judge(made, 1.0, moment_of(request, 0.5))
+    assert isinstance(verdict, Shown if is_shown else Abstained), verdict

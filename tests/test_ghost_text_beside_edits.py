@@ -1,0 +1,132 @@
+"""Ghost text and next edits: which of the two a user sees."""
+
+from __future__ import annotations
+
+import pytest
+from redraft.lsp.session.decisions import Show
+from redraft.lsp.session.empty_lines import is_empty_body, is_empty_body_line
+from redraft.model.edits.abstained import Abstained
+from support.desk import Desk, reason
+from support.predictor import infill, predicted, rewrite
+
+READ = 'def read_items(path):\n    """Read them."""\n    \n'
+IMPORT = ("def read_items", "import csv\n\n\ndef read_items")
+
+
+def with_an_import_shown() -> Desk:
+    """The user is in the empty body, and an import is offered further up."""
+    desk = Desk(READ)
+    desk.cursor = len(READ) - 1
+    desk.type("x")
+    desk.erase(1)
+    assert isinstance(desk.edit(*IMPORT), Show)
+    return desk
+
+
+def test_on_the_empty_line_of_a_body_ghost_text_comes_before_an_edit_that_is_shown() -> None:
+    desk = with_an_import_shown()
+    ask = desk.ask()
+    body = infill(ask.request, "return list(csv.reader(path))")
+    assert isinstance(desk.session.settle(ask, body, desk.revision, 0.0), Show)
+    assert reason(desk.consider_edit()) == "ghost text is shown at the cursor"
+
+
+def test_where_the_body_gets_no_ghost_text_the_edit_stays() -> None:
+    desk = with_an_import_shown()
+    ask = desk.ask()
+    assert isinstance(desk.session.settle(ask, predicted(), desk.revision, 0.0), Abstained)
+    assert isinstance(desk.consider_edit(), Show)
+
+
+@pytest.mark.parametrize("invoked", [False, True])
+def test_in_a_line_with_text_an_edit_that_is_shown_stays(invoked: bool) -> None:
+    desk = with_an_import_shown()
+    assert reason(desk.consider(cursor=len("def "), invoked=invoked)) == "a next edit is shown"
+
+
+def typed_up_to_the_value() -> Desk:
+    desk = Desk("import logging\n\nlogger =")
+    desk.type(" ")
+    return desk
+
+
+def test_an_edit_that_is_ready_after_ghost_text_is_shown_is_not_shown_beside_it() -> None:
+    desk = typed_up_to_the_value()
+    ask = desk.ask_edit()
+    assert isinstance(desk.answer("logging.getLogger(__name__)"), Show)
+    made = rewrite(ask.request, "logger = ", "logger = logging.getLogger()")
+    late = desk.session.settle(ask, made, desk.revision, 0.0, lambda: desk.text)
+    assert reason(late) == "ghost text is shown at the cursor"
+
+
+def test_ghost_text_that_is_ready_after_an_edit_is_shown_is_not_shown_beside_it() -> None:
+    desk = typed_up_to_the_value()
+    ask = desk.ask()
+    assert isinstance(desk.edit("logger = ", "logger = logging.getLogger()"), Show)
+    late = desk.session.settle(ask, infill(ask.request, "None"), desk.revision, 0.0)
+    assert reason(late) == "a next edit is shown"
+
+
+def test_a_gesture_gets_a_sure_edit_in_place_of_unsure_ghost_text_and_no_unsure_one() -> None:
+    desk = typed_up_to_the_value()
+    assert isinstance(desk.answer("logging.getLogger(__name__)", confidence=0.1), Show)
+    ask = desk.ask_edit(invoked=True)
+    unsure = rewrite(ask.request, "logger = ", "logger = None", confidence=0.1)
+    assert isinstance(
+        desk.session.go_on(
+            ask, desk.session.settle(ask, unsure, desk.revision, 0.0, lambda: desk.text)
+        ),
+        Abstained,
+    )
+    sure = rewrite(ask.request, "logger = ", "logger = logging.getLogger()")
+    shown = desk.session.settle(ask, sure, desk.revision, 0.0, lambda: desk.text)
+    assert isinstance(shown, Show)
+    assert desk.outcomes == ["replaced"], "the client shows one of the two"
+
+
+STACK = (
+    "class Stack:\n    def __init__(self):\n        self.items = []\n\n"
+    "    def pop(self):\n        \n"
+)
+PEEK = "\n    def peek(self):\n        return self.items[-1]\n"
+
+
+def in_the_empty_body(**settings: object) -> Desk:
+    desk = Desk(STACK, **settings)
+    desk.cursor = len(STACK) - 1
+    desk.type("x")
+    desk.erase(1)
+    return desk
+
+
+def test_in_an_empty_body_no_other_method_is_offered() -> None:
+    desk = in_the_empty_body(eagerness="high")
+    assert reason(desk.edit("        \n", f"        \n{PEEK}")) == (
+        "the body at the cursor is still empty and comes first"
+    )
+
+
+def test_in_an_empty_body_a_next_edit_may_write_it() -> None:
+    desk = in_the_empty_body(eagerness="high")
+    body = "        return self.items.pop()\n"
+    assert isinstance(desk.edit("        \n", body), Show)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "body"),
+    [
+        ("def f():\n    ‸\n", True, True),
+        ("def f():\n‸\n", True, True),
+        ("def f():\n    x = 1\n    ‸\n", True, False),
+        ('def f():\n    """Do it."""\n    ‸\n', True, True),
+        ('def f():\n    """Do it."""\n    ‸\n    return 1\n', True, False),
+        ("function f() {\n  ‸\n}\n", True, True),
+        ("x = 1\n‸\n", False, False),
+        ("def f():\n    x‸\n", False, False),
+    ],
+)
+def test_where_a_body_is_about_to_be_written(text: str, line: bool, body: bool) -> None:
+    cursor = text.index("‸")
+    text = text.replace("‸", "")
+    assert is_empty_body_line(text, cursor) is line
+    assert is_empty_body(text, cursor) is body
