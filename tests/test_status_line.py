@@ -28,6 +28,11 @@ def line() -> tuple[StatusLine, list[dict[str, Any]]]:
         ("next_edit", NOTHING, "No next edit: the model would change nothing here."),
         ("infill", Abstained("selection", "text is selected"), "No ghost text: text is selected."),
         (
+            "next_edit",
+            Abstained("nothing_to_do", "A reason. With a second sentence."),
+            "No next edit: a reason. With a second sentence.",
+        ),
+        (
             "infill",
             Abstained("snoozed", "paused for another 5 min"),
             "No suggestions: paused for another 5 min.",

@@ -37,7 +37,7 @@ def sentence(task: Task, abstained: Abstained) -> str:
     """Return one sentence that says what is not shown, and why."""
     name, first = _GHOST_TEXT if task == "infill" else _NEXT_EDIT
     reason = abstained.reason.rstrip(".")
-    if reason.startswith(("The ", "This ")):  # the engine answers in sentences
+    if reason.startswith(("A ", "An ", "It ", "The ", "This ")):  # the engine answers in sentences
         reason = reason[0].lower() + reason[1:]
     if abstained.is_revealable or abstained.kind == "below_threshold":
         return f"{first} hidden: {reason}."
