@@ -89,7 +89,7 @@ def test_a_server_that_is_not_installed_is_said_once(tmp_path: Path, pictures: P
         editor.command("checkhealth redraft")
         page = "\n".join(editor.lines())
         assert "ERROR no-such-redraft is not on the PATH" in page
-        assert "uv tool install redraft[cpu]" in page
+        assert "Install it in a clone of the repository: pip install '.[cpu]'" in page
         editor.picture("health")
     finally:
         editor.close()

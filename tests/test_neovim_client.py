@@ -81,7 +81,7 @@ def test_a_rejected_ghost_does_not_come_back(desk: Desk) -> None:
     editor.keys("<C-]>")
     editor.until(lambda: "str(total)" not in editor.screen.text())
     editor.lua("require('redraft').trigger()")
-    editor.until(lambda: "you rejected this text here before" in editor.told())
+    editor.until(lambda: "you rejected this text here before" in editor.why())
     assert editor.showing() is None
     editor.picture("stays-away")
 

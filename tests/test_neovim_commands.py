@@ -84,7 +84,7 @@ def test_why_and_status_answer_what_people_ask(desk: Desk) -> None:
     editor.keys("ggA0<Esc>")
     editor.until(lambda: "nothing" in editor.why())
     editor.command("Redraft why")
-    editor.sees("Next edit: The model would change nothing here.")
+    editor.sees("model would change nothing here.")
     editor.sees("Ghost text: nothing was asked here yet; it comes while you type.")
     assert editor.notices() == []  # on a line of messages this would wait for Enter
     editor.picture("why")

@@ -106,7 +106,7 @@ def test_a_rejected_edit_does_not_come_back(desk: Desk) -> None:
     editor.command("Redraft reject")
     editor.until(lambda: "→" not in editor.screen.text())
     editor.lua("require('redraft').trigger()")
-    editor.until(lambda: "you rejected this edit before" in editor.told())
+    editor.until(lambda: "you rejected this edit before" in editor.why())
     editor.picture("stays-away")
     assert editor.showing() is None
     assert "3.14))" not in editor.screen.text()

@@ -131,10 +131,10 @@ function M.line()
     return word == "idle" and "Redraft" or "Redraft " .. word
   end
   why = text.brief(why, vim.o.columns - REST_OF_LINE):gsub("%%", "%%%%")
-  if word == "idle" or vim.startswith(why, "No suggestions") then
+  if word == "idle" then
     return "Redraft: " .. why
   end
-  return ("Redraft %s: %s"):format(word, why)
+  return ("Redraft %s: %s"):format(word, (why:gsub("^No suggestions: ", "")))
 end
 
 return M
