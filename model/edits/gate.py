@@ -40,9 +40,9 @@ def threshold_of(ratio: float) -> float:
 def least_total(threshold: float) -> float:
     """Return the log-probability below which ghost text is given up while it is written.
 
-    At medium eagerness that is -5. Of 310 answers at training moments none that was less likely than
-    -6 was shown, and a tenth of those between -2.8, the bound before, and -5 were: most are bodies
-    of several lines. It costs a sixth more tokens than -2.8; without a bound it would be a third.
+    At medium eagerness that is -5. Of 1,331 answers at training moments the shipped gate shows
+    78.6 % with that bound, as many as without one, and 64.3 % with -2.8: the difference is bodies of
+    several lines. An answer takes 10.1 tokens for 11.3 without a bound and 8.6 with -2.8.
     """
     return math.log(threshold) - _GIVEN_UP
 
