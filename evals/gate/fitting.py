@@ -30,8 +30,10 @@ JUDGES = ("dev-commits", "human-eval", "carry-on")
 
 
 def shown_to_gate(run: RunFile) -> Iterator[Judged]:
-    """Return the candidates of a run of ``redraft gate outcomes`` that no rule keeps from being
-    shown; whole, however improbable, as somebody who asks by a gesture gets them."""
+    """Return the candidates of a run that no rule keeps from being shown.
+
+    They are whole, however improbable, as somebody who asks by a gesture gets them.
+    """
     for episode in run.episodes.values():
         yield from (each for each in judged(episode, LEAST_LOG) if not each.barred)
 

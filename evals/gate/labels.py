@@ -161,7 +161,7 @@ def is_kept(edit: Replacement, request: EditRequest, after: str) -> bool:
 
 
 def _near_cursor(edit: Replacement, cursor: int, after: str) -> str:
-    """Return the text with what ``after`` has at the cursor, as many lines as the edit has."""
+    """Return the text with as many lines of ``after`` at the cursor as the edit has."""
     rest = edit.text[cursor:]
     stood = after[cursor : len(after) - len(rest)]
     most = edit.new.count("\n") + 1
