@@ -23,7 +23,8 @@ _ABOVE, _BELOW = 8_000, 2_000  # characters that are looked at, for lines and fo
 def begins_body(text: str, cursor: int) -> bool:
     """Return whether ``cursor`` stands on a blank line of a body that holds no code yet.
 
-    That is behind the line that opens it, comments and a docstring aside, with nothing deeper below.
+    That is behind the line that opens it, comments and a docstring aside, and nothing deeper is
+    below.
     """
     rest = line_after(text, cursor)
     header = opening_line(text, cursor)
