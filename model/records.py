@@ -204,7 +204,7 @@ class Facts:
     ahead: Annotated[float, Exactly(LEAST_LOG, -LEAST_LOG)] | None = None
     #: Infill: whether the cursor stands in a body that holds no code yet, see ``edits/begun.py``.
     begun: Flag | None = None
-    #: Infill: lines above and below the cursor's that hold more than closing brackets.
+    #: Infill: lines nearby, above and below the cursor's, that hold more than closing brackets.
     above: Whole | None = None
     below: Whole | None = None
 

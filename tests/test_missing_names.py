@@ -24,7 +24,7 @@ def proposed(
     return {
         "\n".join([*lines[: each.first], *each.lines, *lines[each.last :]]): each
         for each in found
-        if each.family == family
+        if each.family == family or (family == "imported" and each.family == "standard")
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from redraft.model.edits.gate import Gate
 from redraft.model.edits.gate_features import GATED
-from redraft.model.records import Task
+from redraft.model.records import LEAST_LOG, Task
 from redraft.model.training.gate_fit import Sample, fit_shipped, fold_of
 from redraft.model.training.kto import Objective
 
@@ -30,9 +30,12 @@ JUDGES = ("dev-commits", "human-eval", "carry-on")
 
 
 def shown_to_gate(run: RunFile) -> Iterator[Judged]:
-    """The candidates of a run of ``redraft gate outcomes`` that no rule keeps from being shown."""
+    """Return the candidates of a run that no rule keeps from being shown.
+
+    They are whole, however improbable, as somebody who asks by a gesture gets them.
+    """
     for episode in run.episodes.values():
-        yield from (each for each in judged(episode) if not each.barred)
+        yield from (each for each in judged(episode, LEAST_LOG) if not each.barred)
 
 
 def newest(runs: Iterable[RunFile]) -> RunFile:

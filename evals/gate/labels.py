@@ -67,13 +67,18 @@ class Judged:
         return self.group if self.kind == "replayed" else self.source
 
 
-def judged(episode: Episode) -> Iterator[Judged]:
-    """The candidates of an episode of ``redraft gate outcomes``, best first; without those of which
-    nobody can tell."""
+def judged(episode: Episode, least: float = SERVED_LEAST) -> Iterator[Judged]:
+    """Return the candidates of an episode of ``redraft gate outcomes``, best first.
+
+    Those of which nobody can tell are left out.
+
+    Args:
+        least: log-probability below which ghost text is given up; lines below it are left out.
+    """
     request = request_of(episode)
     told = episode.get("right")  # of a recording, which tells it itself
     answered = [candidate_of(each) for each in episode["candidates"]]
-    served = [as_served(each) if request.task == "infill" else each for each in answered]
+    served = [as_served(each, least) if request.task == "infill" else each for each in answered]
     candidates = with_facts(request, [each for each in served if each is not None])
     moment = moment_of(request, 0.0)
     for place, each in enumerate(candidates):
@@ -98,9 +103,8 @@ def judged(episode: Episode) -> Iterator[Judged]:
         )
 
 
-def as_served(candidate: Candidate, least: float = SERVED_LEAST) -> Candidate | None:
-    """Return ghost text without the lines that the engine gives up at medium eagerness; None: it
-    gives up all.
+def as_served(candidate: Candidate, least: float) -> Candidate | None:
+    """Return ghost text without the lines that the engine gives up; None: it gives up all.
 
     Args:
         least: log-probability from which a line, with all above it, goes on.
@@ -157,7 +161,7 @@ def is_kept(edit: Replacement, request: EditRequest, after: str) -> bool:
 
 
 def _near_cursor(edit: Replacement, cursor: int, after: str) -> str:
-    """Return the text with what ``after`` has at the cursor, as many lines as the edit has."""
+    """Return the text with as many lines of ``after`` at the cursor as the edit has."""
     rest = edit.text[cursor:]
     stood = after[cursor : len(after) - len(rest)]
     most = edit.new.count("\n") + 1

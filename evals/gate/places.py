@@ -51,8 +51,10 @@ def position_of(text: str, cursor: int) -> Position:
 
 
 def begun_gaps(change: CommitChange) -> Iterator[Problem]:
-    """Return some gaps of the file as the commit left it: bodies, parts of lines, and gaps of
-    ``gaps_of`` with nothing below."""
+    """Return some gaps of the file as the commit left it.
+
+    They are bodies, parts of lines, and gaps of ``gaps_of`` with nothing below.
+    """
     syntax = parse(change.after, change.language)
     if syntax is None:
         return
@@ -116,8 +118,10 @@ def _next_lines(text: str, start: int) -> str:
 
 
 def _alone(prefix: str) -> str:
-    """Return the imports of a file and the header of its last definition, if that is at the margin;
-    else all of it."""
+    """Return the imports of a file and the header of its last definition.
+
+    Where that definition is not at the margin, return all of the file.
+    """
     lines = prefix.split("\n")
     first = len(lines) - 2
     while first > 0 and (lines[first][:1].isspace() or lines[first][:1] in ("", ")", "{")):
@@ -133,8 +137,10 @@ def _alone(prefix: str) -> str:
 
 
 def _closers_below(text: str, end: int) -> list[str]:
-    """Return the lines below that close what is still open around a body, as an editor that closes
-    brackets by itself has them."""
+    """Return the lines below that close what is still open around a body.
+
+    An editor that closes brackets by itself has them.
+    """
     found: list[str] = []
     deepest: int | None = None
     for line in text[end:].split("\n")[1:]:

@@ -1,5 +1,7 @@
-"""Where the cursor stands in a file that is being written: in a body just begun, with how much code
-above and below. By the lines alone. Pure."""
+"""Whether the cursor stands in a body just begun, and how much code is around it.
+
+By the lines alone. Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,15 @@ _COMMENT = re.compile(r"\s*(#|//|/?\*|--)")
 _QUOTES = ('"""', "'''")
 _MOST_LINES = 40  # of comments and docstrings between the header and the cursor
 _NO_CODE = re.compile(r"[\s)\]}>\"'`;,]*")
-_ABOVE, _BELOW = 8_000, 2_000  # characters that are looked at
+_ABOVE, _BELOW = 8_000, 2_000  # characters that are looked at, for lines and for the next one
 
 
 def begins_body(text: str, cursor: int) -> bool:
-    """Return whether ``cursor`` stands on a blank line of a body that holds no code yet: behind the
-    line that opens it, comments and a docstring aside, with nothing deeper below."""
+    """Return whether ``cursor`` stands on a blank line of a body that holds no code yet.
+
+    That is behind the line that opens it, comments and a docstring aside, and nothing deeper is
+    below.
+    """
     rest = line_after(text, cursor)
     header = opening_line(text, cursor)
     if header is None or not is_free(rest):
@@ -31,8 +36,10 @@ def begins_body(text: str, cursor: int) -> bool:
 
 
 def opening_line(text: str, cursor: int) -> str | None:
-    """Return the line that opens a body right above ``cursor``, comments and a docstring aside;
-    None: there is none, or something stands before the cursor on its line."""
+    """Return the line that opens a body right above ``cursor``, comments and a docstring aside.
+
+    None: there is none, or something stands before the cursor on its line.
+    """
     if line_before(text, cursor).strip():
         return None
     header = _header(text[max(0, cursor - _ABOVE) : cursor].split("\n")[-_MOST_LINES - 1 : -1])
@@ -40,8 +47,12 @@ def opening_line(text: str, cursor: int) -> str | None:
 
 
 def lines_around(text: str, cursor: int) -> tuple[int, int]:
-    """Return how many lines above and below the cursor's hold more than closing brackets."""
-    above, below = text[:cursor].split("\n")[:-1], text[cursor:].split("\n")[1:]
+    """Return how many lines above and below the cursor's hold more than closing brackets.
+
+    Only some thousand characters are looked at: more lines say nothing more.
+    """
+    above = text[max(0, cursor - _ABOVE) : cursor].split("\n")[:-1]
+    below = text[cursor : cursor + _ABOVE].split("\n")[1:]
     return _count(above), _count(below)
 
 

@@ -45,9 +45,9 @@ def eagerness_of(shown_from: float) -> Eagerness | None:
 def least_total(threshold: float) -> float:
     """Return the log-probability below which ghost text is given up while it is written.
 
-    At medium eagerness that is -5. Of 310 answers at training moments none that was less likely than
-    -6 was shown, and a tenth of those between -2.8, the bound before, and -5 were: most are bodies
-    of several lines. It costs a sixth more tokens than -2.8; without a bound it would be a third.
+    At medium eagerness that is -5. Of 2,859 answers at training moments the shipped gate shows
+    75.2 % with that bound, 76.3 % without one and 63.8 % with -2.8. The difference is bodies of
+    several lines. An answer takes 10.0 tokens for 11.5 without a bound and 8.4 with -2.8.
     """
     return math.log(threshold) - _GIVEN_UP
 

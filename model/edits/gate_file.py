@@ -32,8 +32,10 @@ def shipped() -> Gate:
 
 
 def is_outdated(own: Gate) -> bool:
-    """Return whether a personal gate weighs other features than the shipped one: it was fitted by
-    another version, from a gate that no longer ships."""
+    """Return whether a personal gate weighs other features than the shipped one.
+
+    Then another version fitted it, from a gate that no longer ships.
+    """
     return any(head.features != shipped().heads[task].features for task, head in own.heads.items())
 
 

@@ -141,7 +141,7 @@ def outcomes(
     ] = None,
     files: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.jsonl.zst", help="Files: chains made up from them."),
+        typer.Option(metavar="FILE.jsonl.zst", help="Files: gaps, and chains made up from them."),
     ] = None,
     suite: Annotated[
         Literal["carry-on"] | None, typer.Option(help="Scenarios that judge gates.")
