@@ -204,7 +204,9 @@ def refuse_undefined(edit: Replacement, path: str, language: str) -> Abstained |
             one.role in ("use", "shorthand") and one.scope is None
             for one in Bindings(after, name).occurrences
         ):
-            return Abstained("leaves_undefined", f"the edit would take away '{name}', which is still used")
+            return Abstained(
+                "leaves_undefined", f"the edit would take away '{name}', which is still used"
+            )
     return None
 
 
