@@ -11,7 +11,12 @@ from redraft.model.records import EditRequest
 #: Language ("" where nobody told); the text with the cursor at ▏; what the model wrote; what is
 #: left of it, "" where nothing is.
 CASES = [
-    ("python", "def f(n):\n    ▏\n", "if n <= 1:\n        return n\n    else:", "if n <= 1:\n        return n"),
+    (
+        "python",
+        "def f(n):\n    ▏\n",
+        "if n <= 1:\n        return n\n    else:",
+        "if n <= 1:\n        return n",
+    ),
     ("python", "def f(n):\n    ▏\n", "else:", ""),
     ("python", "def f(n):\n    ▏\n", "m = n\n    if m:  # or so\n", "m = n"),
     ("python", "def f(n):\n    ▏\n", "m = n\n    if m:\n        # later", "m = n"),
@@ -24,13 +29,43 @@ CASES = [
     ("python", "x = ▏\n", '{"a": 1}', '{"a": 1}'),
     ("python", "def f(n):\n    ▏\n", "x = n[1:]", "x = n[1:]"),
     ("python", "▏x = 1\n", "if y:\n", ""),
-    ("", "def f(n):\n    ▏\n", "if n <= 1:\n        return n\n    else:", "if n <= 1:\n        return n"),
+    (
+        "",
+        "def f(n):\n    ▏\n",
+        "if n <= 1:\n        return n\n    else:",
+        "if n <= 1:\n        return n",
+    ),
     ("", "Things to buy:\n▏\n", "Bread:", "Bread:"),
-    ("typescript", "function f(a: A[]) {\n  ▏\n}\n", "let s = 0;\n  for (const b of a) {", "let s = 0;"),
-    ("typescript", "function f(a: A[]) {\n  ▏\n", "let s = 0;\n  for (const b of a) {", "let s = 0;"),
-    ("typescript", "function f(a: A[]) {\n  ▏\n  }\n}\n", "for (const b of a) {", "for (const b of a) {"),
-    ("typescript", "function f(a: A[]) {\n  ▏\n    g(b);\n  }\n}\n", "for (const b of a) {", "for (const b of a) {"),
-    ("typescript", "function f(a: A) {\n  ▏\n}\n", "if (a) {\n    g();\n  } else {", "if (a) {\n    g();\n  }"),
+    (
+        "typescript",
+        "function f(a: A[]) {\n  ▏\n}\n",
+        "let s = 0;\n  for (const b of a) {",
+        "let s = 0;",
+    ),
+    (
+        "typescript",
+        "function f(a: A[]) {\n  ▏\n",
+        "let s = 0;\n  for (const b of a) {",
+        "let s = 0;",
+    ),
+    (
+        "typescript",
+        "function f(a: A[]) {\n  ▏\n  }\n}\n",
+        "for (const b of a) {",
+        "for (const b of a) {",
+    ),
+    (
+        "typescript",
+        "function f(a: A[]) {\n  ▏\n    g(b);\n  }\n}\n",
+        "for (const b of a) {",
+        "for (const b of a) {",
+    ),
+    (
+        "typescript",
+        "function f(a: A) {\n  ▏\n}\n",
+        "if (a) {\n    g();\n  } else {",
+        "if (a) {\n    g();\n  }",
+    ),
     ("typescript", "const f = ▏;\n", "(a) => {\n  return a;\n}", "(a) => {\n  return a;\n}"),
     ("typescript", "function f(▏\n", "a: A) {", "a: A) {"),
     ("go", "package p\n\nfunc f() {\n\t▏\n}\n", "if err != nil { // so", ""),

@@ -1,6 +1,6 @@
 """Answers that end on a line which opens a block, without the block's body.
 
-``else:`` or ``for (const line of lines) {`` alone is a syntax error once it is accepted. A line that
+``else:`` or ``for (const line of lines) {`` alone is a syntax error once accepted. A line that
 the user began stays: its body is what the user writes next. A line that the answer began is
 dropped, unless the text below the cursor holds the body or the closing bracket already. Pure.
 """
