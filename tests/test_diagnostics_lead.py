@@ -126,7 +126,7 @@ def test_a_class_that_got_a_field_leads_to_where_it_is_made() -> None:
 def test_a_function_that_does_not_call_the_changed_one_gets_no_parameter() -> None:
     desk = with_a_parameter()
     assert reason(desk.edit("circle(radius)", "circle(radius, depth)")) == (
-        "it has nothing to do with the last edit"
+        "the edit has nothing to do with your last edit"
     )
 
 
@@ -146,7 +146,7 @@ def test_a_body_that_does_not_name_the_changed_function_is_left_alone() -> None:
     desk.swap("port int)", "port int, timeout int)")
     desk.accept(desk.edit("Port: port}", "Port: port, Timeout: timeout}"))
     assert reason(desk.edit("s.Port)", "s.Port, s.Timeout)")) == (
-        "it has nothing to do with the last edit"
+        "the edit has nothing to do with your last edit"
     )
 
 
