@@ -20,7 +20,7 @@ from redraft.model.engine.record_json import error_to_json
 from redraft.model.errors import ModelNotReady, Overloaded, RedraftError, Unauthorized
 from redraft.model.records import Predictor
 
-from .http.bodies import SERVICE, as_json, error_response, json_response
+from .http.bodies import SERVICE, as_json, error_response, fault_body, json_response
 from .http.prometheus import CONTENT_TYPE, Metrics
 from .http.service import Service
 from .settings import Settings, is_loopback
@@ -145,13 +145,7 @@ def _translated(http: web.Request, error: Exception) -> web.Response:
             "The body is not what its headers say: it is cut off, or its encoding is broken. "
             "Send it again, best without Content-Encoding.",
         )
-    log.error("a fault of ours while answering %s", http.path, exc_info=error)
-    return error_response(
-        500,
-        "internal_error",
-        f"Redraft met a fault of its own ({type(error).__name__}); the details are in its "
-        "log. Please report it with them.",
-    )
+    return json_response(fault_body(http, error), status=500)
 
 
 def _headers(error: RedraftError) -> dict[str, str]:

@@ -99,6 +99,17 @@ def test_racing_clients_start_one_engine(settings: Settings) -> None:
     assert len(set(asyncio.run(run()))) == 1
 
 
+def test_limits_for_clients_of_serve_do_not_bind_the_editors_engine(settings: Settings) -> None:
+    async def run() -> None:
+        narrow = settings.with_options(max_candidates=1, max_tokens=1, max_body_bytes=1_024)
+        async with client(narrow) as joined:
+            text = "x = 1\n" * 1_000
+            request = EditRequest("next_edit", "a.py", text, 0, candidates=3)
+            assert await joined.predict(request)
+
+    asyncio.run(run())
+
+
 def test_another_model_gets_an_engine_of_its_own(settings: Settings) -> None:
     async def run() -> None:
         other = settings.with_options(model="other-model")

@@ -30,7 +30,7 @@ from ..app import create_app
 from ..http.bodies import json_response
 from ..http.connections import ConnectionLimits
 from ..http.listen import listening, until_told_to_stop
-from ..settings import Settings
+from ..settings import SERVE_LIMITS, Settings
 from .rendezvous import DEFAULT_ENGINE, Endpoint, Rendezvous, began
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,8 @@ async def _run(meeting: Rendezvous, settings: Settings, engine: str) -> None:
     meeting.withdraw()  # what a crashed engine left; ours is the lock, so nobody uses it
     predictor = load_engine(engine)(settings)
     token = secrets.token_urlsafe(32)
-    settings = settings.with_options(host="127.0.0.1", port=0, api_key=token)
+    limits = {name: Settings.model_fields[name].default for name in SERVE_LIMITS}
+    settings = settings.with_options(host="127.0.0.1", port=0, api_key=token, **limits)
     app = create_app(predictor, settings)
     activity, leave = Activity(), asyncio.Event()
     _add_engine_routes(app, activity, leave)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import TypeVar
@@ -15,6 +16,8 @@ from redraft.model.reading import Json, parse_json
 from redraft.model.records import CanvasState, EditRequest, Prediction
 
 from .service import HELD, Service
+
+log = logging.getLogger(__name__)
 
 EVENT_STREAM = "text/event-stream"
 LINES = "application/x-ndjson"
@@ -112,10 +115,24 @@ def json_response(
 def error_response(
     status: int, code: str, message: str, headers: dict[str, str] | None = None
 ) -> web.Response:
-    """The same shape as ``record_json.error_to_json``, for what HTTP itself refuses."""
+    """Return the same shape as ``record_json.error_to_json``, for what HTTP itself refuses."""
+    return json_response(_error_body(status, code, message), status=status, headers=headers)
+
+
+def fault_body(http: web.Request, error: Exception) -> Json:
+    """Log a fault of our own and return the body that tells the client of it."""
+    log.error("a fault of ours while answering %s", http.path, exc_info=error)
+    return _error_body(
+        500,
+        "internal_error",
+        f"Redraft met a fault of its own ({type(error).__name__}); the details are in its "
+        "log. Please report it with them.",
+    )
+
+
+def _error_body(status: int, code: str, message: str) -> Json:
     kind = "server_error" if status >= 500 else "invalid_request_error"
-    body = {"error": {"message": message, "type": kind, "code": code, "param": None}}
-    return json_response(body, status=status, headers=headers)
+    return {"error": {"message": message, "type": kind, "code": code, "param": None}}
 
 
 class Stream:
@@ -125,8 +142,11 @@ class Stream:
     with a status of its own.
     """
 
-    def __init__(self, http: web.Request, content_type: str) -> None:
+    def __init__(
+        self, http: web.Request, content_type: str, *, plain_errors: bool = False
+    ) -> None:
         self._http = http
+        self.plain_errors = plain_errors  # {"error": "message"}, as Ollama has it
         self._events = content_type == EVENT_STREAM
         self._response = web.StreamResponse(
             headers={
@@ -170,7 +190,7 @@ class Stream:
         """Hand each canvas state to ``on_state``, which sends what it likes, and the prediction to
         ``finish``.
 
-        A failure after the first piece becomes the stream's last piece.
+        A failure after the first piece becomes the stream's last piece: its status is sent already.
         """
         try:
             async with aclosing(service.follow(request)) as events:
@@ -179,8 +199,19 @@ class Stream:
                         await finish(event)
                     elif on_state is not None:
                         await on_state(event)
-        except RedraftError as error:
+        except ConnectionResetError:
+            raise  # the client went away: there is nobody to tell
+        except Exception as error:
             if not self._response.prepared:
                 raise
-            await self.send(error_to_json(error))
+            await self.send(self._failure(error))
+            self._response.force_close()
         return await self.end()
+
+    def _failure(self, error: Exception) -> Json:
+        """Return ``error`` as the last piece of a stream."""
+        if isinstance(error, RedraftError):
+            body = error_to_json(error)
+        else:
+            body = fault_body(self._http, error)
+        return body if not self.plain_errors else {"error": body["error"]["message"]}

@@ -75,7 +75,7 @@ async def generate(http: web.Request) -> web.StreamResponse:
     if not body.stream:
         prediction = await service.predict(asked.request) if asked.request else None
         return json_response(_last(service, name, asked, prediction))
-    stream = Stream(http, LINES)
+    stream = Stream(http, LINES, plain_errors=True)
 
     async def finish(prediction: Prediction | None) -> None:
         await stream.send(_last(service, name, asked, prediction))
@@ -88,7 +88,7 @@ async def _load(http: web.Request, name: str, streamed: bool) -> web.StreamRespo
     body = {"model": name, "created_at": now(), "response": "", "done": True, "done_reason": "load"}
     if not streamed:
         return json_response(body)
-    stream = Stream(http, LINES)
+    stream = Stream(http, LINES, plain_errors=True)
     await stream.send(body)
     return await stream.end()
 

@@ -44,7 +44,7 @@ async def chat(http: web.Request) -> web.StreamResponse:
     name = status.chat_model or loaded(status)
     if not streamed:
         return json_response(_last(name, asked, await service.predict(asked.request), ""))
-    stream, told = Stream(http, LINES), StreamedText(asked.request.stop)
+    stream, told = Stream(http, LINES, plain_errors=True), StreamedText(asked.request.stop)
 
     async def finish(prediction: Prediction) -> None:
         await stream.send(_last(name, asked, prediction, told.text))
