@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .errors import WeightsError
+from .release import HOW_TO_UPGRADE
 
 #: Names of the seven linear maps of a block, in the order they run.
 LINEARS = ("attn.q", "attn.k", "attn.v", "attn.o", "mlp.gate", "mlp.up", "mlp.down")
@@ -126,7 +127,7 @@ class ModelConfig:
         if unknown:
             raise WeightsError(
                 f"config.json has unknown fields {unknown}: these weights were made by a newer "
-                "Redraft. Upgrade with 'pip install -U redraft'."
+                f"Redraft. To upgrade, {HOW_TO_UPGRADE}."
             )
         data = {
             **data,

@@ -253,11 +253,9 @@ def _read_file(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{file} is not valid TOML: {error}. Mend or delete it.") from None
+        raise SettingsError(f"{file} is not valid TOML: {error}. Fix or delete it.") from None
     except OSError as error:
-        raise SettingsError(
-            f"{file} cannot be read: {error.strerror}. Mend or delete it."
-        ) from None
+        raise SettingsError(f"{file} cannot be read: {error.strerror}. Fix or delete it.") from None
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:

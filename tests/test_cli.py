@@ -323,7 +323,7 @@ def test_doctor_explains_broken_settings(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("installed", "advice"),
     [
-        ({}, "pip install 'redraft[cpu]'"),
+        ({}, "pip install '.[cpu]'"),
         ({"onnxruntime": "1.31", "onnxruntime-gpu": "1.31"}, "pip uninstall"),
         ({"onnxruntime": "1.29.3"}, "pip install -U"),
     ],

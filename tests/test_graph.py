@@ -27,7 +27,7 @@ from support.onnx_models import (
 from support.reference import log_softmax
 
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend", reason="needs onnxruntime")
-pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 
 @pytest.fixture(scope="module", params=list(SHAPES))
@@ -185,7 +185,7 @@ def test_unknown_variants_and_impossible_heads_are_refused() -> None:
 
 
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs torch (pip install 'redraft[train]')")
+    pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
     from redraft.model.network.torch_network import Network
     from redraft.model.runtime.torch_backend import TorchSequence
 

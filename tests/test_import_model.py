@@ -38,7 +38,7 @@ from support.tiny_hf import (
 )
 from typer.testing import CliRunner
 
-pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 
 #: Largest difference of logits whose spread is about ten: float32 sums in another order.

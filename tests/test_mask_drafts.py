@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import zstandard
 
-torch = pytest.importorskip("torch", reason="needs torch: pip install 'redraft[train]'")
+torch = pytest.importorskip("torch", reason="needs torch: pip install '.[train]'")
 
 from redraft.model.network.torch_network import Network  # noqa: E402
 from redraft.model.training.batches import Batches  # noqa: E402

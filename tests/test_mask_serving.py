@@ -108,7 +108,7 @@ def test_storage_formats_change_little(variant: str, most: float, tmp_path: Path
 
 @pytest.mark.parametrize("shape", ["masks", "sampler"])
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs torch (pip install 'redraft[train]')")
+    pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
     from redraft.model.network.torch_network import Network
     from redraft.model.runtime.torch_backend import TorchSequence
 

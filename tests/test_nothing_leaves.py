@@ -20,7 +20,7 @@ from support.outgoing import END_S, Guard, Kind, best_guard, guarded, outside, s
 from support.tiny import tiny_config, tiny_tokenizer
 from support.training_sources import NEW, OLD, write_lines
 
-pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 ROOT = Path(__file__).parent.parent
 RUN = "import sys; from redraft.server.commands.main import main; sys.argv[0] = 'redraft'; main()"

@@ -32,7 +32,7 @@ from support.tiny_gguf import write_llama
 from support.tiny_hf import LAYOUTS, Layout, reference_logits, torch, write_hf
 from typer.testing import CliRunner
 
-pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" * 4
 CURSOR = TEXT.index("= ") + 2

@@ -14,7 +14,7 @@ from support.tiny_gguf import write_llama
 from support.tiny_hf import LAYOUTS, Layout, write_hf
 from typer.testing import CliRunner
 
-pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 SEED = ["<[end▁of▁sentence]>", "<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", "<filename>"]
 OF_SEED = replace(LAYOUTS["Llama"], more=SEED)

@@ -34,9 +34,7 @@ from redraft.model.runtime.provider_probe import (
 from redraft.model.runtime.provider_speed import slower
 from redraft.model.runtime.providers import CPU_NAME, OTHERS, Provider
 
-runtime = pytest.importorskip(
-    "onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')"
-)
+runtime = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 FLOATS = [variant for variant in VARIANTS if variant not in HALF]
 #: What is tried for each kind of model.
 KINDS = {

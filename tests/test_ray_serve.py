@@ -21,8 +21,8 @@ from redraft.server.settings import Settings
 from support.onnx_models import register
 from support.tiny import tiny_config, tiny_tokenizer
 
-pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
-pytest.importorskip("ray.serve", reason="needs Ray Serve (pip install 'redraft[ray]')")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
+pytest.importorskip("ray.serve", reason="needs Ray Serve (pip install '.[ray]')")
 
 from redraft.server.scaling.cluster import Fleet, deploy, deployed
 

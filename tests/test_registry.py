@@ -266,7 +266,7 @@ def test_an_unknown_variant_is_refused(world: World) -> None:
 def test_the_real_combine_step_makes_graphs_that_load(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime", reason="comes with 'redraft[cpu]'")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="comes with '.[cpu]'")
     monkeypatch.setattr(combine, "write_graphs", REAL_WRITE_GRAPHS)
     seen: list[Progress] = []
     folder = provide.ensure("tiny", "fp32", seen.append)

@@ -132,7 +132,7 @@ def test_a_ray_cluster_writes_the_same_lines(
 ) -> None:
     for name in ("raylet_start_wait_time_s", "gcs_server_request_timeout_seconds"):
         monkeypatch.setenv(f"RAY_{name}", "300")
-    pytest.importorskip("ray", reason="Ray is not installed; pip install 'redraft[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed; pip install '.[ray]'")
     scripts, run = read_scripts([recordings]), RunFile({})
     jobs = jobs_of(scripts, run, LspSettings(), latency_ms=50.0)
     replay_all(jobs, COPY, run, ray_address="local")

@@ -19,7 +19,7 @@ from support.onnx_models import BASE, predictable, some_window, store, weights_f
 from support.runtimes import TOKENS, WINDOW, fresh
 
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
-ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 
 # --- memory

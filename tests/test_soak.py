@@ -99,7 +99,7 @@ def test_the_mirror_changes_as_the_protocol_says(
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install 'redraft[cpu]')")
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
     root = tmp_path_factory.mktemp("models")
     register(root, "tiny", tiny_config(head_dim=16), tiny_tokenizer())
     return root

@@ -18,6 +18,7 @@ from typing import Any
 
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError, SettingsError
+from redraft.model.release import how_to_install
 from redraft.model.silence import import_silenced
 
 from ..figures.runs import Episode, OnDone, RunFile
@@ -199,7 +200,7 @@ def _on_ray(jobs: Sequence[Job], who: PredictorChoice, address: str) -> Lines:
         ray, util = import_silenced("ray"), import_silenced("ray.util")
     except ImportError as error:
         raise InstallError(
-            "Ray is not installed. Run: pip install 'redraft[ray]', or leave out --ray."
+            f"Ray is not installed. Run {how_to_install('ray')}, or leave out --ray."
         ) from error
 
     try:

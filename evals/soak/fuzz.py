@@ -4,7 +4,7 @@ Over HTTP nothing may be a 500, name a file of this machine, show a traceback, h
 server.
 The language server must answer every request once, stay up, and have each document exactly as a
 reference has it: told by the text that the model is asked about. Drawn by hypothesis, which makes
-what fails as short as it can. Needs hypothesis (``pip install 'redraft[soak]'``).
+what fails as short as it can. Needs hypothesis (``pip install '.[soak]'``).
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from redraft.model.errors import InstallError
+from redraft.model.release import how_to_install
 
 from ..recordings.format import Stream
 from . import chaos, flood, replicas, typists
@@ -102,8 +103,8 @@ def _run(
                 from . import fuzz
             except ImportError as error:
                 raise InstallError(
-                    "The fuzz needs hypothesis. Run: pip install 'redraft[soak]', or choose the "
-                    "other modes."
+                    f"The fuzz needs hypothesis. Run {how_to_install('soak')}, or choose the other "
+                    "modes."
                 ) from error
             how_many = fuzz.Amount(amounts.requests, amounts.sessions)
             fuzz.fuzz(installation, tested.routes, how_many, seed, tally)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..errors import EngineGone, InvalidRequest, Overloaded, RedraftError
 from ..reading import AnyText, Flag, Json, Number, Whole, read
 from ..records import CanvasState, EditRequest, ModelStatus, Prediction
+from ..release import HOW_TO_UPGRADE
 from .validate import check_places
 
 #: Raised whenever a field changes its meaning; both sides must agree on it.
@@ -62,7 +63,7 @@ def _check_version(data: object) -> None:
     if (version := read(_Version, data).version) != WIRE_VERSION:
         raise InvalidRequest(
             f"'version' is {version}, this side speaks {WIRE_VERSION}. Bring client and server to "
-            "the same release with 'pip install -U redraft'."
+            f"the same release: {HOW_TO_UPGRADE}."
         )
 
 

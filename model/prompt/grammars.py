@@ -246,7 +246,7 @@ def _source(grammar: Grammar, forced: str) -> str:
         else:
             source = make.grammar_from_lark(grammar.text)
     except ValueError as error:
-        raise InvalidRequest(f"{_name(grammar)} cannot be read: {error}. Mend it.") from None
+        raise InvalidRequest(f"{_name(grammar)} cannot be read: {error}. Fix it.") from None
     if not forced:
         return str(source)
     grammars = _grammars(source)

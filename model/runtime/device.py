@@ -24,7 +24,7 @@ import psutil
 from ..config import ModelConfig
 from ..errors import InstallError, SettingsError
 from ..network.quantize import HALF, check_variant
-from ..release import RELEASE
+from ..release import RELEASE, how_to_install
 from ..silence import import_silenced
 from . import provider_speed, verdicts
 from .provider_probe import PLAIN, network_like, provider_problem
@@ -64,14 +64,13 @@ def check_onnxruntime(installed: Callable[[str], str | None] | None = None) -> s
     found = {kind: version for kind in _BUILDS if (version := version_of(kind)) is not None}
     if not found:
         raise InstallError(
-            "onnxruntime is not installed. Run: pip install 'redraft[cpu]', or 'redraft[gpu]' on a "
+            f"onnxruntime is not installed. Run {how_to_install('cpu')}, or with '.[gpu]' on a "
             "machine with an NVIDIA GPU."
         )
     if len(found) > 1:
         raise InstallError(
             f"{' and '.join(found)} are installed together and overwrite each other's files. "
-            f"Run: pip uninstall -y {' '.join(found)}, then pip install 'redraft[cpu]' or "
-            "'redraft[gpu]'."
+            f"Run: pip uninstall -y {' '.join(found)}, then {how_to_install('cpu', 'gpu')}."
         )
     ((kind, version),) = found.items()
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
@@ -88,8 +87,7 @@ def _newer(kind: str, oldest: str) -> str:
     """What to do where a build is too old: what goes on is another, for two providers."""
     for provider, brought in OTHERS.items():
         if kind == brought.former:
-            extra = f"'redraft[{provider.lower()}]'"
-            return f"pip uninstall -y {kind}, then pip install {extra} or 'redraft[cpu]'"
+            return f"pip uninstall -y {kind}, then {how_to_install(provider.lower(), 'cpu')}"
     return f"pip install -U '{kind}>={oldest}'"
 
 
@@ -424,7 +422,7 @@ def has_cuda() -> bool:
 def cuda_problem(runtime: ModuleType) -> str:
     """Why CUDA does not load, or "" when it does."""
     if missing(runtime, "CUDA"):
-        return "the installed onnxruntime has no CUDA support (pip install 'redraft[gpu]' has)"
+        return f"the installed onnxruntime has no CUDA support ({how_to_install('gpu')} adds it)"
     try:
         runtime.preload_dlls()
         probe = runtime.InferenceSession(_probe_model(), _quiet(runtime), providers=[CUDA_NAME])

@@ -19,6 +19,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Literal, get_args
 
 from ..errors import InstallError
+from ..release import how_to_install
 
 Provider = Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"]
 PROVIDERS: tuple[Provider, ...] = get_args(Provider)
@@ -52,13 +53,13 @@ OTHERS: Mapping[str, Brought] = MappingProxyType(
         "COREML": Brought("CoreMLExecutionProvider", "onnxruntime brings it on macOS"),
         "DIRECTML": Brought(
             "DmlExecutionProvider",
-            "on Windows: pip uninstall -y onnxruntime, then pip install 'redraft[directml]'",
+            f"on Windows: pip uninstall -y onnxruntime, then {how_to_install('directml')}",
             "onnxruntime-windowsml",
             "onnxruntime-directml",
         ),
         "OPENVINO": Brought(
             "OpenVINOExecutionProvider",
-            "pip install 'redraft[openvino]'",
+            how_to_install("openvino"),
             "onnxruntime-ep-openvino",
             "onnxruntime-openvino",
             "onnxruntime_ep_openvino",

@@ -20,6 +20,7 @@ import psutil
 from ..config import ModelConfig
 from ..errors import SettingsError, WeightsError
 from ..network.quantize import VARIANTS, FloatArray, check_variant
+from ..release import HOW_TO_UPGRADE
 from .adapter import Adapter, check_adapter, load_adapter, merge
 from .combine import CHAT_TEMPLATE, expected_bytes, make_ready, write_graphs
 from .fetch import Progress, ProgressCallback, no_progress
@@ -186,7 +187,7 @@ def _adapted(config: ModelConfig, path: Path, digest: str) -> tuple[ModelConfig,
     if where not in ("canvas", "all") or verifier not in ("none", "ar") or not width.isdecimal():
         raise WeightsError(
             f"{path} says adapter = {where!r}, verifier = {verifier!r}, canvas = {width!r}, which "
-            "this Redraft does not know. Upgrade with 'pip install -U redraft'."
+            f"this Redraft does not know. To upgrade, {HOW_TO_UPGRADE}."
         )
     adapted = replace(
         config,

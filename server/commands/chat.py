@@ -39,20 +39,30 @@ class ChatOptions:
 
 
 def chat(
-    say: Annotated[str | None, typer.Argument(help="One message. Default: converse.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Show the text settle.")] = False,
-    system: Annotated[str, typer.Option(help="What the model is told first.")] = "",
-    max_tokens: Annotated[int, typer.Option(min=1, max=1024, help="Of each answer.")] = 512,
+    say: Annotated[
+        str | None, typer.Argument(help="Send this one message. Default: a conversation.")
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the text while it is written.")
+    ] = False,
+    system: Annotated[str, typer.Option(help="System prompt.")] = "",
+    max_tokens: Annotated[
+        int, typer.Option(min=1, max=1024, help="Write at most this many tokens per answer.")
+    ] = 512,
     quality: Literal["low", "medium", "high"] = "medium",
     temperature: Annotated[float, typer.Option(min=0, max=MAX_TEMPERATURE)] = 0.0,
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     server: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="A 'redraft serve' to ask instead of this machine."),
+        typer.Option(
+            metavar="URL", help="Ask the 'redraft serve' at this address instead of this machine."
+        ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="See 'redraft model list'.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Run this model (see 'redraft model list').")
+    ] = None,
 ) -> None:
-    """Talk with the model in the terminal; an empty line or Ctrl-D ends it."""
+    """Chat with the model in the terminal. An empty line or Ctrl-D ends the chat."""
     from ..settings import load_settings
     from .asking import ask_once
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import psutil
 from redraft.model.errors import RedraftError
 from redraft.model.records import EditRequest, Predictor
-from redraft.model.release import RELEASE
+from redraft.model.release import RELEASE, how_to_install
 
 from ..engine_process.client import join_running
 from ..engine_process.open import open_engine
@@ -60,7 +60,7 @@ async def examine(warm_up: bool) -> list[Finding]:
     try:
         settings = load_settings()
     except RedraftError as error:
-        bad = Finding("problem", "settings", str(error), f"Mend {config_file()} or the variable.")
+        bad = Finding("problem", "settings", str(error), f"Fix {config_file()} or the variable.")
         return [*findings, bad]
     findings += [*_settings_found(), *runtime_findings(settings)]
     model_findings, ready = _model(settings)
@@ -101,7 +101,7 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
     yield Finding("ok", "onnxruntime", f"{version}, providers: {', '.join(here)}")
     yield Finding("ok", "runs on", f"{device.provider}, variant {device.variant}")
     if device.notice and shutil.which("nvidia-smi"):
-        advice = "To use the GPU: 'pip uninstall onnxruntime', then 'pip install redraft[gpu]'."
+        advice = f"To use the GPU: 'pip uninstall onnxruntime', then {how_to_install('gpu')}."
         yield Finding("note", "runs on", device.notice, advice)
     elif device.notice and installed_for() is not None:
         yield Finding("note", "runs on", device.notice)

@@ -24,7 +24,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]
 def register(app: typer.Typer) -> None:
     """The commands under ``redraft eval``."""
     app.command()(report)
-    app.command()(check)
+    app.command(hidden=True)(check)
 
 
 def report(

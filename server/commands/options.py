@@ -13,22 +13,25 @@ import typer
 if TYPE_CHECKING:
     from ..settings import Settings
 
-Model = Annotated[str | None, typer.Option(help="Weights to run; see 'redraft model list'.")]
+Model = Annotated[str | None, typer.Option(help="Run this model (see 'redraft model list').")]
 Variant = Annotated[
     str | None,
     typer.Option(
-        help="int8, q8, q4 or fp32; fp16 or q4f16 on CUDA. Default: the best for the provider."
+        help="Run the weights in this format: int8, q8, q4 or fp32; fp16 or q4f16 on CUDA. "
+        "Default: the best for the provider."
     ),
 ]
 Provider = Annotated[
     Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None,
     typer.Option(
-        help="Where to run. Default: CUDA where it works, another where it is faster.",
+        help="Run on this onnxruntime provider. Default: CUDA where it works, else CPU unless "
+        "another is faster.",
         case_sensitive=False,
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, max=1024, help="CPU threads. Default: one per core.")
+    int | None,
+    typer.Option(min=1, max=1024, help="Use this many CPU threads. Default: one per core."),
 ]
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 app = typer.Typer(
-    help="Record your editing for evaluation: off unless you turn it on, on this disk only.",
+    help="Record your editing on this disk, to evaluate Redraft and to fit your own gate. Off by "
+    "default.",
     no_args_is_help=True,
 )
 
@@ -36,10 +37,14 @@ def _recordings() -> Recordings:
 def turn_on(
     limit: Annotated[
         int | None,
-        typer.Option(min=20, metavar="MB", help="Of all recordings; the oldest go. Default: 500."),
+        typer.Option(
+            min=20,
+            metavar="MB",
+            help="Delete the oldest recordings beyond this size. Default: 500.",
+        ),
     ] = None,
 ) -> None:
-    """Record from now on, in every editor that runs Redraft, those open already included."""
+    """Start recording in every editor that runs Redraft, open ones included."""
     from redraft.lsp.recording.folder import FILE_BYTES, FolderLimits
 
     from .console import out
@@ -61,7 +66,7 @@ def turn_on(
 
 @app.command("off")
 def turn_off() -> None:
-    """Stop recording in every editor. What was recorded stays until it is deleted."""
+    """Stop recording in every editor. Recordings stay until you delete them."""
     from .console import out
 
     recordings = _recordings()
@@ -73,9 +78,9 @@ def turn_off() -> None:
 
 @app.command()
 def status(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Is recording on, where does it go, and how much is there?"""
+    """Show whether recording is on, the folder and its size."""
     from .console import harmless, out
 
     recordings = _recordings()
@@ -113,9 +118,9 @@ def status(
 
 @app.command("list")
 def list_recordings(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """The recordings, oldest first."""
+    """List the recordings, oldest first."""
     from rich.table import Table
     from rich.text import Text
 
@@ -141,15 +146,16 @@ def list_recordings(
 @app.command()
 def delete(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[RECORDING]…", help="As 'list' names them.")
+        list[str] | None,
+        typer.Argument(metavar="[RECORDING]…", help="Names as 'record list' prints them."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every recording.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Delete every recording.")] = False,
     older_than: Annotated[
-        int | None, typer.Option(min=0, metavar="DAYS", help="Those last written before that.")
+        int | None, typer.Option(min=0, metavar="DAYS", help="Delete recordings older than this.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without a question.")] = False,
 ) -> None:
-    """Delete recordings. What a running editor still writes begins anew, while recording is on."""
+    """Delete recordings. A running editor starts a new one while recording is on."""
     from .console import out
 
     recordings = _recordings()
@@ -175,13 +181,13 @@ def delete(
 def outcomes(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE]…", help="Recordings. Default: all that are kept."),
+        typer.Argument(metavar="[FILE]…", help="Recordings to read. Default: all."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="For programs, with every suggestion that was shown.")
+        bool, typer.Option("--json", help="Print JSON, with every suggestion that was shown.")
     ] = False,
 ) -> None:
-    """What became of the suggestions that were shown, by task."""
+    """Show how many suggestions were accepted, rejected and ignored, by task."""
     from dataclasses import asdict
 
     from redraft.evals.recordings.shown_and_outcome import read_outcomes, tallies
@@ -205,23 +211,32 @@ def outcomes(
 def import_from_git(
     repo: Annotated[
         Path,
-        typer.Argument(help="A folder with a git history, or a file *-commits.jsonl.zst."),
+        typer.Argument(help="Folder of a git repository, or a file *-commits.jsonl.zst."),
     ],
     since: Annotated[
-        str, typer.Option(metavar="DATE", help="As git takes it: 2024-01-01, '6 months ago'.")
+        str,
+        typer.Option(
+            metavar="DATE", help="Start at this date, as git reads it: 2024-01-01, '6 months ago'."
+        ),
     ] = "",
     most: Annotated[
-        int | None, typer.Option("--max", min=1, help="Commits, the newest. Default: all.")
+        int | None,
+        typer.Option(
+            "--max", min=1, help="Take at most this many commits, newest first. Default: all."
+        ),
     ] = None,
     language: Annotated[
-        str, typer.Option(metavar="ID", help="Only files of this one, such as python.")
+        str, typer.Option(metavar="ID", help="Take only files of this language, such as python.")
     ] = "",
     out_file: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Default: REPO.simulated.jsonl")
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Write to this file. Default: REPO.simulated.jsonl."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of how they are typed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated typing.")] = 0,
 ) -> None:
-    """Type the commits of a repository anew, as a simulated recording for 'redraft eval'."""
+    """Simulate typing the commits of a repository, as a recording for 'redraft eval'."""
     from importlib.metadata import version
 
     from redraft.evals.recordings.from_git import Wanted, import_git

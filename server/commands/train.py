@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 from redraft.model.errors import InstallError, SettingsError
+from redraft.model.release import how_to_install
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -327,8 +328,7 @@ def _torch_side() -> ModuleType:
         from redraft.model.training import train
     except ModuleNotFoundError as error:
         raise InstallError(
-            f"Training needs {error.name}, which is not installed. Run: "
-            "pip install 'redraft[train]'"
+            f"Training needs {error.name}, which is not installed. Run {how_to_install('train')}."
         ) from error
     return train
 

@@ -142,9 +142,7 @@ class Stream:
     with a status of its own.
     """
 
-    def __init__(
-        self, http: web.Request, content_type: str, *, plain_errors: bool = False
-    ) -> None:
+    def __init__(self, http: web.Request, content_type: str, *, plain_errors: bool = False) -> None:
         self._http = http
         self.plain_errors = plain_errors  # {"error": "message"}, as Ollama has it
         self._events = content_type == EVENT_STREAM

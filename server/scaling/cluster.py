@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from redraft.model.errors import InstallError, SettingsError
+from redraft.model.release import how_to_install
 from redraft.model.silence import import_silenced
 
 from ..engine_process.host import load_engine
@@ -164,7 +165,7 @@ def _libraries() -> tuple[Any, Any]:
         return import_silenced("ray"), import_silenced("ray.serve")
     except ImportError as error:
         raise InstallError(
-            "Ray Serve is not installed. Run: pip install 'redraft[ray]', or leave out --ray."
+            f"Ray Serve is not installed. Run {how_to_install('ray')}, or leave out --ray."
         ) from error
 
 

@@ -18,9 +18,9 @@ from redraft.model.prompt.tokens import build_bpe
 
 from support.tiny import _MERGES
 
-torch = pytest.importorskip("torch", reason="needs torch (pip install 'redraft[train]')")
+torch = pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
 transformers = pytest.importorskip(
-    "transformers", reason="the reference of imported weights comes with 'redraft[dev]'"
+    "transformers", reason="the reference of imported weights comes with '.[dev]'"
 )
 
 torch_files = pytest.importorskip("safetensors.torch")
