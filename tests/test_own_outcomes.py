@@ -215,8 +215,8 @@ def test_without_recordings_nothing_is_learned(
 ) -> None:
     monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path))
     assert "Nothing to learn from yet" in run("fit")
-    assert "In use: plain Yours: not fitted." in run("status")
-    assert "nothing to forget" in run("reset")
+    assert "In use: plain Your own gate: none yet." in run("status")
+    assert "no gate of your own" in run("reset")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -228,7 +228,7 @@ def test_few_outcomes_are_told_and_the_shipped_gate_stays(at_home: Work) -> None
     card = json.loads(run("status", "--json"))["own"]
     assert (card["taken"], card["outcomes"], card["weights"]) == (False, 1, "fake fp32 w1")
     assert at_home.recordings.others() == []
-    assert "Forgotten" in run("reset")
+    assert "Deleted gate.json" in run("reset")
     assert not at_home.recordings.learned.exists()
 
 

@@ -239,7 +239,7 @@ def bench(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Compare only with the llama.cpp server at this address, on the same lines in turns.",
+            help="Compare only with the llama.cpp server at this address, line by line.",
         ),
     ] = None,
     running: Running = RUNNING,

