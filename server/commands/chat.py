@@ -65,7 +65,9 @@ def chat(
     """Chat with the model in the terminal. An empty line or Ctrl-D ends the chat."""
     from ..settings import load_settings
     from .asking import ask_once
+    from .options import Running
 
+    Running(model=model).check_server(server)
     how = ChatOptions(system, max_tokens, quality, temperature, seed, watch)
 
     async def ask(predictor: Predictor) -> None:
