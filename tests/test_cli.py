@@ -43,7 +43,7 @@ def call_with_server(
 def test_help_names_every_command() -> None:
     code, out, _ = call("--help")
     assert code == 0
-    for command in ("doctor", "model", "complete", "serve", "lsp", "bench"):
+    for command in ("doctor", "model", "complete", "serve", "lsp", "bench", "eval"):
         assert command in out
     for command in ("soak", "train"):  # for maintainers: not in the list, but there
         assert f" {command} " not in out

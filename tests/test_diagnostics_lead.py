@@ -180,3 +180,44 @@ def test_a_parameter_that_its_function_uses_is_not_taken_away(
     request = EditRequest("next_edit", "a.py", AREA, at, "python")
     verdict = judge(made, 1.0, moment_of(request, 0.5))
     assert isinstance(verdict, Shown if is_shown else Abstained), verdict
+
+
+SMALL = """\
+def area(width, height):
+    return width * height
+
+def describe(width, height):
+    return f"{area(width, height)}"
+
+print(area(2, 3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("is_reported", "sure", "shown"),
+    [(True, 0.12, True), (False, 0.12, False), (True, 0.05, False)],
+)
+def test_an_edit_where_the_edit_caused_an_error_may_be_less_likely(
+    is_reported: bool, sure: float, shown: bool
+) -> None:
+    desk = Desk(SMALL)
+    desk.swap("area(width, height):", "area(width, height, depth):")
+    if is_reported:
+        reporting(desk, 'Argument missing for parameter "depth"', "area(2, 3)")
+    decision = desk.edit("area(2, 3)", "area(2, 3, 4)", confidence=sure)
+    assert isinstance(decision, Show) == shown
+    if isinstance(decision, Show):
+        assert decision.suggestion.unsure == ""
+
+
+def test_of_several_edits_the_one_that_repairs_an_error_comes_first() -> None:
+    desk = Desk(SMALL)
+    desk.swap("area(width, height):", "area(width, height, depth):")
+    reporting(desk, 'Argument missing for parameter "depth"', "area(2, 3)")
+    ask = desk.ask_edit()
+    likelier = rewrite(ask.request, "describe(width, height)", "describe(width, height, depth)")
+    repair = rewrite(ask.request, "area(2, 3)", "area(2, 3, 4)", confidence=0.5)
+    both = predicted(*likelier.candidates, *repair.candidates)
+    decision = desk.session.settle(ask, both, desk.revision, 0.0, lambda: desk.text)
+    assert isinstance(decision, Show)
+    assert "area(2, 3, 4)" in decision.suggestion.result

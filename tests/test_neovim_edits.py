@@ -352,7 +352,7 @@ def test_the_server_is_told_what_became_of_each_suggestion(desk: Desk) -> None:
     editor.keys("x")
     editor.sees("twox one two")
     editor.keys("<Esc>")
-    sent("textDocument/didShowCompletion", "redraft.dismiss")
+    sent("textDocument/didShowCompletion", "redraft.ignore")
     editor.keys("A")
     editor.keys("y")
     editor.sees("twoxy one two")

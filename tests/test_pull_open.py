@@ -274,6 +274,14 @@ def test_what_cannot_be_imported_is_refused_before_its_weights_are_fetched(
     assert not any(name.endswith(".safetensors") for name in hub.got)
 
 
+def test_without_a_network_the_error_names_a_way_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(WeightsError, match=r"does not answer.*HF_ENDPOINT.*redraft model import"):
+        pull_open.pull_open("hf:some/weights")
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_list_fits_80_columns_with_every_name_whole(
     terminal: bool, hub: FakeHub, monkeypatch: pytest.MonkeyPatch

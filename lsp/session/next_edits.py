@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.gate import threshold
 from redraft.model.edits.origins import Rename, one_origin_each, swapped
 from redraft.model.edits.rename_scopes import renames_of
 from redraft.model.edits.replacement import Replacement
@@ -34,7 +35,7 @@ from .mentions import follows, is_astray
 from .other_places import Situation
 from .questions import Query
 from .suggestions import Suggestion
-from .touched_names import REPORTED, Touched, grown, names_of
+from .touched_names import REPORTED, Touched, caused, grown, names_of
 from .typing_rhythm import rests_at_s
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.
@@ -43,6 +44,10 @@ AFTER_EDIT_S = 10.0
 LIFETIME_S = 10.0
 #: Edits computed ahead while one is shown, each for the text that those before it make.
 AHEAD = 2
+
+#: Sureness from which an edit is shown in a line where the editor reports an error that the last
+#: edits caused, whatever the eagerness: the place is certain, only the text is not.
+REPORTED_FROM = threshold("high")
 
 _GHOST_TEXT_SHOWN = Abstained("ghost_text_shown", "ghost text is shown at the cursor")
 #: Said while other places are asked about first.
@@ -435,6 +440,8 @@ class NextEdits:
             about = [*names, *([ask.about] if ask.about is not None else [])]
             moment = replace(moment, related=lambda edit: follows(edit, about) and goes_on(edit))
         made = list(self._made(ask, prediction))
+        if self._reported(ask.query):  # what repairs an error of the last edits comes first
+            made.sort(key=lambda each: not each.is_reported)
         found = first_shown(
             made,
             lambda each: _judged(each, moment),
@@ -442,8 +449,9 @@ class NextEdits:
         )
         if isinstance(found, Abstained):
             return found
-        chosen = self._first_in_order(ask, found, made, moment).suggestion
-        doubt = too_unsure(chosen.confidence, self._shared.settings.threshold)
+        first = self._first_in_order(ask, found, made, moment)
+        chosen, least = first.suggestion, self._shared.settings.threshold
+        doubt = too_unsure(chosen.confidence, _threshold(first, least))
         suggestion = self._named(ask, replace(chosen, unsure=doubt.reason if doubt else ""))
         return Show(suggestion, suggestion.replacement, reason)
 
@@ -462,11 +470,22 @@ class NextEdits:
     def _made(self, ask: Ask, prediction: Prediction) -> Iterator[_Made]:
         """The suggestions that a prediction holds, each of one origin, the best first."""
         query, renames = ask.query, self._renames()
+        reported = self._reported(query)
         for candidate in prediction.candidates:
             edit = Replacement(query.text, candidate.start, candidate.end, candidate.text)
             for part in one_origin_each(edit, renames, query.line):
                 cut = replace(candidate, start=part.start, end=part.end, text=part.new)
-                yield _Made(self._suggestion(ask, cut, prediction), candidate.facts)
+                suggestion = self._suggestion(ask, cut, prediction)
+                is_reported = not reported.isdisjoint(range(*suggestion.lines))
+                yield _Made(suggestion, candidate.facts, is_reported)
+
+    def _reported(self, query: Query) -> frozenset[int]:
+        """Return the lines, 0-based, of which the editor reports what the last edits caused."""
+        told = self._shared.context.diagnostics(query)
+        if not told:
+            return frozenset()
+        edits = self._shared.history.edits(unfinished=True)
+        return frozenset(line for line, _ in caused(edits, told, query.text.split("\n")))
 
     def _renames(self) -> frozenset[Rename]:
         return renames_of(self._shared.history.edits(unfinished=True))
@@ -607,9 +626,15 @@ class _Made:
 
     suggestion: Suggestion
     facts: Facts | None
+    is_reported: bool = False  # it changes a line with an error that the last edits caused
+
+
+def _threshold(made: _Made, least: float) -> float:
+    return min(least, REPORTED_FROM) if made.is_reported else least
 
 
 def _judged(made: _Made, moment: Moment) -> Shown | Abstained:
+    moment = replace(moment, threshold=_threshold(made, moment.threshold))
     return judge(made.suggestion.edit, made.suggestion.confidence, moment, made.facts)
 
 

@@ -29,6 +29,7 @@ end
 local ENDS = {
   dismiss = "hidden with Esc; it may come back",
   reject = "rejected just now",
+  left = "hidden when you left insert mode; it may come back",
   ignore = "it was shown, and you went on",
 }
 
@@ -36,6 +37,7 @@ local ENDS = {
 function M.gone(kind, how)
   if last[kind] then
     last[kind].reason, last[kind].revealable = ENDS[how], false
+    vim.schedule(require("redraft.status").announce)
   end
 end
 

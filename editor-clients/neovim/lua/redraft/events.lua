@@ -199,10 +199,15 @@ local function moved()
   end
 end
 
+--- Whether ghost text was on the screen when insert mode was left. It is asked for again on return.
+local left_ghost_text = false
+
 local function left_insert_mode()
-  -- Ctrl-O leaves insert mode for one command only; nobody hid the text.
-  local for_one_command = vim.startswith(vim.fn.mode(1), "ni")
-  ghost.clear(for_one_command and "ignore" or "dismiss")
+  -- Leaving insert mode is part of editing and does not turn a suggestion down.
+  left_ghost_text = ghost.clear("ignore")
+  if left_ghost_text then
+    answers.gone("text", "left")
+  end
   if client.is_asking(ghost.METHOD) then
     answers.came("text", asked, "you left insert mode before the answer came")
   end
@@ -229,9 +234,10 @@ function M.set()
   on("InsertEnter", function()
     local before = asked
     asked = now() -- going over to typing is no change
-    if before.buffer == asked.buffer and before.tick ~= asked.tick then
-      ask_soon(true) -- but what led there was: a line opened, a word taken out
+    if left_ghost_text or (before.buffer == asked.buffer and before.tick ~= asked.tick) then
+      ask_soon(true) -- the user came back, or what led there was a change: a line opened
     end
+    left_ghost_text = false
   end)
   on("InsertLeave", function()
     left_insert_mode()
