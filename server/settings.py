@@ -6,7 +6,9 @@ environment variables ``REDRAFT_<NAME>``, command-line options. Knows nothing of
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
+import logging
 import os
 import re
 import tomllib
@@ -19,7 +21,18 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import SettingsError
 
+log = logging.getLogger(__name__)
+
 ENV_PREFIX = "REDRAFT_"
+
+#: Variables that other parts of Redraft read.
+OTHER_VARIABLES = (
+    *("REDRAFT_CACHE_DIR", "REDRAFT_MODELS", "REDRAFT_RECORDINGS_DIR"),
+    *("REDRAFT_LOG_LEVEL", "REDRAFT_LSP_TOKEN", "REDRAFT_SOAK_CLOCK"),
+    # Of the tests alone:
+    *("REDRAFT_CLIENTS_DIR", "REDRAFT_DATA_DIR", "REDRAFT_VSCODE_DIR"),
+    *("REDRAFT_SCHEMA_SUITE", "REDRAFT_TEST_PULL"),
+)
 
 #: Limits on the clients of ``redraft serve``. The engine process that editors share keeps the
 #: defaults: ``max_candidates = 1`` would have it refuse every next edit.
@@ -244,7 +257,8 @@ def load_settings(
     if values:
         _checked(values, f"{file}:")
     environment = os.environ if environment is None else environment
-    return _checked({**values, **_from_environment(environment)}, "REDRAFT_* variable for")
+    _warn_of_unknown(environment)
+    return _checked({**values, **_from_environment(environment)}, ENV_PREFIX)
 
 
 def _read_file(file: Path) -> dict[str, Any]:
@@ -264,7 +278,22 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     return {names[key]: value for key, value in environment.items() if key in names and value}
 
 
+def _warn_of_unknown(environment: Mapping[str, str]) -> None:
+    """Log each variable with our prefix that no part of Redraft reads: it is mostly a typing error,
+    and a wrong name in the file is an error too."""
+    known = [*(ENV_PREFIX + name.upper() for name in Settings.model_fields), *OTHER_VARIABLES]
+    for name in sorted(environment):
+        if name.startswith(ENV_PREFIX) and name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            meant = f" Did you mean {close[0]}?" if close else ""
+            log.warning("%s is not a variable of Redraft and has no effect.%s", name, meant)
+
+
 def _checked(values: Mapping[str, Any], origin: str) -> Settings:
+    """
+    Args:
+        origin: what the message begins with; :data:`ENV_PREFIX` for variables.
+    """
     try:
         return Settings.model_validate(dict(values))
     except ValidationError as error:
@@ -277,6 +306,7 @@ def _checked(values: Mapping[str, Any], origin: str) -> Settings:
             ) from None
         value = "(hidden)" if name == "api_key" else repr(first["input"])
         wanted = Settings.model_fields[name].description if name in Settings.model_fields else ""
+        what = f"{ENV_PREFIX}{name.upper()}" if origin == ENV_PREFIX else f"{origin} '{name}'"
         raise SettingsError(
-            f"{origin} '{name}' is {value}: {first['msg'].lower()}. It means: {wanted}."
+            f"{what} is {value}: {first['msg'].lower()}. It means: {wanted}."
         ) from None

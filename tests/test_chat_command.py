@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import io
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from redraft.model.engine.converse import NoTemplate
+from redraft.server.commands import console
 from redraft.server.commands.chat import ChatOptions, converse
-from support.predictor import READY, ScriptedPredictor, chatting
+from rich.console import Console
+from support.predictor import CHATTY, READY, ScriptedPredictor, chatting
 
 HOW = ChatOptions("", 50, "medium", 0.0, None, watch=False)
 
@@ -53,3 +57,32 @@ def test_a_model_without_a_template_is_refused_before_anything_is_asked() -> Non
     with pytest.raises(NoTemplate, match="--model"):
         asyncio.run(converse(predictor, HOW, "hi"))
     assert predictor.requests == [] and predictor.closed
+
+
+@pytest.mark.parametrize(("is_local", "says"), [(True, True), (False, False)])
+def test_the_first_chat_says_what_it_prepares_and_where(
+    is_local: bool,
+    says: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
+    predictor = chatting("Hello.")
+    predictor.statuses = [replace(CHATTY, chat_model="qwen2.5-coder-0.5b")]
+    asyncio.run(converse(predictor, HOW, "hi", is_local))
+    shown = capsys.readouterr()
+    assert shown.out == "Hello.\n"
+    told = "The first chat prepares qwen2.5-coder-0.5b: about " in shown.err
+    assert told == says
+    assert (str(tmp_path) in shown.err) == says
+
+
+def test_while_the_model_loads_the_terminal_shows_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(console, "err", Console(file=shown, force_terminal=True))
+    asyncio.run(converse(chatting("Hello."), HOW, "hi"))
+    assert "waiting for the model" in shown.getvalue()
+    assert capsys.readouterr().out == "Hello.\n"

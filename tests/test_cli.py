@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import socket
 import sys
@@ -19,13 +20,14 @@ from redraft.server.commands.asking import ask_once
 from redraft.server.commands.complete import FilePlace, cursor_at, read_text, shown_path
 from redraft.server.commands.console import ShownFile, canvas_text
 from redraft.server.commands.doctor import cache_findings, examine, runtime_findings
-from redraft.server.commands.main import main
+from redraft.server.commands.main import app, main
 from redraft.server.engine_process import client
 from redraft.server.engine_process import open as engines
-from redraft.server.settings import Settings, load_settings
+from redraft.server.settings import OTHER_VARIABLES, Settings, load_settings
 from support.command import RUN, call, is_one_red_line, redraft
-from support.predictor import ScriptedPredictor
+from support.predictor import ScriptedPredictor, infill
 from support.served import served
+from typer.testing import CliRunner
 
 
 def call_with_server(
@@ -109,7 +111,8 @@ def test_wrong_usage_exits_with_2(
     ("arguments", "environment", "says"),
     [
         (("serve", "--host", "0.0.0.0"), {}, "REDRAFT_API_KEY"),
-        (("serve",), {"REDRAFT_PORT": "many"}, "'port' is 'many'"),
+        (("serve",), {"REDRAFT_PORT": "many"}, "REDRAFT_PORT is 'many'"),
+        (("complete", "-:1:1"), {}, "the name of a file tells its language"),
         (("serve", "--port", "0", "--model", "nope"), {"REDRAFT_LOG_LEVEL": "LOUD"}, "LOUD"),
         (("serve", "--port", "0", "--model", "nope"), {}, "There is no model 'nope'"),
         (("serve", "--port", "0", "--variant", "fp99"), {}, "Unknown variant 'fp99'"),
@@ -117,6 +120,12 @@ def test_wrong_usage_exits_with_2(
         (("complete", "no/such/file.py:1:1"), {}, "cannot be read"),
         (("complete", f"{__file__}:1:1", "--server", "nope"), {}, "'nope'"),
         (("complete", f"{__file__}:1:1", "--server", "http://127.0.0.1:1"), {}, "does not answer"),
+        (
+            ("complete", f"{__file__}:1:1", "--server", "http://127.0.0.1:1"),
+            {},
+            "(Connection refused). Start it: redraft serve --port 1",
+        ),
+        (("model", "import", __file__), {}, "is not a GGUF file: it does not begin with 'GGUF'"),
     ],
 )
 def test_a_failure_is_one_red_line_and_1(
@@ -190,6 +199,50 @@ def test_complete_writes_the_infill_alone_to_standard_output(source: Path) -> No
     assert request.text == "def f(a, b):\n    # Größe 🙂 x\n    \n"
     assert request.text[request.cursor :] == "\n"
     assert request.path == "sum.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [(".env", "KEY="), ("notes.txt", "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n")],
+)
+def test_a_file_that_may_hold_secrets_is_not_sent(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    predictor = ScriptedPredictor()
+    code, out, err = call_with_server(predictor, "complete", f"{tmp_path / name}:1:1")
+    assert (code, out, predictor.requests) == (1, "", [])
+    assert is_one_red_line(err)
+    assert "is not sent to the model" in err
+    assert "another name" in err
+
+
+@pytest.mark.parametrize(("confidence", "warns"), [(0.13, True), (0.9, False)])
+def test_low_confidence_is_said(source: Path, confidence: float, warns: bool) -> None:
+    place = ("complete", f"{source}:3:5")
+
+    def predictor() -> ScriptedPredictor:
+        return ScriptedPredictor([lambda asked: infill(asked, "return a", confidence=confidence)])
+
+    code, out, err = call_with_server(predictor(), *place)
+    assert (code, out) == (0, "return a\n")
+    assert ("low confidence (0.13)" in err) == warns
+    assert call_with_server(predictor(), *place, "--quiet")[2] == ""
+
+
+@pytest.mark.parametrize("option", ["--model", "--variant", "--provider", "--threads"])
+@pytest.mark.parametrize("command", [("complete", f"{__file__}:1:1"), ("lsp",)])
+def test_what_a_server_has_decided_is_refused(command: tuple[str, ...], option: str) -> None:
+    value = {"--model": "redraft-135m", "--variant": "q8", "--provider": "cpu", "--threads": "2"}
+    asked = [*command, "--server", "http://127.0.0.1:9", option, value[option]]
+    told = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
+    assert told.exit_code == 2
+    assert "chooses its own" in told.output
+
+
+def test_chat_refuses_a_model_that_a_server_has_decided() -> None:
+    asked = ["chat", "hi", "--server", "http://127.0.0.1:9", "--model", "redraft-135m"]
+    told = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
+    assert told.exit_code == 2
+    assert "chooses its own" in told.output
 
 
 def test_columns_count_characters(source: Path) -> None:
@@ -411,6 +464,47 @@ def test_a_bad_configuration_names_file_setting_and_meaning(
         load_settings(file, {})
     assert says in str(caught.value)
     assert str(file) in str(caught.value)
+
+
+def test_a_misspelt_variable_is_named_and_what_was_meant(caplog: pytest.LogCaptureFixture) -> None:
+    environment = {"REDRAFT_PROT": "1", "REDRAFT_CACHE_DIR": "/tmp", "REDRAFT_PORT": "8000"}
+    assert load_settings(environment=environment).port == 8_000
+    [told] = caplog.messages
+    assert told.startswith("REDRAFT_PROT is not a variable of Redraft")
+    assert told.endswith("Did you mean REDRAFT_PORT?")
+
+
+def test_every_variable_that_the_code_reads_is_known() -> None:
+    known = {f"REDRAFT_{name.upper()}" for name in Settings.model_fields} | {*OTHER_VARIABLES}
+    read = re.compile(r"""["'](REDRAFT_[A-Z_]*[A-Z])["']""")
+    root = Path(__file__).parent.parent
+    for package in ("model", "server", "lsp", "evals"):
+        for file in (root / package).rglob("*.py"):
+            assert {*read.findall(file.read_text("utf-8"))} <= known, file
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_the_language_server_says_on_a_terminal_what_it_waits_for() -> None:
+    import pty
+
+    async def run() -> bytes:
+        ours, theirs = pty.openpty()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", RUN, "lsp", stdin=theirs,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "COLUMNS": "200"},
+        )  # fmt: skip
+        try:
+            assert process.stderr is not None
+            async with asyncio.timeout(60):
+                return await process.stderr.readline()
+        finally:
+            process.kill()
+            await process.wait()
+            os.close(ours)
+            os.close(theirs)
+
+    assert b"waits for an editor on standard input" in asyncio.run(run())
 
 
 def test_a_bad_key_is_refused_and_never_shown() -> None:

@@ -8,6 +8,7 @@ import pytest
 from redraft.lsp.context.gather import Context, View
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.prompt.render import render
+from redraft.model.prompt.tokens import Tokenizer
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import FilePlace
 from redraft.server.commands.show_context import (
@@ -72,6 +73,21 @@ def test_the_prompt_is_spelled_with_its_marks_by_name() -> None:
     assert text.startswith("<file_sep>shop/cart.py\n")
     assert "\n<jupyter_output>1|" in text
     assert text.endswith("\n<jupyter_script>")
+
+
+def test_marks_have_the_names_of_the_models_own_vocabulary() -> None:
+    names = {"<jupyter_start>": "<|fim_suffix|>", "<jupyter_text>": "<|fim_middle|>"}
+    names |= {"<file_sep>": "<|file_sep|>", "<repo_name>": "<|fim_prefix|>"}
+    tiny = tiny_tokenizer()
+    special = {i: names.get(name, name) for i, name in tiny.special.items()}
+    renamed = Tokenizer(tiny._bpe, special)
+    config = tiny_config(prompt_format=renamed.prompt_format)
+    seen = view()
+    request = request_for(seen, Context(indexer_of(FILES)).gather(seen), "infill")
+    text = spelled(request, renamed, config, 20_000)
+    assert text.startswith("<|file_sep|>shop/cart.py\n")
+    assert "<|fim_suffix|>" in text and "<|fim_middle|>" in text
+    assert "jupyter" not in text and "far_prefix" not in text
 
 
 def test_the_repository_is_the_workspace(workspace: Path, tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.edit_prompts import mercury_as_zed, mercury_body
-from support.predictor import ScriptedPredictor
-from support.served import post
+from support.predictor import CHATTY, ScriptedPredictor
+from support.served import post, served
 
 INFILL = {"prompt": "x = ", "suffix": "\n"}
 OLLAMA = {"prompt": "x = ", "stream": False}
@@ -44,6 +46,27 @@ def test_a_model_of_ours_that_is_not_loaded_is_an_error(path: str, body: dict[st
     assert "'redraft-9b'" in str(answer["error"])
     assert "fake-1m, fake-1m-int8" in str(answer["error"])
     assert predictor.requests == []
+
+
+def test_the_error_for_an_unknown_model_lists_what_models_lists() -> None:
+    status = replace(CHATTY, chat_model="chatter-1b")
+
+    async def run() -> tuple[list[str], int, str]:
+        async with (
+            served(ScriptedPredictor(statuses=[status])) as (
+                _,
+                client,
+            ),
+            client.get("/v1/models") as listed,
+            client.get("/v1/models/nope") as refused,
+        ):
+            names = [each["id"] for each in (await listed.json())["data"]]
+            return names, refused.status, (await refused.json())["error"]["message"]
+
+    names, code, message = asyncio.run(run())
+    assert code == 404
+    assert f"The models are {', '.join(names)}." in message
+    assert len(names) > 2, "the model for conversations, too"
 
 
 @pytest.mark.parametrize("name", ["my-coder", "my-coder-int8"])

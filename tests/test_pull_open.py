@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +16,9 @@ import pytest
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.weights import known, provide, pull_open
 from redraft.model.weights.known import KNOWN, Known
+from redraft.server.commands import console
 from redraft.server.commands.main import app
+from rich.console import Console
 from support.tiny_gguf import write_llama
 from support.tiny_hf import LAYOUTS, write_hf
 from typer.testing import CliRunner
@@ -270,9 +274,31 @@ def test_what_cannot_be_imported_is_refused_before_its_weights_are_fetched(
     assert not any(name.endswith(".safetensors") for name in hub.got)
 
 
-def test_the_list_is_a_table_for_people_and_json_for_programs(hub: FakeHub) -> None:
+def test_without_a_network_the_error_names_a_way_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(WeightsError, match=r"does not answer.*HF_ENDPOINT.*redraft model import"):
+        pull_open.pull_open("hf:some/weights")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_list_fits_80_columns_with_every_name_whole(
+    terminal: bool, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.StringIO()
+    narrow = Console(file=written, width=80, force_terminal=terminal, no_color=True, soft_wrap=True)
+    monkeypatch.setattr(console, "out", narrow)
     done = CliRunner().invoke(app, ["model", "list", "--known"])
-    assert done.exit_code == 0 and "sweep-next-edit-1.5b" in done.output
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in written.getvalue().splitlines()]
+    assert done.exit_code == 0
+    for entry in KNOWN:
+        assert entry.name in lines
+        assert f"  from {entry.place}" in lines
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_list_is_json_for_programs(hub: FakeHub) -> None:
     found = CliRunner().invoke(app, ["model", "list", "--known", "--json"])
     rows = json.loads(found.stdout)
     assert [row["name"] for row in rows] == [entry.name for entry in KNOWN]

@@ -136,7 +136,7 @@ def test_a_wrong_field_of_a_request_is_named(change: dict[str, Any], says: str) 
 
 def test_another_wire_version_is_refused_with_what_to_do() -> None:
     body = request_to_json(REQUEST) | {"version": WIRE_VERSION + 1}
-    with pytest.raises(errors.InvalidRequest, match="pip install -U redraft"):
+    with pytest.raises(errors.InvalidRequest, match="same release: run 'git pull'"):
         request_from_json(body)
 
 
@@ -249,7 +249,7 @@ def test_nobody_there_is_engine_gone() -> None:
     async def run() -> None:
         remote = RemotePredictor("http://127.0.0.1:1")
         for call in (remote.predict(REQUEST), remote.status()):
-            with pytest.raises(errors.EngineGone, match=r"127\.0\.0\.1:1.*redraft doctor"):
+            with pytest.raises(errors.EngineGone, match=r"127\.0\.0\.1:1.*redraft serve --port 1"):
                 await call
         await remote.close()
         with pytest.raises(errors.EngineGone, match="closed"):

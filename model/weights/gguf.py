@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..config import LINEARS
 from ..errors import WeightsError
+from .files import explaining
 
 if TYPE_CHECKING:
     from gguf import GGUFReader
@@ -37,6 +38,20 @@ def _fail(path: Path, what: str) -> NoReturn:
     )
 
 
+def _check_magic(path: Path) -> None:
+    """
+    Raises:
+        WeightsError: the file cannot be read, or is of another format.
+    """
+    with explaining("read", path), path.open("rb") as file:
+        magic = file.read(4)
+    if magic != b"GGUF":
+        raise WeightsError(
+            f"{path} is not a GGUF file: it does not begin with 'GGUF'. Name a .gguf file, or a "
+            "folder with config.json, tokenizer.json and *.safetensors."
+        )
+
+
 class GGUFFile:
     """Metadata and tensors of one file, which stays mapped as long as this lives."""
 
@@ -46,6 +61,7 @@ class GGUFFile:
             WeightsError: the file is missing, truncated or of another format.
         """
         self.path = path
+        _check_magic(path)
         try:
             reader = _reader(path)
         except OSError as error:

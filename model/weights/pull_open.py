@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from ..errors import SettingsError, WeightsError
+from ..errors import SettingsError, SourceSilent, WeightsError
 from . import hub
 from .fetch import Progress, ProgressCallback, no_progress
 from .files import explaining, make_folder, require_space, sha256_of, write_atomically
@@ -87,6 +87,21 @@ def wanted(asked: str, name: str | None = None) -> Wanted:
     return Wanted(name or model_name(called.lower()), repo, file)
 
 
+def _listing(repo: str) -> hub.Listing:
+    """
+    Raises:
+        FetchFailed: the hub does not have it.
+        SourceSilent: no hub answers; says how to do without.
+    """
+    try:
+        return hub.list_files(repo)
+    except SourceSilent as error:
+        raise SourceSilent(
+            f"{error}. Check the network, or name a mirror with HF_ENDPOINT. Without one, download "
+            f"{repo} on another machine, copy it here and run 'redraft model import PATH'."
+        ) from error
+
+
 def pull_open(
     asked: str,
     variants: Sequence[str] | None = None,
@@ -114,7 +129,7 @@ def pull_open(
     check_name(want.name)
     room = memory or psutil.virtual_memory().total
     _check_known(want, room, gpu)
-    listing = hub.list_files(want.repo)
+    listing = _listing(want.repo)
     files = _files_of(want, listing.files)
     folder = cache_dir() / "open" / want.repo.replace("/", "--") / listing.revision[:16]
     pins = _check_pins(want, files)

@@ -7,6 +7,7 @@ shown in place on standard error. Knows nothing of HTTP.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -19,6 +20,7 @@ from redraft.model.records import (
     Conversation,
     EditRequest,
     Message,
+    ModelStatus,
     Quality,
 )
 
@@ -65,16 +67,20 @@ def chat(
     """Chat with the model in the terminal. An empty line or Ctrl-D ends the chat."""
     from ..settings import load_settings
     from .asking import ask_once
+    from .options import Running
 
+    Running(model=model).check_server(server)
     how = ChatOptions(system, max_tokens, quality, temperature, seed, watch)
 
     async def ask(predictor: Predictor) -> None:
-        await converse(predictor, how, say)
+        await converse(predictor, how, say, is_local=server is None)
 
     asyncio.run(ask_once(load_settings().with_options(model=model), server, ask))
 
 
-async def converse(predictor: Predictor, how: ChatOptions, say: str | None) -> None:
+async def converse(
+    predictor: Predictor, how: ChatOptions, say: str | None, is_local: bool = False
+) -> None:
     """Answers ``say``, or one line of standard input after the other; closes the predictor.
 
     Raises:
@@ -93,6 +99,8 @@ async def converse(predictor: Predictor, how: ChatOptions, say: str | None) -> N
                 f"{status.model} came without a chat template. 'redraft model list' shows the "
                 "models; choose another one with --model."
             )
+        if is_local:
+            _announce_first_use(status)
         if say is not None:
             await _answer(predictor, how, [*said, Message("user", say)])
             return
@@ -106,6 +114,26 @@ async def converse(predictor: Predictor, how: ChatOptions, say: str | None) -> N
         await predictor.close()
 
 
+def _announce_first_use(status: ModelStatus) -> None:
+    """Say what the first conversation on this machine takes, where its model is not ready."""
+    from redraft.model.weights.provide import bytes_to_pull, ready_variants
+    from redraft.model.weights.registry import cache_dir, info
+
+    from .console import err
+
+    name = status.chat_model.partition(" ")[0]
+    if name == status.model.partition(" ")[0]:
+        return  # it is loaded
+    model = info(name)
+    if not ready_variants(model):
+        size = bytes_to_pull(model, model.default_variant) / 1e6
+        err.print(
+            f"The first chat prepares {name}: about {size:.0f} MB in {cache_dir()}, once.",
+            style="dim",
+            markup=False,
+        )
+
+
 def _read_line() -> str:
     """The next line; "" at the end."""
     from .console import err
@@ -116,7 +144,9 @@ def _read_line() -> str:
 
 
 async def _answer(predictor: Predictor, how: ChatOptions, said: list[Message]) -> str:
-    """What the assistant says, told as it comes."""
+    """Return what the assistant says; print it as it comes."""
+    from .console import bar
+
     request = EditRequest(
         task="chat",
         path="",
@@ -130,16 +160,19 @@ async def _answer(predictor: Predictor, how: ChatOptions, said: list[Message]) -
     )
     if how.watch:
         return await _watched(predictor, request)
-    told = ""
+    told, waiting = "", contextlib.ExitStack()
+    waiting.enter_context(bar())("waiting for the model", None)
 
     def on_step(state: CanvasState) -> None:
         nonlocal told
+        waiting.close()
         settled = "".join(piece or "" for piece in state.pieces[: state.sure])
         if settled.startswith(told):
             _tell(settled[len(told) :])
             told = settled
 
-    prediction = await predictor.predict(request, on_step)
+    with waiting:
+        prediction = await predictor.predict(request, on_step)
     text = prediction.candidates[0].text
     _tell(f"{text.removeprefix(told)}\n")
     return text

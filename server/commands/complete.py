@@ -11,12 +11,18 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from redraft.lsp.context.secret_texts import secret_in
+from redraft.lsp.session.exclusions import refuse_file
+from redraft.lsp.settings import LspSettings
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.fitting import fit
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import CanvasState, EditRequest, Prediction, Predictor, Quality
 
 from .console import ShownFile, describe, err, until_ready, watching
+
+#: Mean probability of the tokens of an answer below which it is more likely wrong than right.
+LOW_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +109,14 @@ def request_for(
     seed: int | None,
 ) -> EditRequest:
     """Raises:
-    InvalidRequest: the file cannot be read, or has no such place.
+    InvalidRequest: the file cannot be read, has no such place, or may hold secrets.
     """
     text = read_text(place.file)
+    path = shown_path(place.file)
+    _refuse_secret(place.file, path, text)
     return EditRequest(
         task="infill",
-        path=shown_path(place.file),
+        path=path,
         text=text,
         cursor=cursor_at(text, place),
         max_tokens=max_tokens,
@@ -118,6 +126,22 @@ def request_for(
         temperature=temperature,
         seed=seed,
     )
+
+
+def _refuse_secret(file: Path, path: str, text: str) -> None:
+    """Refuse what editors never send to the model.
+
+    Raises:
+        InvalidRequest: the file's name or its text looks like a secret.
+    """
+    secret = secret_in(text, path)
+    uri = file.resolve().as_uri()
+    why = refuse_file(path, LspSettings(), uri) or (f"this file {secret}" if secret else "")
+    if why:
+        raise InvalidRequest(
+            f"{file} is not sent to the model: {why}. If nothing in it is secret, copy the lines "
+            "you need to a file with another name and complete there."
+        )
 
 
 async def complete(predictor: Predictor, request: EditRequest, watch: bool, quiet: bool) -> None:
@@ -141,6 +165,11 @@ async def complete(predictor: Predictor, request: EditRequest, watch: bool, quie
     if not prediction.candidates:
         err.print(f"nothing to suggest: {prediction.reason}", style="yellow", markup=False)
         return
+    sure = prediction.candidates[0].confidence.mean
+    if not quiet and sure < LOW_CONFIDENCE:
+        err.print(
+            f"low confidence ({sure:.2f}): probably not what you want", style="yellow", markup=False
+        )
     if watch and sys.stdout.isatty():
         return  # it stands in its place above already
     # Bytes, so that neither the locale's encoding nor line end conversion touches the infill.

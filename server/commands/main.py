@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from redraft.model.errors import RedraftError
+from redraft.model.errors import InvalidRequest, RedraftError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTEXT_TOKENS
 
 from .asking import ask_once, remote
@@ -62,6 +63,7 @@ Server = Annotated[
 def main() -> None:
     """The entry point: the one place where the command line translates errors."""
     try:
+        _refuse_stdin(sys.argv[1:])
         app()
     except RedraftError as error:
         _fail(str(error))
@@ -70,6 +72,19 @@ def main() -> None:
     except BrokenPipeError:  # as in 'redraft bench | head'
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _refuse_stdin(arguments: list[str]) -> None:
+    """Explain why ``-:LINE:COL`` is no place; click takes it for an option.
+
+    Raises:
+        InvalidRequest: one of the arguments is such a place.
+    """
+    if any(re.fullmatch(r"-:\d+:\d+", each) for each in arguments):
+        raise InvalidRequest(
+            "Standard input ('-') cannot be completed: the name of a file tells its language. "
+            "Write the text to a file and name that, such as /tmp/draft.py:11:16."
+        )
 
 
 def _fail(message: str) -> None:
@@ -157,6 +172,7 @@ def complete(
     """Print what the model would write at one place of a file."""
     from . import complete as completing
 
+    running.check_server(server)
     try:
         parsed = completing.FilePlace.parse(place)
     except ValueError as error:
@@ -338,9 +354,11 @@ def lsp(
     from redraft.lsp.connection.server import run_stdio, run_tcp
 
     from ..engine_process.client import EngineClient
+    from .console import err
     from .logs import log_to_stderr
     from .lsp_token import given_token, host_and_port, tell_listening
 
+    running.check_server(server)
     if tcp is not None and stdio:
         raise typer.BadParameter("choose one of --stdio and --tcp", param_hint="--tcp")
     if token_file is not None and tcp is None:
@@ -351,6 +369,12 @@ def lsp(
     settings = running.settings()
     predictor = remote(settings, server) if server is not None else EngineClient(settings)
     if address is None:
+        if sys.stdin.isatty():
+            err.print(
+                "The language server waits for an editor on standard input. Editors start it "
+                "themselves; Ctrl-C ends it.",
+                markup=False,
+            )
         raise typer.Exit(run_stdio(predictor))
     token = given or new_token()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,7 +34,6 @@ def model_list(
         return
     from redraft.model.weights.provide import ready_variants
     from redraft.model.weights.registry import list_models
-    from rich.table import Table
 
     from .console import out
 
@@ -45,14 +45,19 @@ def model_list(
         ]
         out.print_json(data=models)
         return
-    table = Table(box=None, padding=(0, 3, 0, 0))
-    for heading in ("model", "version", "ready", "license", "what it is"):
-        table.add_column(heading, overflow="fold")
     for model in list_models():
-        ready = ", ".join(ready_variants(model)) or f"no: redraft model pull {model.name}"
-        row = (model.name, model.version, ready, model.license, model.summary)
-        table.add_row(*map(cell, row))
-    out.print(table, soft_wrap=False)
+        ready = ", ".join(ready_variants(model)) or f"none; get it: redraft model pull {model.name}"
+        lines = (f"version {model.version}, {model.license}", f"ready: {ready}", model.summary)
+        _print_block(model.name, lines)
+
+
+def _print_block(name: str, lines: Iterable[str]) -> None:
+    """Print a name and its lines, indented and never cut: a table of them needs 120 columns."""
+    from .console import out
+
+    out.print(name, style="bold", markup=False)
+    for line in lines:
+        out.print(f"  {line}", markup=False)
 
 
 def _list_known(as_json: bool) -> None:
@@ -81,7 +86,8 @@ def _list_known(as_json: bool) -> None:
     if as_json:
         out.print_json(data=rows)
         return
-    out.print(_table_of_known(rows), soft_wrap=False)
+    for row in rows:
+        _print_block(row["name"], _lines_of_known(row))
     err.print(
         f"Reckoned for {provider} with {memory / 1e9:.0f} GB, not tried. Fetch one with: redraft "
         "model pull MODEL, any other with: redraft model pull hf:OWNER/NAME",
@@ -89,23 +95,14 @@ def _list_known(as_json: bool) -> None:
     )
 
 
-def _table_of_known(rows: list[dict[str, Any]]) -> Any:
-    """Print the models as a table."""
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 3, 0, 0))
-    table.add_column("model", no_wrap=True)
-    for heading in ("runs here", "trained for", "weights", "memory", "license", "from", "pulled"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        shown = row | {
-            "weights": f"{row['weights'] / 1e9:.1f}B",
-            "memory_bytes": f"{row['memory_bytes'] / 1e9:.1f} GB",
-            "license": row["license"] or "see the hub",
-            "revision": row["revision"][:8],
-        }
-        table.add_row(*map(cell, shown.values()))
-    return table
+def _lines_of_known(row: dict[str, Any]) -> Iterator[str]:
+    """Return what people read about one entry: use, size, license, origin."""
+    weights, memory = f"{row['weights'] / 1e9:.1f}B weights", f"{row['memory_bytes'] / 1e9:.1f} GB"
+    yield f"trained for {row['trained_for']}, {weights}, {memory} of memory"
+    yield f"runs here: {row['runs_here']}, license: {row['license'] or 'see the hub'}"
+    yield f"from {row['from']}"
+    if row["revision"]:
+        yield f"pulled: {row['revision'][:8]}"
 
 
 @app.command("pull")

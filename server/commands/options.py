@@ -49,6 +49,21 @@ class Running(Group):
     provider: Provider = None
     threads: Threads = None
 
+    def check_server(self, server: str | None) -> None:
+        """Refuse options that a server has already decided.
+
+        Raises:
+            BadParameter: ``server`` is given together with an option of this group.
+        """
+        given = [each.name for each in fields(self) if getattr(self, each.name) is not None]
+        if server is not None and given:
+            option = given[0]
+            raise typer.BadParameter(
+                f"the server at {server} chooses its own {option}; leave out --{option}, or start "
+                f"the server with 'redraft serve --{option} {getattr(self, option)}'",
+                param_hint=f"--{option}",
+            )
+
     def settings(self, **others: Any) -> Settings:
         """The settings, with what the command line says."""
         return load(**{each.name: getattr(self, each.name) for each in fields(self)}, **others)

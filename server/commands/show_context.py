@@ -195,7 +195,7 @@ def parts_of(
         elif mark == FILE:
             yield PromptPart("path", request.path, count, "the file itself")
         else:
-            yield PromptPart(_PARTS[mark], request.path, count, "as far as there is room")
+            yield PromptPart(_PARTS[mark], request.path, count, _reach(count))
     first, last = rendered.region
     where, count = f"{request.path}:{first + 1}-{last}", before + behind
     if request.task == "next_edit":
@@ -204,6 +204,11 @@ def parts_of(
         yield PromptPart("near window", where, count, "lines around the cursor")
     if rendered.cut:
         yield PromptPart("left out", "", 0, rendered.cut)
+
+
+def _reach(count: int) -> str:
+    """Return why a part far from the cursor has this many tokens, its mark included."""
+    return "as far as there is room" if count > 1 else "only the mark: there are no such lines"
 
 
 def _of_others(request: EditRequest, kit: _Kit, budget: int) -> Iterator[PromptPart]:
@@ -229,7 +234,8 @@ def spelled(request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, bud
         special = tokenizer.special
         return "".join(special[i] if i in special else tokenizer.decode([i]) for i in tokens)
     rendered = render(request, tokenizer, config, budget).tokens
-    names = {tokenizer.mark(mark): mark for mark in (FAR_PREFIX, *MARKS)}
+    ids = {tokenizer.mark(mark) for mark in (FAR_PREFIX, *MARKS)}
+    names = {i: tokenizer.special[i] for i in ids}  # as this model's vocabulary calls them
     text, run = "", list[int]()
     for token in rendered:
         if token in names:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -163,14 +164,14 @@ def check_model(name: str, status: ModelStatus) -> None:
         UnknownModel: lists the names that exist.
     """
     if name not in model_names(status) and _is_ours(name):
-        raise unknown_model(name, status)
+        raise unknown_model(name, model_names(status))
 
 
-def unknown_model(name: str, status: ModelStatus) -> UnknownModel:
-    names = ", ".join(model_names(status))
+def unknown_model(name: str, names: Sequence[str]) -> UnknownModel:
+    """Return the error for a name that is none of ``names``."""
     return UnknownModel(
-        f"There is no model {name[:100]!r} here. The models are {names}. Name one of them or none, "
-        "or start Redraft with another one by --model."
+        f"There is no model {name[:100]!r} here. The models are {', '.join(names)}. "
+        "Name one of them or none, or start Redraft with another one by --model."
     )
 
 

@@ -45,11 +45,10 @@ async def models(http: web.Request) -> web.Response:
 @routes.get("/v1/models/{name}")
 async def model(http: web.Request) -> web.Response:
     name = http.match_info["name"]
-    status = await http.app[SERVICE].status()
-    for each in described(status):
-        if each["id"] == name:
-            return json_response(each)
-    raise unknown_model(name, status)
+    found = {each["id"]: each for each in described(await http.app[SERVICE].status())}
+    if name not in found:
+        raise unknown_model(name, [*found])
+    return json_response(found[name])
 
 
 async def listed(http: web.Request) -> web.Response:
