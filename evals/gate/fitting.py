@@ -53,7 +53,7 @@ def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
     """By task, grouped by repository or session."""
     found: dict[Task, list[Sample]] = {task: [] for task in GATED}
     for each in candidates:
-        found[each.task].append(Sample(each.candidate, each.kept, group=each.source))
+        found[each.task].append(Sample(each.candidate, each.is_worth_showing, group=each.source))
     return found
 
 
