@@ -91,7 +91,7 @@ Wire = Callable[..., Answered]
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
-        ((2, 2, "  PI * r * r"), "The edit would change only spaces or line breaks."),
+        ((2, 2, "  PI * r * r"), "The model would change only spaces or line breaks."),
         ((2, 2, "    r * r"), "The edit would undo what you just typed."),
         ((2, 2, "    PI<|endoftext|> * r"), "The model wrote its control token <|endoftext|>."),
     ],

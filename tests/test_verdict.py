@@ -248,7 +248,7 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     ),
     "no_change": (lambda: edit("return r", "return r"), "the edit would change nothing"),
     "whitespace_only": (
-        lambda: edit("    return", "  return"), "the edit would change only spaces or line breaks"
+        lambda: edit("    return", "  return"), "the model would change only spaces or line breaks"
     ),
     "repeats_what_follows": (
         lambda: Desk("x = f\nprint(x)\n").session.settle(

@@ -70,7 +70,7 @@ def refuse_edit(
     if old == new:
         return Abstained("no_change", "the edit would change nothing")
     if old.split() == new.split() or "".join(old.split()) == "".join(new.split()):
-        return Abstained("whitespace_only", "the edit would change only spaces or line breaks")
+        return Abstained("whitespace_only", "the model would change only spaces or line breaks")
     if "\ufffd" in new:  # stands for bytes that are not valid UTF-8: writing it would lose them
         return Abstained("half_character", "the edit would rewrite a line with broken characters")
     refused = refuse_writing(edit.least().new, edit.text)
