@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.session.decisions import Show
+from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.empty_lines import is_empty_body, is_empty_body_line
 from redraft.model.edits.abstained import Abstained
 from support.desk import Desk, reason
@@ -130,3 +130,34 @@ def test_where_a_body_is_about_to_be_written(text: str, line: bool, body: bool) 
     text = text.replace("‸", "")
     assert is_empty_body_line(text, cursor) is line
     assert is_empty_body(text, cursor) is body
+
+
+RENAMED = "def area(w, h):\n    return w * h\n\nprint(area(2, 3))\n"
+
+
+def test_while_a_name_is_replaced_no_ghost_text_makes_it_longer() -> None:
+    desk = Desk(RENAMED)
+    desk.cursor = RENAMED.index("area") + len("area")
+    desk.erase(len("area"))
+    desk.type("surface")
+    assert reason(desk.consider()) == "you are replacing a name here"
+    desk.clock.now += 1
+    assert isinstance(desk.edit("print(area(2, 3))", "print(surface(2, 3))"), Show)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "typed"),
+    [
+        ("def area(w, h):\n    return w * h\n", "w * h", " * d"),  # nothing is replaced
+        ("total = price\n", "price", ""),  # the line ends there
+    ],
+)
+def test_elsewhere_ghost_text_is_asked_for_as_ever(text: str, at: str, typed: str) -> None:
+    desk = Desk(text)
+    desk.cursor = text.index(at) + len(at)
+    if typed:
+        desk.type(typed)
+    else:
+        desk.erase(len(at))
+        desk.type("cost")
+    assert isinstance(desk.consider(), Ask)

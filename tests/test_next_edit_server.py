@@ -457,6 +457,7 @@ def test_an_edit_that_is_hidden_is_not_offered_again_in_its_line_and_twice_is_a_
             [edit] = client.edits(*place, 1)
             dismissed = {"command": "redraft.dismiss", "arguments": edit["command"]["arguments"]}
             client.request("workspace/executeCommand", dismissed)
+            assert client.status("Next edit hidden; it may come back.")["revealable"] is False
             assert client.edits(*place, 1) == []
         assert client.edits(4, 0, 1) == [], "it was hidden twice"
         assert client.end() == 0

@@ -208,6 +208,14 @@ def about_another_document_that_changed() -> Decision:
     return desk.session.settle(there, said, desk.revision, 0.0, target=other.revision + 1)
 
 
+def while_renaming() -> Decision:
+    desk = Desk(CODE)
+    desk.cursor = CODE.index("area") + len("area")
+    desk.erase(len("area"))
+    desk.type("surface")
+    return desk.consider()
+
+
 def where_a_name_is_gone() -> Decision:
     desk = Desk(CODE)
     desk.cursor = CODE.index("area") + len("area")
@@ -350,6 +358,7 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         after_hiding,
         "you hid a suggestion here; it may come back in another line or after an edit",
     ),
+    "renaming": (while_renaming, "you are replacing a name here"),
     "half_typed": (
         where_a_name_is_gone, "you have not typed yet what replaces 'area'"
     ),

@@ -69,6 +69,7 @@ async def _execute_command(client: Client, params: Any) -> Any:
         _rejected(client, argument)
     elif known == DISMISS_COMMAND:
         _prefetch_stops(client, client.session.dismissed(argument))
+        client.line.ended("hidden; it may come back")
     elif known == IGNORE_COMMAND:
         client.session.ignored(argument)
     elif known == commands.SNOOZE_COMMAND:
@@ -84,6 +85,7 @@ async def _execute_command(client: Client, params: Any) -> Any:
 
 def _rejected(client: Client, id_: str) -> None:
     _prefetch_stops(client, client.session.rejected(id_))
+    client.line.ended("rejected; it does not come back")
 
 
 def _prefetch_stops(client: Client, uri: str) -> None:

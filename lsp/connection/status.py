@@ -96,6 +96,13 @@ class StatusLine:
         else:
             self._report(task, report)
 
+    def ended(self, how: str) -> None:
+        """Say ``how`` what was shown ended, such as "hidden; it may come back"."""
+        for task, report in self._reports.items():
+            if report.is_shown:
+                _, first = _GHOST_TEXT if task == "infill" else _NEXT_EDIT
+                self._report(task, _Report(report.place, f"{first} {how}."))
+
     def _report(self, task: Task, report: _Report) -> None:
         """Tell a report, or that of the other task at the same place.
 

@@ -11,7 +11,14 @@ from dataclasses import replace
 
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.fitting import fit
-from redraft.model.edits.ghost_rules import NOTHING_TO_ADD, refuse_completion
+from redraft.model.edits.ghost_rules import (
+    NOTHING_TO_ADD,
+    is_free,
+    line_after,
+    line_before,
+    refuse_completion,
+)
+from redraft.model.edits.rename_scopes import renames_of
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show as Shown
 from redraft.model.edits.verdict import first_shown, judge, too_unsure
@@ -26,6 +33,7 @@ from .suggestions import Suggestion
 #: Suggestions of a document that typing may still confirm, shown or overtaken by a keystroke.
 _RECENT = 4
 
+_RENAMING = Abstained("renaming", "you are replacing a name here")
 _NEXT_EDIT_SHOWN = Abstained("next_edit_shown", "a next edit is shown")
 
 
@@ -48,7 +56,8 @@ class GhostText:
         3. What is shown or was just computed still holds while the user types it.
         4. The same question again has the same answer.
         5. A paste, an undo, a rejection is no moment to ask, unless by gesture; nor is the line in
-           which a suggestion was hidden.
+           which a suggestion was hidden; nor a name that the user is just replacing, where the next
+           edit goes on with the rename.
         6. Otherwise the model is asked: at once by gesture, after the debounce when typing.
         """
         shared = self._shared
@@ -60,6 +69,8 @@ class GhostText:
         hidden = shared.hidden(query, "infill")
         if hidden is not None:
             return hidden
+        if not query.invoked and self._is_renaming(query):
+            return _RENAMING
         kept = self._typed_through(query)
         if kept is not None:
             return self._show(kept)
@@ -111,6 +122,15 @@ class GhostText:
         first, last = showing.lines
         writes_here = first <= query.line < last
         return writes_here or not is_empty_body_line(query.text, query.cursor)
+
+    def _is_renaming(self, query: Query) -> bool:
+        """Return whether the cursor stands behind a name that has just replaced another one, with
+        code behind it on the line: ghost text could only make the name longer."""
+        before, rest = line_before(query.text, query.cursor), line_after(query.text, query.cursor)
+        if is_free(rest) or not before[-1:].isidentifier() or rest[:1].isidentifier():
+            return False
+        renames = renames_of(self._shared.history.edits(unfinished=True))
+        return any(before.endswith(new) for _, new in renames)
 
     def _typed_through(self, query: Query) -> Show | None:
         shared = self._shared

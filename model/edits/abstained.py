@@ -55,6 +55,7 @@ AbstentionKind = Literal[
     "cooling_down",
     "dismissed",  # the user hid a suggestion here
     "half_typed",
+    "renaming",  # ghost text would lengthen the new name
     "ghost_text_shown",
     "next_edit_shown",
     "nothing_edited",
