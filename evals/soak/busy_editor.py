@@ -103,6 +103,8 @@ class BusyEditor:
 def _is_of_the_model(result: dict[str, Any]) -> bool:
     """Did the model answer, be it that there is nothing to suggest?"""
     reason = str(result.get("reason", ""))
-    troubles = ("load", "engine", "does not answer", "written to", "slow", "not yet")
-    troubles += ("no model", "the model cannot")
+    troubles = (
+        *("load", "engine", "does not answer", "written to"),
+        *("slow", "not yet", "no model", "the model cannot"),
+    )
     return bool(result.get("items")) or not any(word in reason.lower() for word in troubles)
