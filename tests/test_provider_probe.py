@@ -507,7 +507,7 @@ def test_a_plugin_that_hangs_or_crashes_while_it_is_loaded_is_not_loaded_here(
 )
 def test_builds_that_ended_are_refused_with_what_goes_on(kind: str, extra: str) -> None:
     assert installed_for(lambda name: "1.31.0" if name == "onnxruntime" else None) is None
-    with pytest.raises(InstallError, match=rf"1\.24\.1 is too old.*-y {kind}.*redraft\[{extra}\]"):
+    with pytest.raises(InstallError, match=rf"1\.24\.1 is too old.*-y {kind}.*\.\[{extra}\]"):
         check_onnxruntime(lambda name: "1.24.1" if name == kind else None)
 
 

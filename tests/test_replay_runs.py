@@ -144,7 +144,7 @@ def test_without_ray_it_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
     jobs = jobs_of(read_scripts([recordings]), RunFile({}), LspSettings())
-    with pytest.raises(InstallError, match=r"redraft\[ray\]"):
+    with pytest.raises(InstallError, match=r"\[ray\]"):
         replay_all(jobs, COPY, RunFile({}), ray_address="local")
 
 
