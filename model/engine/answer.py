@@ -18,9 +18,10 @@ from ..config import ModelConfig
 from ..decoding.candidates import Effort, Field, Proposal, effort_for
 from ..decoding.canvas_edits import write_canvas_edits
 from ..decoding.copies import Odds
-from ..decoding.denoise import Denoised, denoise, denoise_packed, plan_for
+from ..decoding.denoise import Denoised, Run, denoise, denoise_packed, plan_for
 from ..decoding.growing import grow
 from ..decoding.judged_edits import write_edits
+from ..decoding.next_edit import SEARCH, RuleText, rewrite
 from ..decoding.plan import AnswerLimits, Brief, Plan
 from ..decoding.prices import PassPrices
 from ..decoding.second_try import denoise_fitting
@@ -279,6 +280,16 @@ def _write(
     if prompt.in_place:
         assert isinstance(sequence, SeesBehind), "only such weights are given this format"
         return grow(sequence, prompt.behind, brief, rng, on_step, cancelled)
+    if prompt.rewrites and _looks_around(request, plan):
+        search = SEARCH[request.quality]
+        late = writing.late_after(
+            search.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
+        )
+        top = prompt.region[0]
+        region = model.tokenizer.encode(_region_text(prompt, top, top, ()))
+        rules = _rules(model, prompt, request, search.rules)
+        run = Run(sequence, cancelled, on_step)
+        return rewrite(run, last, region, rules, brief, search, late)
     if isinstance(prompt.constraint, ValidRange) and _looks_around(request, plan):
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
@@ -339,6 +350,38 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
             for each in proposed
         ),
     )
+
+
+def _rules(model: Model, prompt: Prompt, request: EditRequest, most: int) -> list[RuleText]:
+    """Return edits by rule as whole regions."""
+    top, bottom = prompt.region
+    proposed = propose(
+        request.edits,
+        prompt.lines,
+        top,
+        bottom,
+        prompt.line,
+        request.diagnostics,
+        request.language or language_of(request.path) or "",
+        [each.text for each in request.related],
+        request.importable,
+        most,
+        path=request.path,
+    )
+    old = _region_text(prompt, top, top, ())
+    texts = ((each, _region_text(prompt, each.first, each.last, each.lines)) for each in proposed)
+    return [
+        RuleText(tuple(model.tokenizer.encode(text)), each.chance, each.family, each.place)
+        for each, text in texts
+        if text != old
+    ]
+
+
+def _region_text(prompt: Prompt, first: int, last: int, new: Iterable[str]) -> str:
+    """Return the region with its 0-based lines [first, last) replaced by ``new``."""
+    top, bottom = prompt.region
+    lines = [*prompt.lines[top:first], *new, *prompt.lines[last:bottom]]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _drafts_from_the_last(request: EditRequest, prompt: Prompt) -> bool:

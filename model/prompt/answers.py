@@ -38,15 +38,7 @@ def read_answer(
         InvalidAnswer: the answer breaks the format.
     """
     if request.task == "infill":
-        if not answer.startswith(prompt.forced):
-            raise InvalidAnswer(
-                f"The answer {answer[:40]!r} does not continue the unfinished {prompt.forced!r}."
-            )
-        text = answer[len(prompt.forced) :]
-        if request.grammar is not None:  # nothing is taken off what fulfils a grammar
-            return request.cursor, request.cursor, text
-        after = request.text[request.cursor :]
-        return request.cursor, request.cursor, cut_overlap(text, after, prompt.above_a_line)
+        return read_infill(prompt, request, answer)
     if prompt.revealed is None:
         if not answer:
             return None
@@ -65,6 +57,23 @@ def read_answer(
     if body and not body.endswith("\n"):
         body += "\n"
     return replace_lines(request.text, prompt.region[0] + first - 1, prompt.region[0] + last, body)
+
+
+def read_infill(prompt: Prompt, request: EditRequest, answer: str) -> tuple[int, int, str]:
+    """Return what to insert at the cursor, as a replacement of ``text[start:end]``.
+
+    Raises:
+        InvalidAnswer: the answer does not continue the unfinished word.
+    """
+    if not answer.startswith(prompt.forced):
+        raise InvalidAnswer(
+            f"The answer {answer[:40]!r} does not continue the unfinished {prompt.forced!r}."
+        )
+    text = answer[len(prompt.forced) :]
+    if request.grammar is not None:  # nothing is taken off what fulfils a grammar
+        return request.cursor, request.cursor, text
+    after = request.text[request.cursor :]
+    return request.cursor, request.cursor, cut_overlap(text, after, prompt.above_a_line)
 
 
 def cut_overlap(text: str, after: str, at_line_start: bool = False) -> str:

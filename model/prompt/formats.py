@@ -12,6 +12,8 @@ from typing import Protocol
 
 from ..config import ModelConfig
 from ..errors import SettingsError
+from ..prompts.redraft3 import NAME as REDRAFT_3
+from ..prompts.redraft3 import Redraft3
 from ..records import EditRequest
 from .answers import read_answer
 from .fim import STYLES, Fim
@@ -59,7 +61,7 @@ class Own:
         return None if change is None else Read(*change)
 
 
-_OWN = Own()
+_OWN, _REDRAFT_3 = Own(), Redraft3()
 #: Of diffusion weights that see what stands behind a canvas.
 IN_PLACE = "in-place"
 #: Those of others, by name.
@@ -97,7 +99,7 @@ _BY_NAME = (
 def format_of(name: str) -> Format:
     """The format that a configuration names; any other name is one of Redraft's own, which
     ``render`` checks."""
-    return FORMATS.get(name, _OWN)
+    return _REDRAFT_3 if name == REDRAFT_3 else FORMATS.get(name, _OWN)
 
 
 def predicts_edits(name: str) -> bool:
@@ -108,7 +110,7 @@ def predicts_edits(name: str) -> bool:
 def takes_grammars(name: str) -> bool:
     """Whether an answer in a format can be held to a grammar: it is written from left to right, and
     is what goes in at the cursor and no more."""
-    return isinstance(format_of(name), Own | Fim)
+    return isinstance(format_of(name), Own | Redraft3 | Fim)
 
 
 def check_format(name: str, special: Iterable[str]) -> None:

@@ -40,6 +40,8 @@ STAND_INS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )  # fmt: skip
 #: Names of the mark that opens a file in a vocabulary's own fill-in-the-middle.
 FAR_PREFIXES = frozenset({"<|fim_prefix|>", "<fim_prefix>", "<[fim-prefix]>"})
+#: Names of the mark at the cursor of a region that is written anew.
+CURSORS = frozenset({"<|object_ref_end|>", "<issue_comment>"})
 _END, _MASK = "<|endoftext|>", "<empty_output>"
 
 #: Added tokens that look like these are special whatever their flag says: Qwen does not flag its

@@ -50,6 +50,9 @@ from .tokens import (
     unfinished_word,
 )
 
+#: Formats whose infills are rendered alike, by the format that a vocabulary is for.
+_SAME_MARKS = {"redraft-1": (), "redraft-2": ("redraft-3",)}
+
 STEP = 16  # lines by which the window moves
 MARGIN = 12  # lines it keeps at least above and below the cursor
 _SHORT_LINE = 200  # characters
@@ -70,6 +73,7 @@ class Prompt:
     revealed: tuple[int, int] | None = None  # next edit: the range the prompt already states
     constraint: Constraint | None = None
     cut: str = ""  # what was left out for length, for people
+    rewrites: bool = False  # next edit: the answer is ``region`` written anew (redraft-3)
     room: int = 0  # tokens of an answer that writes a region anew; 0: as many as are asked for
     stop: tuple[str, ...] = ()  # such an answer ends before the first of these
     begun: str = ""  # its beginning, where the prompt ends with that
@@ -93,7 +97,7 @@ def render(
         reveal: next edit only: state this range (1-based first, last within the region) in the
             prompt, so that the canvas writes only its replacement.
     """
-    if config.prompt_format != tokenizer.prompt_format:
+    if config.prompt_format not in (tokenizer.prompt_format, *_SAME_MARKS[tokenizer.prompt_format]):
         raise RedraftError(
             f"These weights were trained on prompt format {config.prompt_format!r}, with their "
             f"tokenizer this Redraft writes {tokenizer.prompt_format!r}. Run 'redraft model pull', "
@@ -111,7 +115,8 @@ def render(
         if reveal is None:  # a training row's region fits
             first, last = _shown(lines, at, first, last, tokenizer, _room_of_region(budget))
         near = _near_edit(request, lines, at, first, last, reveal, tokenizer, budget)
-    head, cut = _far(request, lines, first, last, tokenizer, budget - len(near))
+    far, cut = far_parts(request, lines, first, last, tokenizer, budget - len(near))
+    head = [*far.related, *far.title, *far.suffix, *far.edits, *far.prefix]
     if request.task == "infill" and tokenizer.prompt_format == "redraft-2":
         opens = tokenizer.mark(FAR_PREFIX)
         near = near if opens in head else [opens, *near]
@@ -215,15 +220,26 @@ def _shown(
 # --- far from the cursor ----------------------------------------------------------------------
 
 
-def _far(
+@dataclass(frozen=True, slots=True)
+class FarParts:
+    """Tokens of the parts of a prompt that lie far from the cursor."""
+
+    related: list[int]  # excerpts of other files
+    title: list[int]  # the file's path
+    suffix: list[int]  # lines below
+    prefix: list[int]  # lines above
+    edits: list[int]  # recent edits
+
+
+def far_parts(
     request: EditRequest,
     lines: list[str],
     first: int,
     last: int,
     tokenizer: Tokenizer,
     room: int,
-) -> tuple[list[int], str]:
-    """Everything before the near window, within ``room`` tokens; and what was cut."""
+) -> tuple[FarParts, str]:
+    """Return the parts around the lines [first, last), within ``room`` tokens, and what was cut."""
     title = [tokenizer.mark(FILE), *tokenizer.encode(f"{short_path(request.path)}\n")]
     room = max(room // QUANTUM * QUANTUM, min(room, QUANTUM)) - len(title)
     cut: list[str] = []
@@ -244,7 +260,7 @@ def _far(
     room -= len(suffix)
     related, dropped = _related(request.related, tokenizer, room)
     _note(cut, dropped, len(request.related), "related files")
-    return [*related, *title, *suffix, *edits, *prefix], "; ".join(cut)
+    return FarParts(related, title, suffix, prefix, edits), "; ".join(cut)
 
 
 def _note(cut: list[str], dropped: int, total: int, what: str) -> None:

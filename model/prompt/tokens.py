@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import WeightsError
-from .marks import FAR_PREFIXES, RULES, build_by_rule, find_marks, read_tokenizer
+from .marks import CURSORS, FAR_PREFIXES, RULES, build_by_rule, find_marks, read_tokenizer
 
 if TYPE_CHECKING:  # 4 MB that the language server, which only knows the format, does without
     from tokenizers import Tokenizer as BpeTokenizer
@@ -35,6 +35,8 @@ _BY_DIGITS = ("smollm", "starcoder", "refact")
 #: Opens what stands far above the cursor: PREFIX too, but in vocabularies whose own
 #: fill-in-the-middle marks tell the two apart.
 FAR_PREFIX = "<far_prefix>"
+#: Stands at the cursor within a region that is written anew (redraft-3).
+CURSOR = "<|object_ref_end|>"
 
 
 def _byte_of_char() -> dict[str, int]:
@@ -67,6 +69,9 @@ class Tokenizer:
         far = next(own, self._ids.get(PREFIX))
         if far is not None:
             self._ids[FAR_PREFIX] = far
+        cursor = next((i for i, name in special.items() if name in CURSORS), None)
+        if cursor is not None:
+            self._ids[CURSOR] = cursor
 
     @classmethod
     def from_gguf(cls, data: dict[str, Any]) -> Tokenizer:
@@ -153,7 +158,7 @@ class Tokenizer:
             )
 
     def mark(self, name: str) -> int:
-        """Id of one of :data:`MARKS` or of FAR_PREFIX, or of what stands in for it here."""
+        """Return the id of one of :data:`MARKS`, of FAR_PREFIX or of CURSOR, or of its stand-in."""
         if name not in self._ids:
             self.check_marks((name,))
         return self._ids[name]

@@ -1,0 +1,1 @@
+"""Prompt formats: a request as tokens, and an answer as an edit."""

@@ -1,0 +1,202 @@
+"""Next edits by rewriting a region: beginnings, branches, joins, rules and probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from redraft.model.decoding.branches import OldText
+from redraft.model.decoding.denoise import Denoised, Run, plan_for
+from redraft.model.decoding.next_edit import SEARCH, RuleText, SearchBudget, rewrite
+from redraft.model.decoding.plan import AnswerLimits, Brief, Draft
+from redraft.model.runtime.backend import FloatArray
+from redraft.model.runtime.onnx_backend import OnnxBackend
+from support.fake_backend import END, SPECIAL, VOCAB, Causal, FakeBackend, Noise, ids, small_config
+from support.onnx_models import BASE, store
+
+PROMPT = [5, *ids("def f(x):\n"), 6]
+REGION = "a = 1\nb = 2\nc = 3\nd = 4\ne = 5\nf = 6\n"
+HIGH = SEARCH["high"]
+
+
+class Answers:
+    """A causal pass over a distribution of whole answers; other texts go on at random."""
+
+    def __init__(self, weights: dict[str, float], prompt: Sequence[int] = PROMPT) -> None:
+        self.weights = {(*ids(text), END): weight for text, weight in weights.items()}
+        self.prompt = len(prompt)
+
+    def __call__(self, context: list[int]) -> FloatArray:
+        written = tuple(context[self.prompt :])
+        row = np.full(len(VOCAB), 1e-7)
+        for answer, weight in self.weights.items():
+            if answer[: len(written)] == written and len(answer) > len(written):
+                row[answer[len(written)]] += weight
+        return np.log(row / row.sum()).astype(np.float32)
+
+
+def rewritten(
+    causal: object,
+    region: str = REGION,
+    rules: Sequence[RuleText] = (),
+    budget: SearchBudget = HIGH,
+    late: bool = False,
+    min_tokens: int = 0,
+) -> Denoised:
+    config = small_config(8, "ar")
+    backend = FakeBackend(Noise(), config, causal)  # type: ignore[arg-type]
+    sequence = backend.new_sequence(4_096)
+    sequence.prefill(np.asarray(PROMPT[:-1], np.int64))
+    brief = Brief(
+        config,
+        VOCAB,
+        plan_for("high"),
+        AnswerLimits(256, min_tokens),
+        source=np.asarray(PROMPT, np.int64),
+    )
+    run = Run(sequence, lambda: False, None)
+    found = rewrite(run, PROMPT[-1], ids(region), rules, brief, budget, lambda: late)
+    assert sequence.tokens == PROMPT[:-1], "no branch stays behind the prompt"
+    return found
+
+
+def texts(found: Denoised) -> list[str]:
+    return [draft.text for draft in found.drafts]
+
+
+def test_rewrites_come_likeliest_first_with_their_probabilities() -> None:
+    weights = {
+        REGION: 0.2,
+        REGION.replace("c = 3", "c = x"): 0.4,
+        REGION.replace("a = 1\n", ""): 0.3,
+        REGION + "g = 7\n": 0.1,
+    }
+    found = rewritten(Answers(weights))
+    best = sorted((text for text in weights if text != REGION), key=lambda text: -weights[text])
+    assert texts(found)[:-1] == best
+    assert texts(found)[-1] == REGION, "the last one is no edit"
+    for draft in found.drafts[:-1]:
+        assert draft.confidence.total == pytest.approx(math.log(weights[draft.text]), abs=0.01)
+        assert draft.confidence.nothing == pytest.approx(math.log(0.2), abs=0.01)
+        assert draft.confidence.place is not None
+        assert draft.confidence.total <= draft.confidence.place + 1e-6
+
+
+def test_nothing_is_written_where_no_edit_is_likelier_than_not() -> None:
+    weights = {REGION: 0.6, REGION.replace("c = 3", "c = x"): 0.4}
+    assert texts(rewritten(Answers(weights))) == [REGION]
+    assert len(rewritten(Answers(weights), min_tokens=1).drafts) == 2
+
+
+def test_an_inserted_line_that_also_stands_further_down_deletes_nothing() -> None:
+    region = "open()\nread(a)\nread(b)\nflush(a)\nsync(all)\nread(c)\nclose()\nend()\n"
+    wanted = region.replace("open()\n", "open()\nsync(all)\n")
+    found = rewritten(Answers({wanted: 0.9, region: 0.1}), region)
+    assert texts(found)[0] == wanted
+
+
+def test_the_old_text_goes_on_only_where_one_place_fits() -> None:
+    old = OldText((*ids("ab()\ncd()\nab()\n"), END), frozenset(ids("\n")))
+    assert old.meeting(0, ids("b()\n")) is None, "twice"
+    assert old.meeting(5, ids("b()\n")) == 15
+    assert old.meeting(0, ids("d()\n")) == 10
+    assert old.meeting(0, ids("zzz\n")) is None
+    assert old.meeting(0, ids("cd()")) is None, "no line end"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_own_tokens_are_what_the_causal_pass_alone_would_write(seed: int) -> None:
+    noise = Noise(seed, scale=3.0)
+
+    def causal(context: list[int]) -> FloatArray:
+        row = noise(context, [0])[0]
+        row[1:SPECIAL] = -1e9
+        row[END] += 4  # so that branches end
+        return row
+
+    old = ids("x = 1\n")
+    found = rewritten(causal, region="x = 1\n", min_tokens=1)
+    for draft in found.drafts[:-1]:
+        assert any(_agrees(draft, old[:at], causal) for at in range(len(old) + 1))
+
+
+def _agrees(draft: Draft, copied: list[int], causal: Causal) -> bool:
+    """Return whether the causal pass writes the draft's own tokens but the first, as likely."""
+    total, context = 0.0, [*PROMPT]
+    for place, token in enumerate([*copied, *draft.token_ids]):
+        row = causal(context).astype(np.float64)
+        total += float(row[token] - row.max() - np.log(np.exp(row - row.max()).sum()))
+        if place > len(copied) and token != int(row.argmax()):
+            return False
+        context.append(token)
+    return bool(abs(total - draft.confidence.total) < 1e-3)
+
+
+def test_a_rule_is_scored_as_the_model_scores_the_same_text() -> None:
+    wanted = REGION.replace("c = 3", "c = x")
+    weights = {REGION: 0.3, wanted: 0.5, REGION.replace("b = 2", "b = y"): 0.2}
+    rule = RuleText(tuple(ids(wanted)), 0.4, "repeat")
+    both = rewritten(Answers(weights), rules=[rule]).drafts[0]
+    model = rewritten(Answers(weights)).drafts[0]
+    alone = rewritten(Answers(weights), rules=[rule], budget=replace(HIGH, beginnings=0)).drafts[0]
+    assert both.text == model.text == alone.text == wanted
+    assert (both.source, model.source, alone.source) == ("both", "model", "repeat")
+    assert both.family == alone.family == "repeat"
+    for draft in (both, alone):
+        assert draft.confidence.total == pytest.approx(model.confidence.total, abs=1e-3)
+        assert draft.confidence.repeat == 0.4
+
+
+def test_a_rule_may_delete_and_insert_at_the_end() -> None:
+    for wanted in (REGION[: -len("f = 6\n")], REGION + "g = 7\n", "z\n" + REGION):
+        rule = RuleText(tuple(ids(wanted)), 0.4, "repeat")
+        found = rewritten(Answers({REGION: 0.4, wanted: 0.6}), rules=[rule])
+        assert texts(found)[0] == wanted
+        assert found.drafts[0].confidence.total == pytest.approx(math.log(0.6), abs=0.01)
+
+
+def test_the_early_end_loses_no_beginning() -> None:
+    region = "".join(f"line_{i} = {i}\n" for i in range(12))
+    edits = [region.replace(f"line_{i} = {i}\n", f"line_{i} = x{i}\n") for i in (0, 1, 8)]
+    weights = {region: 1e-6, edits[0]: 0.6, edits[1]: 0.4, edits[2]: 1e-4}
+    budget = replace(HIGH, beginnings=2)
+    found = rewritten(Answers(weights), region, budget=budget)
+    assert texts(found)[:2] == edits[:2]
+    whole = rewritten(Answers(weights), region, budget=replace(budget, beginnings=9))
+    assert texts(whole)[:2] == edits[:2]
+    assert found.passes < whole.passes, "the rest of the region was not scored"
+
+
+def test_late_branches_are_not_written_on_where_something_is_known() -> None:
+    wanted = REGION.replace("e = 5", "e = five times as many")
+    rule = RuleText(tuple(ids(REGION.replace("a = 1", "a = x"))), 0.9, "repeat")
+    weights = {REGION: 0.1, wanted: 0.3, REGION.replace("a = 1", "a = x"): 0.6}
+    assert wanted not in texts(rewritten(Answers(weights), rules=[rule], late=True))
+    assert wanted in texts(rewritten(Answers(weights), rules=[rule]))
+
+
+def test_branches_of_a_real_graph_equal_the_same_texts_read_alone(tmp_path: Path) -> None:
+    config = replace(BASE, vocab=len(VOCAB), verifier="ar", adapter="all")
+    store(config, "fp32", tmp_path)
+    backend = OnnxBackend(tmp_path, "CPU", threads=1)
+    brief = Brief(config, VOCAB, plan_for("high"), AnswerLimits(256, 1))
+    sequence = backend.new_sequence(512)
+    prompt = [*ids("some context "), SPECIAL]
+    sequence.prefill(np.asarray(prompt[:-1], np.int64))
+    region = ids("x = 1\ny = 2\n")
+    run = Run(sequence, lambda: False, None)
+    wanted = [tuple(ids(text)) for text in ("x = 1\ny = 3\n", "x = 2\ny = 2\n", "y = 2\n")]
+    rules = [RuleText(text, 0.9, "repeat") for text in wanted]
+    found = rewrite(run, prompt[-1], region, rules, brief, HIGH, lambda: False)
+    scored = {draft.text: draft.confidence.total for draft in found.drafts if draft.family}
+    for text in wanted:
+        tokens = [*text, END]
+        sequence.truncate(len(prompt) - 1)
+        out = sequence.verify(np.asarray([prompt[-1], *tokens], np.int64))
+        whole = b"".join(VOCAB[token] for token in text).decode()
+        assert scored[whole] == pytest.approx(float(out.log_probability.sum()), abs=1e-3)
+    backend.close()
