@@ -145,7 +145,7 @@ def test_baselines_are_judged_like_models(
     assert filled[0]["run"]["model"] == "none" and "model_sha256" not in filled[0]["run"]
     assert not any(each["shown"] for each in quiet[1:])
     assert any(each["shown"] for each in copied[1:]), "every hunk renames the same"
-    assert "parts" in copied[1] and copied[1]["scene"]["path"] == "a.py"
+    assert "parts" in copied[1]
     assert "copy-last-edit" in redraft("compare", runs[2], runs[1])
     for arguments, says in (
         (("infill", "--human-eval", human_eval, "--weights", weights), "choose none"),
