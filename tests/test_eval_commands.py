@@ -18,7 +18,7 @@ from redraft.evals.benchmarks.infill_gaps import Problem
 from redraft.evals.benchmarks.judged_model import find_model, load
 from redraft.evals.benchmarks.plans import PLANS, check_plan, plan_named
 from redraft.evals.figures.runs import open_run
-from redraft.evals.sandbox.sandbox import run_program
+from redraft.evals.sandbox.sandbox import protection, run_program
 from redraft.model.errors import RedraftError, SettingsError, WeightsError
 from redraft.model.weights import registry
 from redraft.model.weights.fetch import Progress
@@ -92,7 +92,7 @@ def test_human_eval_from_file_to_figures(weights: Path, human_eval: Path, tmp_pa
     for each in episodes:
         assert each["outcome"] in ("passed", "failed", "timeout", "died")
         assert each["steps"] >= 1 and each["tokens"] >= 1
-    assert "pass@1" in first and "n = 2" in first
+    assert "pass@1" in first and "n = 2" in first and protection() in " ".join(first.split())
     (table,) = json.loads(summary.read_text())["tables"][:1]
     figure = table["rows"][0]["pass@1"]
     assert figure["n"] == 2 and figure["low"] <= figure["value"] <= figure["high"]
