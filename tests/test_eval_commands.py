@@ -244,18 +244,16 @@ def test_a_gap_without_tests_is_not_run(weights: Path) -> None:
 
 
 def test_plans_by_name() -> None:
-    assert plan_named("medium", 0.7) == replace(PLANS["medium"], threshold=0.7)
-    changed = plan_named("medium", None, ["accept_above=0.3", "copies=no", "repair_steps=2"])
+    assert plan_named("medium", ["threshold=0.7"]) == replace(PLANS["medium"], threshold=0.7)
+    changed = plan_named("medium", ["accept_above=0.3", "copies=no", "repair_steps=2"])
     assert (changed.accept_above, changed.copies, changed.repair_steps) == (0.3, False, 2)
-    after = plan_named("medium", None, ["draft_after=0", "repair_above=1"])
+    after = plan_named("medium", ["draft_after=0", "repair_above=1"])
     assert (repr(after.draft_after), repr(after.repair_above)) == ("0", "1.0")
     for wrong in ("accept=0.3", "copies=maybe", "accept_above=much", "draft_after=2.5"):
         with pytest.raises(SettingsError):
-            plan_named("medium", None, [wrong])
+            plan_named("medium", [wrong])
     with pytest.raises(SettingsError, match="choose one of low, medium"):
         plan_named("bold")
-    with pytest.raises(SettingsError, match="has no threshold"):
-        plan_named("leftmost-first", 0.7)
     with pytest.raises(SettingsError, match="not trained to write autoregressively"):
         check_plan(PLANS["autoregressive"], tiny_config(verifier="none"))
     check_plan(PLANS["autoregressive"], tiny_config(verifier="ar"))

@@ -98,7 +98,8 @@ def test_moments_are_the_same_each_time_and_a_smaller_sample_is_part_of_a_larger
 
 def test_the_scenarios_judge_and_are_never_fitted_on() -> None:
     assert len(in_suite()) == 120
-    for source in ("carry-on", "dev-commits.jsonl.zst", "human-eval"):
+    infill = "HumanEval-SingleLineInfilling.jsonl.gz"
+    for source in ("carry-on", "dev-commits.jsonl.zst", "human-eval", infill):
         assert judges_among([RunFile({"source": source})]) == [source]
     assert judges_among([RunFile({"source": "train-commits.jsonl.zst"})]) == []
 
@@ -345,6 +346,14 @@ def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
     assert told.exit_code == 0, told.output
     for part in ("gate, medium", "ranking of candidates", "what the gate goes by"):
         assert part in told.output
+
+
+def test_sessions_without_fitted_runs_are_refused(tmp_path: Path) -> None:
+    from redraft.server.commands.main import app
+
+    done = CliRunner().invoke(app, ["eval", "gate", str(tmp_path / "run.jsonl"), "--sessions"])
+    assert isinstance(done.exception, SettingsError)
+    assert "--fitted-on" in str(done.exception)
 
 
 def test_ship_refuses_what_judges(tmp_path: Path) -> None:

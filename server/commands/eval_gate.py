@@ -56,6 +56,8 @@ def gate(
     from redraft.evals.gate.ranking import rankings, worths
     from redraft.model.edits.gate_file import SHIPPED, read_gate
 
+    if sessions and not fitted_on:
+        raise SettingsError("--sessions adds to what --fitted-on names. Name runs with it as well.")
     used, card = read_gate(file or SHIPPED)
     read = [read_run(path) for path in runs]
     moments = moments_of(read)
