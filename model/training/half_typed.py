@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from ..edits.hunks import Hunk, apply_history
 from ..records import RecentEdit
-from .made_up_changes import indent_of
 from .moments import TrainingMoment
 
 
@@ -43,7 +42,7 @@ _PAUSE = re.compile(r"[,;:(\[{.=] ?|(?<=\w)(?=\W)|(?<=\W)(?=\w)")
 
 def _pause_in(line: str, rng: random.Random) -> int | None:
     """Where people stop within a line: mostly behind a mark or a name, rarely within a name."""
-    begin, end = indent_of(line), len(line.rstrip())
+    begin, end = len(line) - len(line.lstrip()), len(line.rstrip())
     if not 12 <= end - begin <= 100:
         return None
     places = [m.end() for m in _PAUSE.finditer(line, begin + 3, end - 2)]

@@ -246,14 +246,14 @@ def _rates(yields: Sequence[_Yield], rows: int, edit_share: float) -> list[float
     """How often to draw from each line of each source: all commits alike, and all files alike."""
     edits = sum(y.edits for y in yields if y.commits)
     beside = sum(y.infills for y in yields if y.commits)
-    repeats = sum(y.edits for y in yields if not y.commits)
+    typed = sum(y.edits for y in yields if not y.commits)
     plain = sum(y.infills for y in yields if not y.commits)
     if not edits or not plain:
-        every = rows / max(edits + beside + repeats + plain, 1e-9)
+        every = rows / max(edits + beside + typed + plain, 1e-9)
         return [every for _ in yields]
     wanted, rest = rows * edit_share, rows * (1 - edit_share)
-    mixed = edits * plain - repeats * beside  # the determinant of both shares' equations
-    from_commits = max(0.0, (wanted * plain - rest * repeats) / mixed) if mixed > 0 else 0.0
+    mixed = edits * plain - typed * beside  # the determinant of both shares' equations
+    from_commits = max(0.0, (wanted * plain - rest * typed) / mixed) if mixed > 0 else 0.0
     from_files = max(0.0, rest - from_commits * beside) / plain
     return [from_commits if y.commits else from_files for y in yields]
 
