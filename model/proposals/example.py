@@ -56,9 +56,9 @@ class Found:
     last: int
     lines: tuple[str, ...]
     age: int
-    evidence: int = 0  # 0 … 3: how much spoke for it, as the family counts
-    name: str = ""  # that stands there or comes there, where the family knows one
-    family: str = ""  # where it is not the family whose finder found it
+    evidence: int = 0  # 0 … 3: how much spoke for it, as the rule counts
+    name: str = ""  # that stands there or comes there, where the rule knows one
+    family: str = ""  # of the rule that found it
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,8 +71,8 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
             continue
         found = import_of(wanted, have, lines, example.language)
         if found is not None and first <= found.first and found.last <= last:
-            standard = STANDARD if is_standard(wanted.module, language) else ""
-            yield replace(found, name=name, family="workspace" if own else standard)
+            family = STANDARD if is_standard(wanted.module, language) else "imported"
+            yield replace(found, name=name, family="workspace" if own else family)
 
 
 def first_used(example: Example, lines: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -24,12 +24,6 @@ from .misplaced import is_misplaced
 from .place_order import in_order, place_key
 from .unbroken import Unbroken
 
-Family = Callable[[Example, Sequence[str], int, int], Iterator[Found]]
-
-FAMILIES: dict[str, Family] = {
-    "variant": renamed_variants.find,
-    "imported": imported.find,  # and "standard" and "workspace"
-}
 #: A logistic regression over :func:`_features`, fitted to the variants found at 6,000 moments of
 #: training commits and to which of them were the next edit to the letter.
 _VARIANT = (-1.44, 0.67, -0.72, 0.84, -0.58, -1.72, -1.28, 0.34, 1.77)
@@ -94,12 +88,13 @@ def propose(
         for one in find_repeats(edits, lines, first, last, cursor, scopes)
     }
     example = read(edits, language, elsewhere, importable)
-    for family, find in FAMILIES.items():
-        for name, found in _by_family(family, find(example, lines, first, last), lines).items():
+    for find in (renamed_variants.find, imported.find):
+        for family, found in _by_family(find(example, lines, first, last), lines).items():
             for one in found:
-                chance = FIXED.get(name) or _odds(one, found, cursor, len(unique))
+                chance = FIXED.get(family) or _odds(one, found, cursor, len(unique))
                 if chance >= LEAST_OF_FAMILY:
-                    _keep_likelier(unique, Proposed(one.first, one.last, one.lines, name, chance))
+                    known = Proposed(one.first, one.last, one.lines, family, chance)
+                    _keep_likelier(unique, known)
     for one in diagnosed.find(diagnostics, example, lines, first, last):
         chance = FIXED["diagnosed"]
         _keep_likelier(unique, Proposed(one.first, one.last, one.lines, "diagnosed", chance))
@@ -134,11 +129,11 @@ def _edit_of(text: str, lines: Sequence[str], key: tuple[int, int, tuple[str, ..
     return Replacement(text, min(start, end), end, made)
 
 
-def _by_family(finder: str, all_: Iterator[Found], lines: Sequence[str]) -> dict[str, list[Found]]:
-    """What a family found, each edit once and neighbours together; what is of another by that."""
-    families: dict[str, dict[tuple[int, int, tuple[str, ...]], Found]] = {finder: {}}
+def _by_family(all_: Iterable[Found], lines: Sequence[str]) -> dict[str, list[Found]]:
+    """Return the edits found by family, each edit once and neighbours together."""
+    families: dict[str, dict[tuple[int, int, tuple[str, ...]], Found]] = {}
     for one in all_:
-        found = families.setdefault(one.family or finder, {})
+        found = families.setdefault(one.family, {})
         if tuple(lines[one.first : one.last]) != one.lines:
             found.setdefault((one.first, one.last, one.lines), one)
         if len(found) > MOST_FOUND:
@@ -208,7 +203,7 @@ def _runs(found: Sequence[Found]) -> Iterator[Found]:
         if len(run) > 1:
             lines = tuple(line for one in run for line in one.lines)
             age, evidence = min(one.age for one in run), max(one.evidence for one in run)
-            yield Found(run[0].first, run[-1].last, lines, age, evidence, run[0].name)
+            yield replace(run[0], last=run[-1].last, lines=lines, age=age, evidence=evidence)
         run = [best[at]] if at >= 0 else []
 
 
