@@ -25,7 +25,6 @@ from redraft.model.training.commits import (
     end_of_edits,
     order_hunks,
 )
-from redraft.model.training.half_typed import half_typed
 from redraft.model.training.moments import draw_moment, nothing_left
 from redraft.model.training.neighbours import Neighbours, changed_with
 
@@ -150,37 +149,6 @@ def test_a_new_line_half_typed_ends_at_the_cursor() -> None:
     )
     assert begin_typing(["x"], Hunk(0, 1, ()), cut=3) is None
     assert begin_typing(["x"], Hunk(0, 0, ("",)), cut=3) is None
-
-
-SHOP = """
-CURRENCY = "euro"
-
-
-def price(item, rate):
-    total = item.price * rate
-    return f"{total} {CURRENCY}"
-
-
-def show(item, rate):
-    total = price(item, rate)
-    print(item.name, total)
-    return total
-"""
-
-
-def test_of_a_line_of_a_file_half_typed_the_rest_is_wanted() -> None:
-    told = set()
-    for seed in range(40):
-        moment = half_typed("shop.py", SHOP, random.Random(seed))
-        assert moment is not None and moment.target is not None and moment.kind == "typing"
-        at, column = moment.cursor
-        (whole,) = moment.target.new
-        assert (moment.target.first, moment.target.last) == (at, at + 1)
-        assert moment.lines[at] == whole[:column] != whole
-        assert "\n".join([*moment.lines[:at], whole, *moment.lines[at + 1 :]]) == SHOP
-        told.add(bool(moment.edits))
-        assert all(f"+{whole}" not in edit.diff for edit in moment.edits)
-    assert told == {True, False}
 
 
 @given(st.integers(0, 99), st.integers(0, 20))

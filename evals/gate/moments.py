@@ -17,18 +17,17 @@ from typing import Any
 from redraft.model.edits.hunks import last_burst
 from redraft.model.errors import SettingsError
 from redraft.model.text.syntax import language_of
-from redraft.model.training.half_typed import half_typed
 from redraft.model.training.shards import read_records
 
 from ..benchmarks.carry_on import scenarios
 from ..benchmarks.commit_moments import CommitMoment, steps_of
 from ..benchmarks.infill_gaps import Problem, gaps_of
 from ..figures.samples import MOST_LINES, CommitChange, changes_of, in_turn, rank, unix
+from .half_typed import half_typed
 from .places import begun_gaps
 
 #: How many of each kind come in a turn: about as much ghost text as next edits.
 TURN = {"commit": 4, "gap": 3, "begun": 4, "typing": 1}
-_SHOWN_EDITS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +142,17 @@ def _of_files(records: Iterable[dict[str, Any]], seed: int) -> Iterator[Known]:
 def _typed(name: str, path: str, language: str, text: str, rng: random.Random) -> Iterator[Known]:
     """Return a moment within a line being typed, where the file has a suitable line."""
     moment = half_typed(path, text, rng)
-    if moment is None or moment.target is None:
+    if moment is None:
         return
-    lines, (line, column), target = moment.lines, moment.cursor, moment.target
-    wanted = "\n".join([*lines[: target.first], *target.new, *lines[target.last :]])
     step = CommitMoment(
         id=f"{name}:typing",
         group=name,
         path=path,
         language=language,
         kind="near the last edit",
-        text="\n".join(lines),
-        cursor=sum(len(above) + 1 for above in lines[:line]) + min(column, len(lines[line])),
-        edits=tuple(map(last_burst, moment.edits[-_SHOWN_EDITS:])),
-        wanted=wanted,
+        text=moment.text,
+        cursor=moment.cursor,
+        edits=tuple(map(last_burst, moment.edits)),
+        wanted=moment.wanted,
     )
-    yield Known("typing", step, wanted)
+    yield Known("typing", step, step.wanted)

@@ -22,7 +22,6 @@ from ..prompt.tokens import PREFIX, Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
 from ..text.estimates import crop, estimate_text, narrow, newest
 from .commits import FileChange, changes_of, region_of
-from .half_typed import half_typed
 from .middles import Middle, MiddleKind, SourceText, choose_middle, draw_kind
 from .moments import TrainingMoment, draw_moment, nothing_left
 from .neighbours import Neighbours, changed_with
@@ -45,7 +44,6 @@ class Recipe:
     edits_room: float = 0.35  # share of the budget that the recent edits take at most
     related: float = 0.4  # rows with excerpts of other files, where there are any
     nothing_left: float = 0.1  # next-edit rows whose answer is END at once
-    half_typed: float = 0.015  # rows of files that ask for the rest of a line being typed instead
     reveal: float = 0.3  # next-edit rows whose prompt states the range
     typing: float = 0.12  # next-edit rows cut in the middle of a line being typed
     serving_window: float = 0.5  # next-edit rows with the region that serving takes by default
@@ -195,18 +193,6 @@ def edit_row(
     return None
 
 
-def half_typed_row(source: SourceText, kit: Kit, rng: random.Random) -> Row | None:
-    """Return a next-edit row from a file that asks for the rest of a line being typed."""
-    for _ in range(_TRIES):
-        moment = half_typed(source.path, source.text, rng)
-        if moment is None:
-            continue
-        row = _render_edit(source.path, moment, moment.edits[-rng.randint(1, 5) :], (), kit, rng)
-        if row:
-            return row
-    return None
-
-
 def _edits_of(before: Sequence[FileChange], rng: random.Random) -> tuple[RecentEdit, ...]:
     """The last edits in the file that was edited before this one."""
     if not before:
@@ -302,17 +288,11 @@ def rows_of(
 def _rows_of_file(
     record: dict[str, Any], kit: Kit, rng: random.Random, times: int, neighbours: Neighbours | None
 ) -> Iterator[Row]:
-    """From a line of ``*-files.jsonl``, ``{repo, path, language, text}``.
-
-    Infill rows, and a few next-edit rows within a line being typed.
-    """
+    """Yield infill rows from a line of ``*-files.jsonl``: ``{repo, path, language, text}``."""
     source = SourceText(record["path"], record["text"].replace("\r\n", "\n"))
     for _ in range(times):
-        if rng.random() < kit.recipe.half_typed:
-            row = half_typed_row(source, kit, rng)
-        else:
-            near = neighbours if neighbours and rng.random() < kit.recipe.related else ()
-            row = infill_row(source, kit, rng, related=near)
+        near = neighbours if neighbours and rng.random() < kit.recipe.related else ()
+        row = infill_row(source, kit, rng, related=near)
         if row:
             yield row
 
