@@ -15,16 +15,13 @@ from typer.testing import CliRunner
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PACKAGES = ("model", "lsp", "server", "evals")
-PAGES = [f"{package}/**/README.md" for package in PACKAGES]
+PAGES = [f"{package}/**/*.md" for package in PACKAGES]
 #: What people read to find their way; the changelog and the log tell of what was.
 DOCUMENTS = sorted(
     path
     for top in ("*.md", "tests/*.md", "editor-clients/*.md", "editor-clients/*/README.md", *PAGES)
     for path in ROOT.glob(top)
-    if path.name != "CHANGELOG.md"
-)
-ROOMS = sorted(
-    path.parent for package in PACKAGES for path in ROOT.glob(f"{package}/**/__init__.py")
+    if path.name not in ("CHANGELOG.md", "LOG.md")
 )
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 COMMANDS = re.findall(r"^python3 -m venv .*$", README, re.MULTILINE)
@@ -130,14 +127,3 @@ def test_every_function_that_a_document_names_exists(document: Path) -> None:
         if "/" in path and name and not ((ROOT / path).is_file() and name in defined(ROOT / path)):
             gone.append(word)
     assert not gone
-
-
-@pytest.mark.parametrize("room", ROOMS, ids=name_of)
-def test_the_page_of_a_room_names_its_modules_and_no_others(room: Path) -> None:
-    page = (room / "README.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("|")]
-    cells = [row.split("|")[1] for row in rows]
-    named = {name for cell in cells for name in re.findall(r"`(\w+\.py)`", cell)}
-    assert named == {path.name for path in room.glob("*.py")} - {"__init__.py"}
-    for link in re.findall(r"\]\(([^)#:]+)[)#]", page):
-        assert (room / link).exists(), link

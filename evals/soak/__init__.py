@@ -1,1 +1,1 @@
-"""Hours of work and mischief against the real processes: does it hold? See ``README.md``."""
+"""Hours of work and mischief against the real processes: does it hold?"""
