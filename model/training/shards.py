@@ -184,7 +184,7 @@ def _check(sources: Sequence[Path]) -> None:
     if missing or not sources:
         raise SettingsError(
             f"No training data at {', '.join(missing) or 'the given folder'}. Give *.jsonl.zst "
-            "files of commits or files, as described in model/training/README.md."
+            "files of commits or files, as described in model/README.md."
         )
 
 
@@ -219,7 +219,7 @@ def _survey(path: Path) -> _Survey:
     if not known:
         raise SettingsError(
             f"{path} holds neither commits ('files') nor files ('text'). Its lines should look as "
-            "described in model/training/README.md."
+            "described in model/README.md."
         )
     return _Survey(path, count, sample)
 
