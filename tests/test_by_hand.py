@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.model.edits.abstained import Abstained
 from support.desk import Desk, reason, shown
-from support.lsp_process import lsp_process
+from support.lsp import lsp_client
 from support.neovim import Desk as NeovimDesk
 from support.neovim import ghost
 from support.neovim_script import needs_neovim
@@ -80,8 +79,8 @@ def test_ghost_text_comes_before_an_edit_that_is_unsure() -> None:
     assert isinstance(desk.consider_edit(invoked=True), Abstained)
 
 
-def test_over_lsp_the_answer_says_that_it_is_unsure(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, {"text": "f(1)", "confidence": 0.01}) as client:
+def test_over_lsp_the_answer_says_that_it_is_unsure() -> None:
+    with lsp_client({"text": "f(1)", "confidence": 0.01}) as client:
         client.initialize(initializationOptions={"eagerness": "low"})
         client.open("x = \n")
         by_itself = client.complete(0, 4, context={"triggerKind": 2})["result"]

@@ -16,7 +16,7 @@ from redraft.model.proposals.imported import names_used
 from redraft.model.proposals.propose import propose
 from redraft.model.records import Importable
 from redraft.model.text.syntax import language_of
-from support.lsp_process import lsp_process
+from support.lsp import lsp_client
 
 PYTHON = {
     "src/shop/__init__.py": "",
@@ -469,7 +469,7 @@ def test_a_line_typed_in_a_workspace_is_imported_in_the_editor(tmp_path: Path) -
     importer(workspace, PYTHON)
     cart = '"""The cart."""\n\nimport os\n\nfrom shop.base import Base\n\nwhen = Base(os)\n'
     uri = (workspace / "src/shop/cart.py").as_uri()
-    with lsp_process(tmp_path, {"rules": True}, settings={"prefetch": False}) as client:
+    with lsp_client({"rules": True}, settings={"prefetch": False}) as client:
         client.initialize(rootUri=workspace.as_uri())
         client.open(cart, uri=uri, version=0)
         client.insert(7, 0, "day = parse_date(when)\n", 1, uri=uri)

@@ -1,4 +1,4 @@
-"""What a person asks the language server for by hand, against the real process."""
+"""What a person asks the language server for by hand."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from support.desk import Desk, reason, shown
-from support.lsp_process import LspProcess, insert_texts, lsp_process
+from support.lsp import LspClient, insert_texts, lsp_client
 
 
-def command(client: LspProcess, name: str, *arguments: Any) -> dict[str, Any]:
+def command(client: LspClient, name: str, *arguments: Any) -> dict[str, Any]:
     params = {"command": name, "arguments": list(arguments)}
     return client.request("workspace/executeCommand", params)
 
 
-def test_a_pause_silences_what_comes_by_itself_and_not_what_is_asked_for(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "total") as client:
+def test_a_pause_silences_what_comes_by_itself_and_not_what_is_asked_for() -> None:
+    with lsp_client("total") as client:
         client.initialize()
         client.open("x = ")
         assert command(client, "redraft.snooze", 15)["result"] == {"snoozedS": 900}
@@ -38,16 +38,16 @@ def test_a_pause_ends_by_itself() -> None:
     assert shown(desk.answer("pass")) == "pass"
 
 
-def test_a_pause_of_no_length_is_refused_by_name(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "total") as client:
+def test_a_pause_of_no_length_is_refused_by_name() -> None:
+    with lsp_client("total") as client:
         client.initialize()
         for wrong in ("soon", -1, 100_000):
             message = command(client, "redraft.snooze", wrong)["error"]["message"]
             assert message == f"redraft.snooze takes minutes from 0 to 1440, got {str(wrong)!r}"
 
 
-def test_how_things_stand_tells_model_settings_and_the_last_reason(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "", settings={"eagerness": "low"}) as client:
+def test_how_things_stand_tells_model_settings_and_the_last_reason() -> None:
+    with lsp_client("", settings={"eagerness": "low"}) as client:
         client.initialize()
         client.open("x = ")
         client.complete(0, 4)
@@ -61,7 +61,7 @@ def test_how_things_stand_tells_model_settings_and_the_last_reason(tmp_path: Pat
 
 
 def test_how_things_stand_tells_which_folders_are_not_read_and_why(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "total") as client:
+    with lsp_client("total") as client:
         folders = [{"uri": "file:///x%00y", "name": "bad"}, {"uri": tmp_path.as_uri(), "name": "w"}]
         client.initialize(workspaceFolders=folders)
         client.open("x = ")

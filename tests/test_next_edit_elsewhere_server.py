@@ -1,11 +1,10 @@
-"""Next edits at other places and in other documents over real stdio: what clients get to see."""
+"""Next edits at other places and in other documents, as clients get them."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from support.lsp_process import URI, LspProcess, lsp_process
+from support.lsp import URI, LspClient, lsp_client
 
 OTHER = "file:///w/project/b.py"
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
@@ -13,7 +12,7 @@ CODE = f"def area(r):\n    return r\n\n{FILLER}print(area(2))\n"
 EDIT = {"edit": ["area(2)", "area(2, 3.14)"]}
 
 
-def edited(client: LspProcess, text: str = CODE, other: str | None = None) -> LspProcess:
+def edited(client: LspClient, text: str = CODE, other: str | None = None) -> LspClient:
     """The user has just given ``area`` another parameter; ``other`` is open beside it."""
     client.initialize()
     client.open(text, version=0)
@@ -23,7 +22,7 @@ def edited(client: LspProcess, text: str = CODE, other: str | None = None) -> Ls
     return client
 
 
-def next_edit(client: LspProcess, version: int = 1, **fields: Any) -> dict[str, Any]:
+def next_edit(client: LspClient, version: int = 1, **fields: Any) -> dict[str, Any]:
     """Our own request, from a client that can show edits of other documents."""
     id_ = client.ask_edit(
         0, 14, version, method="redraft/nextEdit", **{"otherDocuments": True, **fields}
@@ -32,14 +31,14 @@ def next_edit(client: LspProcess, version: int = 1, **fields: Any) -> dict[str, 
     return result
 
 
-def apply(client: LspProcess, edit: dict[str, Any], version: int, uri: str = URI) -> None:
+def apply(client: LspClient, edit: dict[str, Any], version: int, uri: str = URI) -> None:
     change = {"range": edit["range"], "text": edit["text"]}
     document = {"uri": uri, "version": version}
     client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
 
 
-def test_an_edit_far_below_names_its_line(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, EDIT, settings={"prefetch": False}) as client:
+def test_an_edit_far_below_names_its_line() -> None:
+    with lsp_client(EDIT, settings={"prefetch": False}) as client:
         edited(client)
         [edit] = client.edits(0, 14, 1)
         assert (edit["targetLine"], edit["text"]) == (63, "print(area(2, 3.14))")
@@ -49,9 +48,9 @@ def test_an_edit_far_below_names_its_line(tmp_path: Path) -> None:
         client.status("Next edit shown.")
 
 
-def test_our_own_request_leads_to_another_document_at_its_version(tmp_path: Path) -> None:
+def test_our_own_request_leads_to_another_document_at_its_version() -> None:
     other = "from a import area\r\n\r\nx = '😀' + area(2)\r\n"
-    with lsp_process(tmp_path, EDIT, settings={"prefetch": False}) as client:
+    with lsp_client(EDIT, settings={"prefetch": False}) as client:
         edited(client, CODE.replace("print(area(2))\n", ""), other)
         result = next_edit(client)
         [edit] = result["edits"]
@@ -68,31 +67,28 @@ def test_our_own_request_leads_to_another_document_at_its_version(tmp_path: Path
         assert (there["id"], there["reason"]) == (result["id"], "still holds")
 
 
-def test_clients_written_for_another_server_get_edits_of_their_document_alone(
-    tmp_path: Path,
-) -> None:
-    with lsp_process(tmp_path, EDIT) as client:
+def test_clients_written_for_another_server_get_edits_of_their_document_alone() -> None:
+    with lsp_client(EDIT) as client:
         edited(client, CODE.replace("print(area(2))\n", ""), "print(area(2))\n")
         assert client.edits(0, 14, 1, otherDocuments=True) == []
         assert next_edit(client, otherDocuments=False)["edits"] == []
         assert len(client.asked()) == 1
 
 
-def test_only_open_documents_are_asked_about(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, EDIT) as client:
+def test_only_open_documents_are_asked_about() -> None:
+    with lsp_client(EDIT) as client:
         edited(client, CODE.replace("print(area(2))\n", ""), "print(area(2))\n")
         client.notify("textDocument/didClose", {"textDocument": {"uri": OTHER}})
         assert next_edit(client)["edits"] == []
         assert len(client.asked()) == 1
 
 
-def test_a_change_of_the_other_document_while_thinking_makes_the_edit_one_of_the_new_version(
-    tmp_path: Path,
-) -> None:
+def test_a_change_of_the_other_document_while_thinking_makes_the_edit_one_of_the_new_version() -> (
+    None
+):
     settings = {"eagerness": "low", "prefetch": False}
-    with lsp_process(
-        tmp_path, {**EDIT, "confidence": 0.96}, delays_s=[0, 3, 0], settings=settings
-    ) as client:
+    sure = {**EDIT, "confidence": 0.96}
+    with lsp_client(sure, delays_s=[0, 0.5, 0], settings=settings) as client:
         edited(client, CODE.replace("print(area(2))\n", ""), "print(area(2))\n")
         id_ = client.ask_edit(0, 14, 1, method="redraft/nextEdit", otherDocuments=True)
         client.await_event("asked", times=2)
@@ -102,8 +98,8 @@ def test_a_change_of_the_other_document_while_thinking_makes_the_edit_one_of_the
         assert edit["range"]["start"] == {"line": 1, "character": 0}
 
 
-def test_the_other_document_closed_while_thinking_is_a_reason_and_no_error(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, EDIT, delays_s=[0, 3]) as client:
+def test_the_other_document_closed_while_thinking_is_a_reason_and_no_error() -> None:
+    with lsp_client(EDIT, delays_s=[0, 0.5]) as client:
         edited(client, CODE.replace("print(area(2))\n", ""), "print(area(2))\n")
         id_ = client.ask_edit(0, 14, 1, method="redraft/nextEdit", otherDocuments=True)
         client.await_event("asked", times=2)
@@ -116,8 +112,8 @@ def test_the_other_document_closed_while_thinking_is_a_reason_and_no_error(tmp_p
         }
 
 
-def test_a_document_closed_while_its_edit_is_computed_ahead_is_no_trouble(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, EDIT, delays_s=[0, 0, 0, 600]) as client:
+def test_a_document_closed_while_its_edit_is_computed_ahead_is_no_trouble() -> None:
+    with lsp_client(EDIT, delays_s=[0, 0, 0, 600]) as client:
         edited(client, CODE, "print(area(2))\n")
         assert next_edit(client)["edits"]
         client.await_event("asked", times=4)  # ahead: near the far call, then the other document
@@ -125,13 +121,13 @@ def test_a_document_closed_while_its_edit_is_computed_ahead_is_no_trouble(tmp_pa
         client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
         client.await_event("cancelled")
         assert client.is_alive()
-        assert "Traceback" not in client.stderr_file.read_text()
+        assert "Traceback" not in client.log_text()
 
 
-def test_tab_tab_tab_through_three_far_call_sites(tmp_path: Path) -> None:
+def test_tab_tab_tab_through_three_far_call_sites() -> None:
     text = "def show(total):\n    pass\n" + "".join(f"{FILLER}use(total)\n" for _ in range(3))
     rename = {"edit": ["use(total)", "use(amount)"]}
-    with lsp_process(tmp_path, rename) as client:
+    with lsp_client(rename) as client:
         client.initialize()
         client.open(text, version=0)
         start, end = {"line": 0, "character": 9}, {"line": 0, "character": 14}
@@ -153,8 +149,8 @@ def test_tab_tab_tab_through_three_far_call_sites(tmp_path: Path) -> None:
         assert client.popups() == []
 
 
-def test_ghost_text_asked_for_meanwhile_stops_the_search(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, EDIT, delays_s=[0, 600, 0]) as client:
+def test_ghost_text_asked_for_meanwhile_stops_the_search() -> None:
+    with lsp_client(EDIT, delays_s=[0, 600, 0]) as client:
         edited(client)
         id_ = client.ask_edit(0, 14, 1)
         client.await_event("asked", times=2)
@@ -163,8 +159,8 @@ def test_ghost_text_asked_for_meanwhile_stops_the_search(tmp_path: Path) -> None
         client.await_event("cancelled")
 
 
-def test_ghost_text_stops_what_is_computed_ahead_for_another_document(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, EDIT, delays_s=[0, 0, 600, 0]) as client:
+def test_ghost_text_stops_what_is_computed_ahead_for_another_document() -> None:
+    with lsp_client(EDIT, delays_s=[0, 0, 600, 0]) as client:
         edited(client, CODE.replace("print(area(2))\n", ""), "print(area(2))\n")
         assert next_edit(client)["jump"]["uri"] == OTHER
         client.await_event("asked", times=3)

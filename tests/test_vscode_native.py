@@ -20,7 +20,9 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def native(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Studio]:
+def native(
+    editor: None, tmp_path_factory: pytest.TempPathFactory, pictures: Path
+) -> Iterator[Studio]:
     with studio(tmp_path_factory.mktemp("native"), pictures, native=True) as opened:
         yield opened
 
