@@ -27,6 +27,8 @@ def test_a_right_program_passes_and_a_wrong_one_fails_with_its_error() -> None:
 def test_what_solutions_need_is_there() -> None:
     program = """
 import collections, dataclasses, functools, hashlib, itertools, math, random, re, typing
+
+pytestmark = pytest.mark.usefixtures("spawn")
 @dataclasses.dataclass
 class Point:
     x: "int"
