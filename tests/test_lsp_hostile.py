@@ -183,17 +183,6 @@ def test_requests_out_of_turn_are_refused() -> None:
         assert client.wait() == 0
 
 
-def test_exit_without_shutdown_and_a_client_that_died_are_failures() -> None:
-    with lsp_client() as client:
-        client.initialize()
-        client.notify("exit")
-        assert client.wait() == 1
-    with lsp_client() as client:
-        client.initialize()
-        client.hang_up()
-        assert client.wait() == 1
-
-
 def test_answers_to_questions_never_asked_are_passed_over() -> None:
     with lsp_client("return r") as client:
         client.initialize()
@@ -452,13 +441,3 @@ def test_documents_stay_in_step_while_the_model_thinks() -> None:
         client.ask_completion(1, 104)
         client.await_event("asked", times=2)
         assert client.asked()[-1]["cursor"] == len("def area(r):\n    ") + 100
-
-
-def test_leaving_stops_the_model_and_closes_it() -> None:
-    with lsp_client("return r", delay_s=600) as client:
-        client.initialize()
-        client.open(CODE)
-        client.ask_completion(1, 4)
-        client.await_event("asked")
-        assert client.end() == 0
-        assert [entry["event"] for entry in client.asked()] == ["asked", "cancelled", "closed"]

@@ -67,16 +67,6 @@ def test_the_selected_completion_is_taken_as_typed_and_its_range_replaced() -> N
         assert client.asked()[0]["cursor"] == 9
 
 
-def test_typing_a_suggestion_asks_the_model_once() -> None:
-    with lsp_client("return r", "other") as client:
-        client.initialize()
-        client.open(CODE)
-        client.complete(1, 4)
-        client.insert(1, 4, "ret", 2)
-        assert insert_texts(client.complete(1, 7)) == ["urn r"]
-        assert len(client.asked()) == 1
-
-
 def test_nothing_shown_says_why() -> None:
     with lsp_client("   ") as client:
         client.initialize()

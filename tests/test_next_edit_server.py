@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from support.lsp import URI, LspClient, insert_texts, lsp_client
 
 CODE = "def area(r):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
 EDIT = {"edit": ["area(2)", "area(2, 3.14)"]}
+OTHER = "file:///w/project/b.py"
+FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
+APART = f"def area(r):\n    return r\n\n{FILLER}"  # the call is in another document
+FAR = f"{APART}print(area(2))\n"
 ACCEPTED = "github.copilot.didAcceptNextEditSuggestionItem"
 
 
@@ -18,6 +21,14 @@ def edited(client: LspClient, text: str = CODE, **fields: Any) -> LspClient:
     client.open(text, version=0)
     client.insert(0, 10, ", pi", 1)
     return client
+
+
+def edited_beside(client: LspClient, other: str, text: str = APART) -> None:
+    """Do the same with ``other`` open beside it."""
+    client.initialize()
+    client.open(text, version=0)
+    client.open(other, uri=OTHER, version=7)
+    client.insert(0, 10, ", pi", 1)
 
 
 def replace_line(client: LspClient, edit: dict[str, Any], version: int) -> None:
@@ -98,41 +109,7 @@ def test_positions_are_utf16_and_line_ends_the_documents_own() -> None:
         assert edit["range"]["end"] == {"line": 5, "character": 18}
 
 
-def test_cancelling_stops_the_model() -> None:
-    with lsp_client(EDIT, delay_s=600) as client:
-        edited(client)
-        id_ = client.ask_edit(0, 14, 1)
-        client.await_event("asked")
-        client.notify("$/cancelRequest", {"id": id_})
-        assert client.answer(id_)["error"]["code"] == -32800
-        client.await_event("cancelled")
-
-
 # --- after acceptance --------------------------------------------------------------------------
-
-
-def test_tab_tab_tab() -> None:
-    answers = [
-        {"edit": ["area(2)", "area(2, 3.14)"]},
-        {"edit": ["return 3.14", "return pi"]},
-        {"edit": ["nothing", "left"]},
-    ]
-    with lsp_client(*answers) as client:
-        edited(client)
-        [first] = client.edits(0, 14, 1)
-        client.notify("textDocument/didShowInlineEdit", {"item": first})
-        client.await_event("asked", times=2)  # ahead of time
-        replace_line(client, first, 2)
-        accept = {"command": ACCEPTED, "arguments": first["command"]["arguments"]}
-        assert "result" in client.request("workspace/executeCommand", accept)
-        [second] = client.edits(4, 19, 2)
-        assert second["text"] == "    return pi * r * r"
-        asked = [entry for entry in client.asked() if entry["event"] == "asked"]
-        made, accepted = asked[1]["edits"]
-        assert "+def area(r, pi):\n" in made[1]
-        assert "-print(area(2))\n+print(area(2, 3.14))\n" in accepted[1]
-        client.await_event("asked", times=3)
-        assert client.popups() == []
 
 
 def test_an_answer_still_on_its_way_ahead_of_time_is_not_asked_for_twice() -> None:
@@ -194,15 +171,74 @@ def test_a_question_for_ghost_text_stops_one_for_an_edit() -> None:
         client.await_event("asked", times=2)
 
 
-def test_a_shown_edit_is_not_pushed_aside_by_ghost_text() -> None:
+# --- other places, other documents -------------------------------------------------------------
+
+
+def next_edit(client: LspClient, version: int = 1, **fields: Any) -> dict[str, Any]:
+    """Our own request, from a client that can show edits of other documents."""
+    id_ = client.ask_edit(
+        0, 14, version, method="redraft/nextEdit", **{"otherDocuments": True, **fields}
+    )
+    result: dict[str, Any] = client.answer(id_)["result"]
+    return result
+
+
+def test_our_own_request_leads_to_another_document_at_its_version() -> None:
+    other = "from a import area\r\n\r\nx = '😀' + area(2)\r\n"
     with lsp_client(EDIT, settings={"prefetch": False}) as client:
-        edited(client)
-        client.edits(0, 14, 1)
-        ghost = client.complete(0, 14, context={"triggerKind": 2})["result"]
-        assert ghost["items"] == []
-        assert ghost["reason"] == "No ghost text: a next edit is shown."
-        told = client.statuses()
-        assert told[-1] == "Next edit shown.", "what is shown comes before what is not"
+        edited_beside(client, other)
+        result = next_edit(client)
+        [edit] = result["edits"]
+        assert edit["textDocument"] == {"uri": OTHER, "version": 7}
+        assert edit["targetLine"] == 2
+        assert edit["range"] == {
+            "start": {"line": 2, "character": 0},
+            "end": {"line": 2, "character": 18},
+        }
+        assert edit["text"] == "x = '😀' + area(2, 3.14)"
+        assert result["jump"] == {"uri": OTHER, "position": {"line": 2, "character": 17}}
+        assert result["reason"] == "from the model (area: its parameters changed)"
+        there = next_edit(client, 7, uri=OTHER)
+        assert (there["id"], there["reason"]) == (result["id"], "still holds")
+
+
+def test_clients_written_for_another_server_get_edits_of_their_document_alone() -> None:
+    with lsp_client(EDIT) as client:
+        edited_beside(client, "print(area(2))\n")
+        assert client.edits(0, 14, 1, otherDocuments=True) == []
+        assert next_edit(client, otherDocuments=False)["edits"] == []
+        assert len(client.asked()) == 1
+
+
+def test_a_document_closed_while_its_edit_is_computed_ahead_is_no_trouble() -> None:
+    with lsp_client(EDIT, delays_s=[0, 0, 0, 600]) as client:
+        edited_beside(client, "print(area(2))\n", FAR)
+        assert next_edit(client)["edits"]
+        client.await_event("asked", times=4)  # ahead: near the far call, then the other document
+        client.notify("textDocument/didClose", {"textDocument": {"uri": OTHER}})
+        client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        client.await_event("cancelled")
+        assert client.is_alive()
+        assert "Traceback" not in client.log_text()
+
+
+def test_ghost_text_asked_for_meanwhile_stops_the_search() -> None:
+    with lsp_client(EDIT, delays_s=[0, 600, 0]) as client:
+        edited(client, FAR)
+        id_ = client.ask_edit(0, 14, 1)
+        client.await_event("asked", times=2)
+        client.ask_completion(0, 14)
+        assert client.answer(id_)["error"]["code"] == -32801
+        client.await_event("cancelled")
+
+
+def test_ghost_text_stops_what_is_computed_ahead_for_another_document() -> None:
+    with lsp_client(EDIT, delays_s=[0, 0, 600, 0]) as client:
+        edited_beside(client, "print(area(2))\n")
+        assert next_edit(client)["jump"]["uri"] == OTHER
+        client.await_event("asked", times=3)
+        client.ask_completion(0, 14)
+        client.await_event("cancelled")
 
 
 # --- our own request ---------------------------------------------------------------------------
@@ -285,51 +321,7 @@ def test_a_code_action_names_the_version_where_the_client_heeds_it() -> None:
         assert change["textDocument"] == {"uri": URI, "version": 1}
 
 
-def test_ghost_text_is_an_entry_of_the_menu_where_settings_want_it() -> None:
-    with lsp_client("return r\n    # done") as client:
-        result = client.initialize(initializationOptions={"completionItems": True})
-        assert "completionProvider" in result["capabilities"]
-        client.open("def area(r):\n    \n")
-        params = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}}
-        answer = client.request("textDocument/completion", params)["result"]
-        [item] = answer["items"]
-        assert item["label"] == "return r …"
-        assert item["textEdit"]["newText"] == "return r\n    # done"
-        assert item["command"]["arguments"] == ["redraft-1"]
-
-
-def test_no_menu_entries_are_announced_or_given_by_default() -> None:
-    with lsp_client("return r") as client:
-        assert "completionProvider" not in client.initialize()["capabilities"]
-        client.open("def area(r):\n    \n")
-        params = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}}
-        assert client.request("textDocument/completion", params)["result"]["items"] == []
-
-
 # --- reports, clients of old -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "redraft.accept",
-        "redraft.reject",
-        "redraft.ignore",
-        "redraft.dismiss",
-        "github.copilot.didAcceptCompletionItem",
-        "github.copilot.didAcceptNextEditSuggestionItem",
-        "github.copilot.didRejectNextEditSuggestionItem",
-        "github.copilot.didIgnoreNextEditSuggestionItem",
-    ],
-)
-def test_every_clients_command_is_understood(command: str) -> None:
-    with lsp_client() as client:
-        client.initialize()
-        params = {"command": command, "arguments": ["no-such-id"]}
-        assert client.request("workspace/executeCommand", params)["result"] is None
-        client.notify("workspace/executeCommand", params)
-        assert client.is_alive()
-        assert client.popups() == []
 
 
 def test_leaving_the_editor_is_noticed() -> None:
@@ -340,31 +332,6 @@ def test_leaving_the_editor_is_noticed() -> None:
         client.status("the editor window is not active")
         client.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
         assert len(client.edits(0, 14, 1)) == 1
-
-
-def test_the_requests_of_one_old_client_are_answered() -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open("def area(r):\n    \n", version=3)
-        doc = {"uri": URI, "version": 3, "position": {"line": 1, "character": 4}}
-        [found] = client.request("getCompletions", {"doc": doc})["result"]["completions"]
-        assert found == {
-            "uuid": "redraft-1",
-            "text": "    return r",
-            "displayText": "return r",
-            "position": {"line": 1, "character": 4},
-            "range": {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 4}},
-            "docVersion": 3,
-        }
-        uuid = {"uuid": found["uuid"]}
-        assert client.request("notifyShown", uuid)["result"] == "OK"
-        assert client.request("notifyAccepted", {**uuid, "acceptedLength": 3})["result"] == "OK"
-        assert client.request("notifyAccepted", uuid)["result"] == "OK"
-        assert client.request("notifyRejected", {"uuids": ["redraft-1"]})["result"] == "OK"
-        assert client.request("checkStatus", {})["result"]["status"] == "OK"
-        assert client.request("getVersion", {})["result"]["version"]
-        assert client.request("setEditorInfo", {"editorInfo": {}})["result"] == "OK"
-        assert client.request("getCompletions", {})["error"]["code"] == -32602
 
 
 # --- settings ----------------------------------------------------------------------------------
@@ -404,45 +371,6 @@ def test_a_client_that_refuses_to_give_settings_is_served_all_the_same() -> None
         client.insert(0, 10, ", pi", 1)
         assert len(client.edits(0, 14, 1)) == 1
         assert "Traceback" not in client.log_text()
-
-
-def test_the_threshold_is_told_with_both_numbers() -> None:
-    with lsp_client({**EDIT, "confidence": 0.13}) as client:
-        edited(client)
-        assert client.edits(0, 14, 1) == []
-        client.status("13 % likely to be kept (medium shows from 25 %)")
-
-
-# --- questions that make no sense --------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("method", "params", "expected"),
-    [
-        ("textDocument/copilotInlineEdit", {}, "'textDocument' is missing"),
-        ("redraft/nextEdit", {"textDocument": {"uri": URI}}, "'position' is missing"),
-        ("redraft/nextEdit", [], "'params' must be an object"),
-        (
-            "redraft/nextEdit",
-            {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}, "cursors": "x"},
-            "'cursors' must be a whole number",
-        ),
-        ("textDocument/codeAction", {"textDocument": {"uri": URI}}, "'range' is missing"),
-        ("notifyShown", {}, "'uuid' is missing"),
-        ("notifyRejected", {"uuids": 5}, "'uuids' must be an array"),
-        ("workspace/executeCommand", {"command": "rm"}, "unknown command 'rm'"),
-    ],
-)
-def test_a_question_that_makes_no_sense_gets_an_error_that_names_it(
-    method: str, params: Any, expected: str
-) -> None:
-    with lsp_client() as client:
-        client.initialize()
-        client.open(CODE)
-        error = client.request(method, params)["error"]
-        assert error["code"] == -32602
-        assert expected in error["message"]
-        assert client.is_alive()
 
 
 def test_an_edit_that_is_hidden_is_not_offered_again_in_its_line_and_twice_is_a_rejection() -> None:
