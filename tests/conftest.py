@@ -17,7 +17,7 @@ from redraft.model.training.shards import pack
 from support.gates import write_plain
 from support.lsp_process import LspProcess, lsp_processes
 from support.models_on_disk import World, in_use
-from support.neovim import Desk
+from support.neovim import NeovimDesk
 from support.neovim_script import NVIM
 from support.tiny import tiny_config, tiny_tokenizer
 from support.training_sources import write_sources
@@ -153,9 +153,11 @@ def packed(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def desk(neovim: None, tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Desk]:
+def desk(
+    neovim: None, tmp_path_factory: pytest.TempPathFactory, pictures: Path
+) -> Iterator[NeovimDesk]:
     """One Neovim for all tests that open their own file in it."""
-    started = Desk(tmp_path_factory.mktemp("neovim"), pictures)
+    started = NeovimDesk(tmp_path_factory.mktemp("neovim"), pictures)
     yield started
     started.close()
 

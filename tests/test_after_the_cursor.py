@@ -8,20 +8,19 @@ from typing import Any
 import pytest
 from redraft.lsp.session.decisions import Show
 from redraft.model.edits.abstained import Abstained
-from support.desk import Desk, shown
 from support.lsp import lsp_client
-from support.neovim import Desk as NeovimDesk
-from support.neovim import ghost
+from support.neovim import NeovimDesk, ghost
 from support.neovim_script import needs_neovim
 from support.predictor import ScriptedPredictor
 from support.served import post
+from support.workbench import Workbench, shown
 
 CODE = "def total(cart):\n    return sum(it)\n"
 HERE = CODE.index(")\n", 20)
 
 
-def at(text: str = CODE, cursor: int = HERE) -> Desk:
-    made = Desk(text)
+def at(text: str = CODE, cursor: int = HERE) -> Workbench:
+    made = Workbench(text)
     made.cursor = cursor
     return made
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.desk import Desk, reason, shown
 from support.lsp import URI, LspClient, insert_texts, lsp_client
+from support.workbench import Workbench, reason, shown
 
 
 def command(client: LspClient, name: str, *arguments: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def test_a_pause_silences_what_comes_by_itself_and_not_what_is_asked_for() -> No
 
 
 def test_a_pause_ends_by_itself() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.session.snooze(300)
     assert reason(desk.consider()) == "paused for another 5 min"
     desk.clock.now += 299

@@ -14,7 +14,7 @@ from redraft.evals.recordings.format import Note
 from redraft.evals.recordings.streams import read_stream
 from redraft.lsp.recording.folder import Recordings
 from support.lsp import LspClient, insert_texts, lsp_client
-from support.recording_scene import changes_in, replayed, write_until_killed
+from support.recordings import changes_in, replayed, write_until_killed
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +118,7 @@ def test_an_acceptance_that_is_reported_late_is_told_late(tmp_path: Path) -> Non
 # --- kill -9 ---
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_kill_loses_at_most_the_last_event(tmp_path: Path) -> None:
     rng = random.Random(5)
     context: Any = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")
