@@ -323,6 +323,7 @@ def test_the_page_allows_its_own_script_alone_and_needs_no_network() -> None:
     assert "url(" not in "".join(found.texts["style"])
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_script_can_be_read_by_an_engine(tmp_path: Path) -> None:
     node = shutil.which("node")
     if node is None:

@@ -10,6 +10,7 @@ import pytest
 from redraft.evals.sandbox import sandbox
 from redraft.evals.sandbox.sandbox import ProgramLimits, ProgramResult, run_program, weakness
 
+pytestmark = pytest.mark.usefixtures("spawn")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 
 
@@ -27,8 +28,6 @@ def test_a_right_program_passes_and_a_wrong_one_fails_with_its_error() -> None:
 def test_what_solutions_need_is_there() -> None:
     program = """
 import collections, dataclasses, functools, hashlib, itertools, math, random, re, typing
-
-pytestmark = pytest.mark.usefixtures("spawn")
 @dataclasses.dataclass
 class Point:
     x: "int"

@@ -203,6 +203,7 @@ def test_unknown_models_and_providers_are_refused() -> None:
         load.onnx_loader("redraft-135m", None, "TPU", 1)(ignore)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_engine_never_imports_torch() -> None:
     code = (
         "import sys, redraft.model.engine.engine, redraft.model.engine.load, "

@@ -19,6 +19,8 @@ from support.lsp import LspClient, lsp_client
 from support.predictor import READY, ScriptedPredictor
 from support.shop import CART, MAIN
 
+pytestmark = pytest.mark.usefixtures("spawn")
+
 SHOP = MAIN.replace(
     "    cart = Cart(customer)\n",
     "    cart = Cart(customer)\n    vault = Vault(cart)\n    ledger = Ledger(vault)\n",

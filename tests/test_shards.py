@@ -79,6 +79,7 @@ def test_a_single_kind_of_source_gives_all_the_rows(
     assert kinds["repeat"] + kinds.get("none", 0) == rows.is_edit.sum() < len(rows) / 2
 
 
+@pytest.mark.usefixtures("spawn")
 def test_packing_in_several_processes_gives_the_same_shards(
     sources: list[Path], tokenizer: Path, tmp_path: Path
 ) -> None:
