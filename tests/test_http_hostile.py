@@ -314,7 +314,7 @@ async def answers(predictor: ScriptedPredictor) -> list[tuple[str, str]]:
 
 
 def values(text: str) -> list[str]:
-    """The JSON texts of an answer: one, one a line, or one an event."""
+    """Return the JSON texts of an answer: one, one in a line, or one in an event."""
     lines = (line.removeprefix("data: ") for line in text.splitlines())
     return [line for line in lines if line and line != "[DONE]"]
 
@@ -333,7 +333,7 @@ def test_json_has_no_spaces_between_its_parts(error: Exception | None) -> None:
 
 
 def test_llama_vim_finds_the_content() -> None:
-    """Its own look at an answer, by which it passes over any other."""
+    """Look at an answer as llama.vim does, which passes over any other."""
     answer = next(
         text for path, text in asyncio.run(answers(ScriptedPredictor())) if path == "/infill"
     )

@@ -16,7 +16,7 @@ ACCEPTED = "github.copilot.didAcceptNextEditSuggestionItem"
 
 
 def edited(client: LspClient, text: str = CODE, **fields: Any) -> LspClient:
-    """The user has just given ``area`` another parameter."""
+    """Give ``area`` another parameter."""
     client.initialize(**fields)
     client.open(text, version=0)
     client.insert(0, 10, ", pi", 1)
@@ -24,7 +24,7 @@ def edited(client: LspClient, text: str = CODE, **fields: Any) -> LspClient:
 
 
 def edited_beside(client: LspClient, other: str, text: str = APART) -> None:
-    """Do the same with ``other`` open beside it."""
+    """Give ``area`` another parameter while ``other`` is open beside it."""
     client.initialize()
     client.open(text, version=0)
     client.open(other, uri=OTHER, version=7)

@@ -64,9 +64,7 @@ GHOST_COLUMN = (
 
 
 @pytest.fixture(scope="module")
-def vscode(
-    editor: None, tmp_path_factory: pytest.TempPathFactory, pictures: Path
-) -> Iterator[Studio]:
+def vscode(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Studio]:
     with studio(tmp_path_factory.mktemp("vscode"), pictures) as opened:
         yield opened
 

@@ -20,9 +20,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def native(
-    editor: None, tmp_path_factory: pytest.TempPathFactory, pictures: Path
-) -> Iterator[Studio]:
+def native(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Studio]:
     with studio(tmp_path_factory.mktemp("native"), pictures, native=True) as opened:
         yield opened
 

@@ -1,4 +1,4 @@
-"""A language server over stdio in a process of its own, with a scripted model, and its client."""
+"""A language server over stdio in a separate process, with a scripted model, and its client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVER = Path(__file__).with_name("scripted_server.py")
 
 
 class LspProcess(LspClient):
-    """A client and its server, which runs in a process of its own.
+    """A client and its server, which runs in a separate process.
 
     Args:
         folder: for the log of the scripted model and the server's standard error.
@@ -72,12 +72,14 @@ class LspProcess(LspClient):
 
 
 @contextlib.contextmanager
-def lsp_processes(folder: Path) -> Iterator[Callable[..., LspProcess]]:
+def lsp_processes(
+    folder: Path, spawn: type[subprocess.Popen[bytes]]
+) -> Iterator[Callable[..., LspProcess]]:
     """Yield a function that starts a server whose model gives the answers it is called with."""
     started: list[LspProcess] = []
 
     def start(*answers: Any, **script: Any) -> LspProcess:
-        started.append(LspProcess({"answers": list(answers), **script}, folder))
+        started.append(LspProcess({"answers": list(answers), **script}, folder, spawn))
         return started[-1]
 
     try:

@@ -62,7 +62,7 @@ def by_rules(
 
 
 class LoggedPredictor(ScriptedPredictor):
-    """A scripted model that tells each question and its outcome to ``note``."""
+    """A scripted model that passes each question and its outcome to ``note``."""
 
     def __init__(self, script: dict[str, Any], note: Callable[[dict[str, Any]], None]) -> None:
         super().__init__(

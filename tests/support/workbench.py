@@ -50,7 +50,7 @@ class Shelf(PlainContext):
             for uri, each in self.opened.items()
         ]
 
-    def definers(self, name: str, language: str) -> Collection[str]:
+    def definers(self, name: str, _language: str) -> Collection[str]:
         return self.defined.get(name, set())
 
     @staticmethod
@@ -100,7 +100,7 @@ class Workbench:
         if on:
             self.recordings.turn_on()
 
-    def _lot(self, query: Query) -> Lot:
+    def _lot(self, _query: Query) -> Lot:
         return lot_of(self.session.settings.threshold, False, "")
 
     def _note(self, settled: Settled) -> None:
