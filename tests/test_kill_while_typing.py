@@ -16,8 +16,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.lsp_process import URI, LspProcess, insert_texts
-from support.recording_scene import replayed
+from support.lsp import URI, insert_texts
+from support.lsp_process import LspProcess
+from support.recordings import replayed
 
 #: A language server with recording, in front of an engine process that answers with its process id.
 SERVER = """
@@ -34,6 +35,9 @@ START = "def total(prices):\n    return \n"
 KILLS = (("engine",), ("server",), ("engine", "server")) * 2
 KEYS = 40  # typed in each round, at most
 ANSWER_S = 30.0  # within which an answer must come back after a kill
+
+
+pytestmark = pytest.mark.usefixtures("spawn")
 
 
 @pytest.fixture
