@@ -14,7 +14,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
@@ -140,10 +140,11 @@ class Settings(BaseModel):
         None,
         description="precision of the weights; none: the best one for the provider",
     )
-    provider: Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None = Field(
+    provider: str | None = Field(
         None,
-        description="where to run; none: CUDA where it works, else CPU; others are tried once "
-        "against the CPU",
+        min_length=1,
+        description="where to run: cpu, cuda, or another provider of the installed onnxruntime; "
+        "none: CUDA where it works, else CPU; each but CPU is compared with the CPU at load",
     )
     threads: int | None = Field(
         None,

@@ -35,7 +35,7 @@ from ..prompt.grammars import WholeAnswer
 from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
 from ..proposals.propose import propose
-from ..records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
+from ..records import LEAST_LOG, MAX_ANSWER_TOKENS, EditRequest, Prediction, Stats, StepCallback
 from ..runtime.backend import CHUNK, Backend, Cancelled, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from ..text.syntax import language_of
@@ -334,7 +334,6 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
                 tokens_of(each.lines),
                 each.chance,
                 each.family,
-                each.place,
             )
             for each in proposed
         ),
@@ -362,8 +361,11 @@ def _source(model: Model, prompt: Prompt, request: EditRequest, plan: Plan) -> N
 
 
 def warm_up(backend: Backend) -> None:
-    """Run every kind of pass once, so that no request pays for first-time set-up."""
+    """Run every kind of pass that answers need once, so that no request pays for set-up."""
     config = backend.config
+    judged = config.verifier == "ar"
+    drafts = config.adapter != "masks" and config.draft_after < MAX_ANSWER_TOKENS
+    canvases = drafts or not judged
     width = config.canvas_width
     sequence = backend.new_sequence(CHUNK + 2 * width)
     try:
@@ -375,10 +377,12 @@ def warm_up(backend: Backend) -> None:
         window = np.full(width, config.mask_token, dtype=np.int64)
         window[0] = tokens[-1]
         for logits in (False, True):
-            sequence.denoise(window, logits=logits)
-            if config.verifier == "ar":
+            if canvases:
+                sequence.denoise(window, logits=logits)
+            if judged:
                 sequence.verify(tokens[-4:], logits=logits)
                 sequence.truncate(CHUNK - 8)
-        sequence.denoise_packed(np.stack([window, window]))
+        if canvases:
+            sequence.denoise_packed(np.stack([window, window]))
     finally:
         backend.release(sequence)

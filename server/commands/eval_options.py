@@ -173,7 +173,6 @@ def judged_model(judged: Judged, out: Path | None) -> JudgedModel:
             keep,
             lambda p: show(p.stage, p.fraction),
             judged.model,
-            judged.threads,
         )
 
 

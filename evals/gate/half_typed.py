@@ -1,6 +1,6 @@
-"""Moments at which the typing of a line has only begun, made up from a file; the rest is wanted.
+"""Moments of a file at which only the beginning of a line is typed; the rest is wanted.
 
-Pure given a ``random.Random``. Knows nothing of tokens or prompts.
+Pure given a ``random.Random``.
 """
 
 from __future__ import annotations
@@ -8,16 +8,27 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ..edits.hunks import Hunk, apply_history
-from ..records import RecentEdit
-from .made_up_changes import indent_of
-from .moments import TrainingMoment
+from redraft.model.edits.hunks import Hunk, apply_history
+from redraft.model.records import RecentEdit
 
 
-def half_typed(path: str, text: str, rng: random.Random) -> TrainingMoment | None:
-    """A line of which a part is there, behind what was typed above it; its rest is wanted. Names
-    that the file says elsewhere too make it foreseeable."""
+@dataclass(frozen=True, slots=True)
+class HalfTyped:
+    """A document with a line of which only a part is there, and the recent edits."""
+
+    text: str
+    edits: tuple[RecentEdit, ...]
+    cursor: int  # index into text
+    wanted: str  # the document with the whole line
+
+
+def half_typed(path: str, text: str, rng: random.Random) -> HalfTyped | None:
+    """Return a line that is half typed, behind the lines typed above it; None where none fits.
+
+    Its names stand elsewhere in the file too, all but one, so that the rest can be foreseen.
+    """
     lines = text.split("\n")
     for _ in range(10):
         at = rng.randrange(len(lines))
@@ -34,7 +45,8 @@ def half_typed(path: str, text: str, rng: random.Random) -> TrainingMoment | Non
             written = Hunk(first, first, tuple(lines[first:at]))
             state, edits, _ = apply_history(path, state, [written], 1)
         state.insert(at, line[:cut])
-        return TrainingMoment("typing", state, edits, Hunk(at, at + 1, (line,)), (at, cut))
+        cursor = sum(len(above) + 1 for above in state[:at]) + cut
+        return HalfTyped("\n".join(state), edits, cursor, text)
     return None
 
 
@@ -42,8 +54,8 @@ _PAUSE = re.compile(r"[,;:(\[{.=] ?|(?<=\w)(?=\W)|(?<=\W)(?=\w)")
 
 
 def _pause_in(line: str, rng: random.Random) -> int | None:
-    """Where people stop within a line: mostly behind a mark or a name, rarely within a name."""
-    begin, end = indent_of(line), len(line.rstrip())
+    """Return where to stop within a line: mostly behind a mark or a name, rarely in a name."""
+    begin, end = len(line) - len(line.lstrip()), len(line.rstrip())
     if not 12 <= end - begin <= 100:
         return None
     places = [m.end() for m in _PAUSE.finditer(line, begin + 3, end - 2)]
@@ -53,7 +65,7 @@ def _pause_in(line: str, rng: random.Random) -> int | None:
 
 
 def _is_foreseeable(line: str, others: Sequence[str]) -> bool:
-    """Are its names said elsewhere in the file, all but one?"""
+    """Return whether its names stand elsewhere in the file, all but one."""
     words = set(re.findall(r"[^\W\d]\w{2,}", line))
     known = set(re.findall(r"[^\W\d]\w{2,}", "\n".join(others)))
     return len(words) > 1 and len(words - known) < 2
