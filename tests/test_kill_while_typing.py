@@ -19,7 +19,7 @@ import pytest
 from support.lsp_process import URI, LspProcess, insert_texts
 from support.recording_scene import replayed
 
-#: A language server with recording, in front of an engine process that answers with its own id.
+#: A language server with recording, in front of an engine process that answers with its process id.
 SERVER = """
 from redraft.lsp.connection.server import run_stdio
 from redraft.lsp.settings import LspSettings
