@@ -107,21 +107,23 @@ def _weights(config: ModelConfig) -> dict[str, Array]:
             shapes[f"{stem}.lora_a"] = (config.mask_rank, *inputs)
             shapes[f"{stem}.lora_b"] = (outputs, config.mask_rank)
     drawn = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-    return {
-        name: np.ones_like(values) if "norm" in name else values / (1 if "embed" in name else 8)
-        for name, values in drawn.items()
-    }
+    for name, values in drawn.items():
+        if "norm" in name:
+            values[:] = 1
+        elif "embed" not in name:
+            values /= 8
+    return drawn
 
 
 def _logits(backend: OnnxBackend) -> list[Array]:
     """Return the logits of each way to read some tokens behind others."""
     try:
-        return [np.maximum(logits, _LOWEST) for logits in _read(backend)]
+        return [np.maximum(each, _LOWEST) for each in _read(backend) if each is not None]
     finally:
         backend.close()
 
 
-def _read(backend: OnnxBackend) -> Iterator[Array]:
+def _read(backend: OnnxBackend) -> Iterator[Array | None]:
     config, sees = backend.config, np.tril(np.ones((_ROWS, _ROWS), np.bool_))
     tokens = np.random.default_rng(1).choice(config.text_ids, _CACHED + _ROWS)
     before, row, places = tokens[:_CACHED], tokens[_CACHED:], np.arange(_ROWS)
@@ -133,7 +135,7 @@ def _read(backend: OnnxBackend) -> Iterator[Array]:
         if config.adapter == "masks":
             masked = sequence.judge(row, places, sees, _ROWS - _MASKS, logits=True)
             yield masked.causal.logits
-            yield masked.masks.logit
+            yield masked.masks.logit if masked.masks else None
         else:
             yield sequence.branch(row, places, sees, _CACHED).logits
         sequence.truncate(_CACHED)
