@@ -334,7 +334,6 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
                 tokens_of(each.lines),
                 each.chance,
                 each.family,
-                each.place,
             )
             for each in proposed
         ),
