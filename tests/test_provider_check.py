@@ -1,5 +1,8 @@
-"""Providers other than the CPU, which are used only where they compute its results. All graphs are
-real and run. A provider that computes something else is the CPU over damaged weights."""
+"""Providers other than the CPU, which are used only where they compute its results.
+
+All graphs are real and run. A provider that computes something else is the CPU over damaged
+weights.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,7 @@ def cpu(folder: Path) -> Any:
 
 
 def damaging(change: Callable[[str, bytearray], None]) -> Callable[[Path], Any]:
-    """Return a function that opens a folder after ``change`` was given each tensor's name and
-    bytes."""
+    """Return a function that opens a folder after ``change`` had each tensor's name and bytes."""
 
     def opened(folder: Path) -> Any:
         file = folder / "weights.bin"
@@ -89,8 +91,10 @@ def test_the_network_that_is_compared_has_the_operators_of_the_model() -> None:
 
 @pytest.mark.parametrize("variant", HALF)
 def test_half_precision_is_rounding(variant: str) -> None:
-    """Half precision is compared with whole, as it is for CUDA: the CPU runs the graphs of half
-    precision except for the adapter on masks."""
+    """Compare half precision with whole, as it is for CUDA.
+
+    The CPU runs the graphs of half precision except for the adapter on masks.
+    """
     assert how_it_differs(cpu, variant, PLAIN) == ""
     problem = how_it_differs(cpu, variant, KINDS["with masks"])
     assert problem.startswith(f"does not run our graphs in {variant}: ") and "Scatter" in problem
@@ -137,7 +141,7 @@ def test_a_graph_that_does_not_load_is_refused_with_the_reason() -> None:
 
 @pytest.fixture
 def other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An onnxruntime that offers a provider OTHER, which is the CPU."""
+    """Make onnxruntime offer a provider OTHER, which is the CPU."""
     offered = {"CPU": "CPUExecutionProvider", "OTHER": "CPUExecutionProvider"}
     monkeypatch.setattr(device, "offered", lambda _: offered)
     monkeypatch.setattr("redraft.model.runtime.onnx_session.offered", lambda _: offered)
@@ -164,7 +168,7 @@ def test_the_variant_that_is_served_is_compared(monkeypatch: pytest.MonkeyPatch)
     compared: list[tuple[str, str]] = []
     problem = [""]
 
-    def problem_of(_: object, provider: str, variant: str, config: object) -> str:
+    def problem_of(_: object, provider: str, variant: str, *_config: object) -> str:
         compared.append((provider, variant))
         return problem[0]
 
@@ -174,7 +178,7 @@ def test_the_variant_that_is_served_is_compared(monkeypatch: pytest.MonkeyPatch)
 
     def choice() -> device.Device:
         compared.clear()
-        return choose(served=lambda provider, usual: has[provider])
+        return choose(served=lambda provider, _: has[provider])
 
     assert choice() == device.Device("CUDA", "q4f16") and compared == [("CUDA", "q4f16")]
     problem[0] = "it is broken"

@@ -16,15 +16,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..config import ON_MASKS, ModelConfig
-
-if TYPE_CHECKING:
-    from .onnx_backend import OnnxBackend
+from .block_backend import open_backend
+from .onnx_backend import OnnxBackend
 
 #: Largest difference from the CPU's logits, as a part of their spread.
 CLOSE: Mapping[str, float] = MappingProxyType(
@@ -38,7 +37,7 @@ PLAIN = ModelConfig(
     intermediate=96, adapter="none", max_positions=64,
 )  # fmt: skip
 _CACHED, _ROWS, _MASKS = 8, 12, 3
-_LOWEST = -100.0  # stands for the logits of tokens that are not to be predicted
+_LOWEST = -100.0  # replaces the logits of tokens that are not to be predicted
 
 Array = NDArray[np.float32]
 
@@ -51,7 +50,6 @@ def how_it_differs(opened: Callable[[Path], OnnxBackend], variant: str, config: 
         config: configuration of the model that is to run there in ``variant``.
     """
     from ..network.onnx_files import materialise  # brings onnx along
-    from .block_backend import open_backend
 
     network = network_like(config)
     weights = _weights(network)
