@@ -32,7 +32,7 @@ run_stdio(engine, LspSettings())
 """
 START = "def total(prices):\n    return \n"
 #: Every kind of kill, in an order that the seed decides.
-KILLS = (("engine",), ("server",), ("engine", "server")) * 2
+KILLS = (("engine",), ("server",), ("server",), ("engine", "server"))
 KEYS = 40  # typed in each round, at most
 ANSWER_S = 30.0  # within which an answer must come back after a kill
 
