@@ -264,7 +264,7 @@ class Prediction:
     """The engine's answer: candidates, best first, or the reason why there is none."""
 
     request_id: Text
-    model: Text  # "name variant", such as "redraft-135m int8"
+    model: Text  # "name variant", such as "redraft-0.5b int8"
     candidates: tuple[Candidate, ...] = ()
     reason: Text = ""  # why candidates is empty, for people
     stats: Stats = field(default_factory=Stats)

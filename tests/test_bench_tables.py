@@ -139,7 +139,7 @@ SMALL = Amount((600,), (600,), runs=1, typed=6, keys=2, keystrokes=5, passes=Fal
 
 def test_all_parts_are_measured_and_seen(loaded: FakeBackend) -> None:
     seen: list[Any] = []
-    report = latency.run("redraft-135m", amount=SMALL, seen=seen.append)
+    report = latency.run("redraft-0.5b", amount=SMALL, seen=seen.append)
     assert report.complete
     assert seen == [report, *report.cells, *report.typing, *report.editing]
     assert [len(report.cells), len(report.typing), len(report.editing)] == [3, 1, len(WAYS)]

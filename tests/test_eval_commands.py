@@ -295,7 +295,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     from redraft.model.weights.gguf import read_checkpoint
 
     fields, _ = read_checkpoint(tmp_path / "cache" / "base" / f"{sha[:16]}.gguf")
-    shipped = registry.info("redraft-135m").describe()
+    shipped = registry.info("redraft-0.5b").describe()
     described = shipped | {
         "name": "tiny", "adapter": None, "config": {**fields, "adapter": "none"},
         "base": {**shipped["base"], "gguf_sha256": sha},

@@ -44,7 +44,7 @@ def test_a_request_of_the_page_is_answered(command: str) -> None:
         status, answer = post(path, body, chatting("Hello."))
         assert status == 200 and ("Hello." in json.dumps(answer) or "answers" in answer)
         return
-    shown = ModelStatus("ready", "redraft-135m int8", "CPU")  # as the page calls it
+    shown = ModelStatus("ready", "redraft-0.5b int8", "CPU")  # as the page calls it
     predictor = editing((4, 4, ["print(area(3, 4))"]))
     predictor.statuses = [shown]
     status, answer = post(path, body, predictor)

@@ -345,7 +345,7 @@ def test_without_fp16_an_imported_model_runs_on_the_cpu_beside_a_gpu(
 def test_names_of_other_models_are_not_taken(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
     with pytest.raises(SettingsError, match="--name"):
-        import_model(tmp_path / "hf", "redraft-135m")
+        import_model(tmp_path / "hf", "redraft-0.5b")
     with pytest.raises(SettingsError, match=r"\.\./x"):
         import_model(tmp_path / "hf", "../x")
     assert not list(cache.rglob("*.onnx"))

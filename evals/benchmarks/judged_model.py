@@ -68,7 +68,7 @@ def find_model(
     """
     if weights is not None:
         return _ready_folder(weights, provider)
-    model = resolve(model).name
+    model = resolve(model)
     described = info(model)
     if adapter == SHIPPED:
         device = choose_device(described, variant, provider, threads)

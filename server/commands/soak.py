@@ -154,7 +154,7 @@ def _tested(model: str | None, source: Path | None, modes: list[Mode]) -> Iterat
     from ..settings import load_settings
 
     settings = load_settings().with_options(model=model)
-    name = resolve(settings.model).name
+    name = resolve(settings.model)
     redraft = [sys.executable, "-P", "-c", _RUN]
     app = create_app(_Absent(ModelStatus("absent", name)), settings)
     with tempfile.TemporaryDirectory(prefix="soak-model-") as folder:

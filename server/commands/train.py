@@ -31,7 +31,7 @@ app = typer.Typer(help="Pack training data and train the adapter.", no_args_is_h
 Data = Annotated[
     list[Path], typer.Argument(help="*.jsonl.zst files of commits or files, or folders of them.")
 ]
-MODEL = "redraft-135m"
+MODEL = "redraft-0.5b"
 Base = Annotated[
     str,
     typer.Option(
