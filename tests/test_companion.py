@@ -20,7 +20,7 @@ from redraft.model.records import (
     ModelStatus,
     ToolCall,
 )
-from redraft.model.weights.registry import DEFAULT_MODEL, CHAT_MODEL
+from redraft.model.weights.registry import CHAT_MODEL, DEFAULT_MODEL
 from redraft.server.engine_process.open import open_engine
 from redraft.server.settings import Settings
 from support.predictor import CHATTY, ScriptedPredictor, chatting

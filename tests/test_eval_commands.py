@@ -312,7 +312,9 @@ def adapter_at(path: Path, sha: str, **metadata: str) -> Path:
         "blocks.1.attn.q.lora_b": rng.normal(size=(64, 4)).astype(np.float32),
         "mask_embedding": rng.normal(size=64).astype(np.float32),
     }
-    save_file(tensors, path, metadata={"base_sha256": sha, "adapter": "canvas", **metadata})
+    save_file(
+        tensors, path, metadata={"base_sha256": sha, "adapter": "all", "verifier": "ar", **metadata}
+    )
     return path
 
 
@@ -323,7 +325,7 @@ def test_an_adapter_is_judged_as_it_was_trained(base: str, tmp_path: Path) -> No
     assert found.identity == hashlib.sha256(adapter.read_bytes()).hexdigest()
     assert found.folder == keep / found.identity[:16] / "fp32"
     config = json.loads((found.folder / "config.json").read_text())
-    assert (config["adapter"], config["verifier"], config["canvas_width"]) == ("canvas", "ar", 8)
+    assert (config["adapter"], config["verifier"], config["canvas_width"]) == ("all", "ar", 8)
     before = (found.folder / "graphs.json").stat().st_mtime_ns
     again = find_model(str(adapter), None, "fp32", "CPU", keep, quiet, "tiny")
     assert again == found

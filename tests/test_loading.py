@@ -18,7 +18,7 @@ from redraft.model.config import ModelConfig
 from redraft.model.engine import load
 from redraft.model.engine.answer import LoadProgress, Model, answer
 from redraft.model.engine.engine import Engine
-from redraft.model.errors import SettingsError, UnknownModel, WeightsError
+from redraft.model.errors import SettingsError, UnknownModel
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.runtime.kv_memory import size_class
 from redraft.model.runtime.onnx_backend import OnnxBackend
