@@ -115,9 +115,9 @@ def test_commits_from_file_to_figures_and_two_runs_compared(
     a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     edits = redraft("edits", *shared, "--out", a)
     assert "quiet where nothing is left" in edits
-    redraft("edits", *shared, "--out", b, "--plan", "leftmost-first")
+    redraft("edits", *shared, "--out", b, "--plan", "autoregressive")
     compared = redraft("compare", a, b)
-    assert "plan medium" in compared and "plan leftmost-first" in compared
+    assert "plan medium" in compared and "plan autoregressive" in compared
     assert "shown" in compared and "steps" in compared
 
 
@@ -245,20 +245,20 @@ def test_a_gap_without_tests_is_not_run(weights: Path) -> None:
 
 def test_plans_by_name() -> None:
     assert plan_named("medium", 0.7) == replace(PLANS["medium"], threshold=0.7)
-    changed = plan_named("medium", None, ["accept_above=0.3", "copies=no", "repair_steps=2"])
-    assert (changed.accept_above, changed.copies, changed.repair_steps) == (0.3, False, 2)
-    after = plan_named("medium", None, ["draft_after=0", "repair_above=1"])
-    assert (repr(after.draft_after), repr(after.repair_above)) == ("0", "1.0")
-    for wrong in ("accept=0.3", "copies=maybe", "accept_above=much", "draft_after=2.5"):
+    changed = plan_named("medium", None, ["draft_above=0.4", "copies=no", "second_tries=2"])
+    assert (changed.draft_above, changed.copies, changed.second_tries) == (0.4, False, 2)
+    after = plan_named("medium", None, ["max_steps=0", "deadline_ms=1"])
+    assert (repr(after.max_steps), repr(after.deadline_ms)) == ("0", "1.0")
+    for wrong in ("accept=0.3", "copies=maybe", "draft_above=much", "max_steps=2.5"):
         with pytest.raises(SettingsError):
             plan_named("medium", None, [wrong])
     with pytest.raises(SettingsError, match="choose one of low, medium"):
         plan_named("bold")
     with pytest.raises(SettingsError, match="has no threshold"):
-        plan_named("leftmost-first", 0.7)
+        plan_named("autoregressive", 0.7)
     with pytest.raises(SettingsError, match="not trained to write autoregressively"):
         check_plan(PLANS["autoregressive"], tiny_config(verifier="none"))
-    check_plan(PLANS["autoregressive"], tiny_config(verifier="ar"))
+    check_plan(PLANS["autoregressive"], tiny_config())
 
 
 # --- which model ----------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_an_adapter_of_another_base_is_refused(base: str, tmp_path: Path) -> Non
     with pytest.raises(WeightsError, match="base_sha256"):
         find_model(str(adapter), None, "fp32", "CPU", tmp_path, quiet, "tiny")
     odd = adapter_at(tmp_path / "b.safetensors", base, verifier="oracle")
-    with pytest.raises(WeightsError, match="does not know"):
+    with pytest.raises(WeightsError, match="causal-cpu"):
         find_model(str(odd), None, "fp32", "CPU", tmp_path, quiet, "tiny")
     with pytest.raises(SettingsError, match="No adapter at"):
         find_model("missing", None, "fp32", "CPU", tmp_path, quiet, "tiny")

@@ -31,7 +31,7 @@ from redraft.model.weights.adapter import load_adapter, save_in_8_bits  # noqa: 
 from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)
-MODEL = tiny_config(adapter="masks", verifier="ar")
+MODEL = tiny_config(adapter="masks")
 MASKS = 3
 CONFIG = TrainConfig(
     rank=4, learning_rate=1e-2, warmup_steps=2, batch_tokens=400, steps=150, minutes=5,

@@ -30,7 +30,7 @@ from safetensors.torch import load_file  # noqa: E402
 from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for each other
-MODEL = tiny_config(adapter="all", verifier="ar", draft_after=4_096)
+MODEL = tiny_config(adapter="all")
 QUICK = TrainConfig(
     rank=4, learning_rate=1e-2, warmup_steps=2, batch_tokens=2_000, steps=6,
     minutes=5, evaluate_every=3, evaluate_rows=4, exact_rows=2, max_context=2_000,

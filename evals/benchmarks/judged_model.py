@@ -124,8 +124,8 @@ def _config(config: ModelConfig, says: Mapping[str, str], path: Path) -> ModelCo
     if (data["adapter"], data["verifier"]) != ("all", "ar"):
         raise WeightsError(
             f"{path} says adapter = {data['adapter']!r} and verifier = {data['verifier']!r}; this "
-            "Redraft serves adapters of the causal pass (adapter = 'all', verifier = 'ar'). Use one "
-            "that 'redraft train run --config causal-cpu' wrote."
+            "Redraft serves adapters of the causal pass (adapter = 'all', verifier = 'ar'). Train "
+            "one with 'redraft train run --config causal-cpu'."
         )
     if not data["canvas_width"].isdecimal():
         raise WeightsError(f"{path} says canvas = {data['canvas_width']!r}, not a width.")

@@ -43,14 +43,14 @@ Weights = Annotated[
 ]
 PlanName = Annotated[
     str,
-    typer.Option("--plan", help="low, medium, high, leftmost-first or autoregressive."),
+    typer.Option("--plan", help="low, medium, high or autoregressive."),
 ]
 Threshold = Annotated[
     float | None, typer.Option(min=0, max=1, help="Probability to place a token; else the plan's.")
 ]
 PlanChange = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as accept_above=0.3."),
+    typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as second_tries=0."),
 ]
 Context = Annotated[
     int, typer.Option(min=MIN_CONTEXT_TOKENS, max=MAX_CONTEXT_TOKENS, help="Prompt budget, tokens.")
