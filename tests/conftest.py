@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from redraft.model.edits import gate_file
-from redraft.model.runtime import verdicts
 from redraft.model.training.shards import pack
 from support.gates import write_plain
 from support.models_on_disk import World, in_use
@@ -46,12 +45,6 @@ def pytest_terminal_summary(
     if folder is not None:
         count = sum(1 for each in folder.iterdir() if each.is_file())
         terminalreporter.write_line(f"{count} pictures of editors in {folder}")
-
-
-@pytest.fixture(autouse=True)
-def _no_provider_was_tried() -> None:
-    """What a provider came to is kept for a process; a test must not answer another's question."""
-    verdicts.forget()
 
 
 @pytest.fixture(autouse=True, scope="session")

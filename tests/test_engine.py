@@ -6,9 +6,11 @@ import dataclasses
 import math
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from redraft.model.config import ModelConfig
 from redraft.model.engine.abilities import abilities_of
 from redraft.model.engine.answer import CPU_STEP, answer, warm_up
 from redraft.model.engine.engine import Engine
@@ -16,7 +18,7 @@ from redraft.model.errors import (
     InvalidRequest,
     RedraftError,
 )
-from redraft.model.records import EditRequest, Grammar, Prediction
+from redraft.model.records import MAX_ANSWER_TOKENS, EditRequest, Grammar, Prediction
 from redraft.model.runtime.backend import Cancelled, CanvasOutput, FloatArray, IntArray
 from redraft.model.runtime.prefix_cache import PrefixCache
 from support.engines_of import (
@@ -232,7 +234,18 @@ def _after(count: int) -> Callable[[], bool]:
     return lambda: next(left, None) is None
 
 
-def test_warming_up_runs_every_kind_of_pass_and_keeps_no_sequence() -> None:
+@pytest.mark.parametrize(
+    ("config", "denoised"),
+    [
+        (small_config(), [False, True]),
+        (replace(small_config(), verifier="ar"), [False, True]),
+        (replace(small_config(), verifier="ar", adapter="masks"), []),
+        (replace(small_config(), verifier="ar", draft_after=MAX_ANSWER_TOKENS), []),
+    ],
+)
+def test_warming_up_runs_every_kind_of_pass_that_answers_need_and_keeps_no_sequence(
+    config: ModelConfig, denoised: list[bool]
+) -> None:
     seen: list[bool] = []
 
     class Watching(FakeSequence):
@@ -247,9 +260,9 @@ def test_warming_up_runs_every_kind_of_pass_and_keeps_no_sequence() -> None:
             self.sequences.append(sequence)
             return sequence
 
-    backend = WatchingBackend(Noise(), small_config())
+    backend = WatchingBackend(Noise(), config)
     warm_up(backend)
-    assert seen == [False, True]
+    assert seen == denoised
     assert backend.sequences == []
 
 

@@ -18,7 +18,7 @@ from redraft.evals.benchmarks.infill_gaps import Problem
 from redraft.evals.benchmarks.judged_model import find_model, load
 from redraft.evals.benchmarks.plans import PLANS, check_plan, plan_named
 from redraft.evals.figures.runs import open_run
-from redraft.evals.sandbox.sandbox import run_program
+from redraft.evals.sandbox.sandbox import protection, run_program
 from redraft.model.errors import RedraftError, SettingsError, WeightsError
 from redraft.model.weights import registry
 from redraft.model.weights.fetch import Progress
@@ -92,7 +92,7 @@ def test_human_eval_from_file_to_figures(weights: Path, human_eval: Path, tmp_pa
     for each in episodes:
         assert each["outcome"] in ("passed", "failed", "timeout", "died")
         assert each["steps"] >= 1 and each["tokens"] >= 1
-    assert "pass@1" in first and "n = 2" in first
+    assert "pass@1" in first and "n = 2" in first and protection() in " ".join(first.split())
     (table,) = json.loads(summary.read_text())["tables"][:1]
     figure = table["rows"][0]["pass@1"]
     assert figure["n"] == 2 and figure["low"] <= figure["value"] <= figure["high"]
@@ -145,7 +145,7 @@ def test_baselines_are_judged_like_models(
     assert filled[0]["run"]["model"] == "none" and "model_sha256" not in filled[0]["run"]
     assert not any(each["shown"] for each in quiet[1:])
     assert any(each["shown"] for each in copied[1:]), "every hunk renames the same"
-    assert "parts" in copied[1] and copied[1]["scene"]["path"] == "a.py"
+    assert "parts" in copied[1]
     assert "copy-last-edit" in redraft("compare", runs[2], runs[1])
     for arguments, says in (
         (("infill", "--human-eval", human_eval, "--weights", weights), "choose none"),
@@ -244,18 +244,16 @@ def test_a_gap_without_tests_is_not_run(weights: Path) -> None:
 
 
 def test_plans_by_name() -> None:
-    assert plan_named("medium", 0.7) == replace(PLANS["medium"], threshold=0.7)
-    changed = plan_named("medium", None, ["draft_above=0.4", "copies=no", "second_tries=2"])
+    assert plan_named("medium", ["threshold=0.7"]) == replace(PLANS["medium"], threshold=0.7)
+    changed = plan_named("medium", ["draft_above=0.4", "copies=no", "second_tries=2"])
     assert (changed.draft_above, changed.copies, changed.second_tries) == (0.4, False, 2)
-    after = plan_named("medium", None, ["max_steps=0", "deadline_ms=1"])
+    after = plan_named("medium", ["max_steps=0", "deadline_ms=1"])
     assert (repr(after.max_steps), repr(after.deadline_ms)) == ("0", "1.0")
     for wrong in ("accept=0.3", "copies=maybe", "draft_above=much", "max_steps=2.5"):
         with pytest.raises(SettingsError):
-            plan_named("medium", None, [wrong])
+            plan_named("medium", [wrong])
     with pytest.raises(SettingsError, match="choose one of low, medium"):
         plan_named("bold")
-    with pytest.raises(SettingsError, match="has no threshold"):
-        plan_named("autoregressive", 0.7)
     with pytest.raises(SettingsError, match="not trained to write autoregressively"):
         check_plan(PLANS["autoregressive"], tiny_config(verifier="none"))
     check_plan(PLANS["autoregressive"], tiny_config())

@@ -9,7 +9,7 @@ import pytest
 from redraft.evals.figures.compare import compare
 from redraft.evals.figures.intervals import LEAST, mcnemar, ratio, share
 from redraft.evals.figures.runs import RunFile
-from redraft.evals.figures.scoring import exact, first_line_exact, length_class, similarity
+from redraft.evals.figures.scoring import exact, first_line_exact, length_class
 from redraft.evals.figures.tables import Metric, overall, parted
 from redraft.model.errors import SettingsError
 
@@ -63,14 +63,6 @@ def test_what_stands_or_falls_together_widens_the_interval() -> None:
 def test_mcnemars_p_is_that_of_a_fair_coin(a: int, b: int, p: float) -> None:
     assert mcnemar(a, b) == pytest.approx(p)
     assert mcnemar(3_000, 3_500) < 1e-8  # and large counts do not overflow
-
-
-def test_similarity_by_hand() -> None:
-    """Three characters differ: k to s, e to i, and g is added."""
-    assert similarity("kitten", "sitting") == pytest.approx(1 - 3 / 7)
-    assert similarity("sitting", "kitten") == pytest.approx(1 - 3 / 7)
-    assert similarity("return x\n", "return x") == similarity("", "") == 1.0
-    assert similarity("", "x") == 0.0
 
 
 def test_exact_match_ignores_trailing_whitespace_alone() -> None:

@@ -1,20 +1,22 @@
-"""Evaluations as people read them: in a terminal of 80 columns, and with the page's own figures."""
+"""Tables of evaluations: their intervals, and their look in a terminal of 80 columns."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from redraft.evals.benchmarks import infill, next_edit
-from redraft.evals.figures.runs import RunFile
-from redraft.evals.figures.tables import Table, overall, parted
+from redraft.evals.figures.intervals import draws, ratio
+from redraft.evals.figures.resampling import Cell, Resampling, figures
+from redraft.evals.figures.tables import Metric, Table, overall, parted
 from redraft.evals.replay import tables as replay
-from redraft.evals.report.build import NamedRun, build, headlines
-from redraft.evals.report.html_page import page
 from redraft.server.commands import console, eval_tables
 from redraft.server.commands.eval_tables import Sheet, show_sheet
 from rich.console import Console
+
+RIGHT = Metric("right", "share", "right")
 
 
 def episode(number: int, **more: Any) -> dict[str, Any]:
@@ -24,40 +26,10 @@ def episode(number: int, **more: Any) -> dict[str, Any]:
     return {
         "id": str(number), "group": f"problem{number % 12}", "language": "python",
         "kind": "next_edit", "shown": number % 4 != 0, "passed": right, "exact": right,
-        "first_line": right, "similarity": rng.random(), "parse_ok": True, "ended": True,
+        "first_line": right, "parse_ok": True, "ended": True,
         "tokens": 1_234, "steps": 321, "denoise_ms": 12_345.6, "total_ms": 23_456.7,
         "confidence": rng.random(), "answer_tokens": 7,
     } | more  # fmt: skip
-
-
-EPISODES = [episode(number) for number in range(120)]
-
-
-def run_of(episodes: list[dict[str, Any]], benchmark: str = "infill") -> NamedRun:
-    settings = {"benchmark": benchmark, "source": "s", "sample": "1", "model": "m"}
-    return NamedRun("a run", RunFile(settings, {}, {each["id"]: each for each in episodes}))
-
-
-@pytest.mark.parametrize("few", [False, True])
-def test_terminal_and_page_have_the_same_figures(few: bool) -> None:
-    some = EPISODES[:9] if few else EPISODES
-    (section,) = build([run_of(some)])
-    of_page = {
-        metric.name: figures[0]
-        for metric, figures in zip(section.metrics, section.overall, strict=True)
-    }
-    (row,) = overall("infill", infill.METRICS, some, seed=0).rows
-    assert of_page == {name: row.figures[name] for name in of_page}
-    assert len(of_page) > 5
-
-
-def test_parts_of_terminal_and_page_have_the_same_figures() -> None:
-    some = [episode(i, language="go" if i % 2 else "rust") for i in range(240)]
-    (section,) = build([run_of(some)])
-    part = next(part for part in section.parts if part.title == "language")
-    table = parted("by language", part.metrics, some, lambda each: str(each["language"]), 0)
-    for row, figures in zip(table.rows, part.figures, strict=True):
-        assert [row.figures[metric.name] for metric in part.metrics] == [one[0] for one in figures]
 
 
 def test_no_interval_of_a_share_is_a_point() -> None:
@@ -68,6 +40,48 @@ def test_no_interval_of_a_share_is_a_point() -> None:
     assert found.value == pytest.approx(2 / 3)
     assert found.low is not None and found.high is not None
     assert found.low < 0.6 and found.high > 0.75
+
+
+def test_intervals_are_those_of_a_bootstrap_by_group() -> None:
+    values = [bool(i // 10 % 2) for i in range(400)]
+    episodes = [{"right": value} for value in values]
+    everything = np.ones(400, np.bool_)
+    for groups in (range(400), [i // 10 for i in range(400)]):
+        (found,) = figures(episodes, [Cell(RIGHT, everything)], Resampling(list(groups)))
+        wanted = ratio([float(v) for v in values], groups=list(groups))
+        assert found.value == wanted.value and found.n == 400
+        assert found.low == pytest.approx(wanted.low, abs=0.03)
+        assert found.high == pytest.approx(wanted.high, abs=0.03)
+
+
+def test_resampling_in_blocks_draws_every_group_as_often_as_another() -> None:
+    weights = np.vstack(list(draws(3_000, resamples=2_000)))
+    assert weights.shape == (2_000, 3_000)
+    assert (weights.sum(axis=1) == 3_000).all()
+    assert abs(weights.mean(axis=0) - 1).max() < 0.15
+
+
+def test_few_groups_are_not_resampled_but_their_episodes() -> None:
+    episodes = [{"right": i % 2 == 0} for i in range(100)]
+    draws = Resampling(["the only session"] * 100)
+    (found,) = figures(episodes, [Cell(RIGHT, np.ones(100, np.bool_))], draws)
+    assert draws.by_episode and found.low is not None and found.high is not None
+    assert 0.35 < found.low < 0.45 and 0.55 < found.high < 0.65
+
+
+def test_a_share_of_none_still_has_an_interval() -> None:
+    episodes = [{"right": False} for _ in range(100)]
+    (found,) = figures(episodes, [Cell(RIGHT, np.ones(100, np.bool_))], Resampling(range(100)))
+    assert found.value == 0.0 and found.high == pytest.approx(0.037, abs=0.001)
+
+
+def test_members_and_episodes_without_the_field_are_told_apart() -> None:
+    episodes = [{"right": True}, {"right": None}, {}, {"right": False}, {"right": True}]
+    members = np.asarray([True, True, True, True, False])
+    draws = Resampling(range(5))
+    most, few = figures(episodes, [Cell(RIGHT, members), Cell(RIGHT, members, least=3)], draws)
+    assert (most.value, most.n) == (0.5, 2)
+    assert (few.value, few.n) == (None, 2)
 
 
 @pytest.fixture
@@ -110,32 +124,3 @@ def test_a_table_that_fits_stays_a_table(narrow: Console) -> None:
     sheet.add_row("python", "120", "29.3% [24.5%, 34.7%]")
     show_sheet(sheet)
     assert "python   120   29.3% [24.5%, 34.7%]" in narrow.export_text()
-
-
-def test_a_report_begins_with_what_was_found_in_words() -> None:
-    views = [{"shown": i < 30, "passed": i < 12, "exact": False} for i in range(120)]
-    run = run_of([episode(i, **view) for i, view in enumerate(views)])
-    (section,) = build([run])
-    (line,) = headlines(section)
-    assert line == (
-        "Infill, a run: something is shown at 30 of 120 moments (25%); "
-        "right are 12 of 30 that can be judged (40%)"
-    )
-    assert line in page([section])
-    (empty,) = headlines(build([run_of([])])[0])
-    assert empty.endswith("no episode yet")
-
-
-def test_the_page_says_that_few_judged_are_no_calibration() -> None:
-    (section,) = build([run_of([episode(i) for i in range(20)])])
-    assert section.measured[0].calibration is None
-    drawn = page([section])
-    assert "Reliability" not in drawn
-
-
-def test_every_figure_that_is_guarded_says_that_more_is_better() -> None:
-    for benchmark in (run_of(EPISODES), run_of(EPISODES, "edits")):
-        (section,) = build([benchmark])
-        for metric in section.benchmark.metrics:
-            if metric.field in section.benchmark.guarded:
-                assert metric.better == "more", metric.name

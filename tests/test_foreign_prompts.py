@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from redraft.model.config import ModelConfig
-from redraft.model.errors import SettingsError
-from redraft.model.prompt.answers import InvalidAnswer
+from redraft.model.errors import InvalidAnswer, SettingsError
 from redraft.model.prompt.foreign import Declined, Read, as_it_was
 from redraft.model.prompt.formats import (
     FORMATS,

@@ -98,7 +98,8 @@ def test_moments_are_the_same_each_time_and_a_smaller_sample_is_part_of_a_larger
 
 def test_the_scenarios_judge_and_are_never_fitted_on() -> None:
     assert len(in_suite()) == 120
-    for source in ("carry-on", "dev-commits.jsonl.zst", "human-eval"):
+    infill = "HumanEval-SingleLineInfilling.jsonl.gz"
+    for source in ("carry-on", "dev-commits.jsonl.zst", "human-eval", infill):
         assert judges_among([RunFile({"source": source})]) == [source]
     assert judges_among([RunFile({"source": "train-commits.jsonl.zst"})]) == []
 
@@ -164,8 +165,8 @@ def test_a_policy_shows_the_first_candidate_that_is_sure_enough(commits: Path) -
     gate = policies(PLAIN_SAYS, [moment])
     medium = next(each for each in gate if each.name == "gate, medium")
     told = episode_of(medium, moment)
-    assert (told["accepted"], told["right"]) == (False, False)
-    assert told["confidence"] == pytest.approx(0.9)
+    assert (told["shown"], told["accepted"]) == (True, False)
+    assert told["brier"] == pytest.approx(0.9**2)
 
 
 def test_the_area_counts_ties_half() -> None:
@@ -329,7 +330,7 @@ def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
     from redraft.server.commands.main import app
 
     run = outcomes(commits, {True: 0.9, False: 0.3})
-    path, page = tmp_path / "train.jsonl", tmp_path / "gate.html"
+    path = tmp_path / "train.jsonl"
     lines = [{"run": run.settings, "machine": {}}, *run.episodes.values()]
     path.write_text("".join(json.dumps(each) + "\n" for each in lines))
     made = tmp_path / "made.json"
@@ -340,14 +341,19 @@ def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
         app, ["gate", "ship", "--ghost-text", str(path), str(path), "--out", str(made)]
     )
     assert ghost.exit_code == 0, ghost.output
-    options = [str(path), "--gate", str(made), "--html", str(page)]
+    options = [str(path), "--gate", str(made)]
     told = CliRunner().invoke(app, ["eval", "gate", *options], catch_exceptions=False)
     assert told.exit_code == 0, told.output
     for part in ("gate, medium", "ranking of candidates", "what the gate goes by"):
         assert part in told.output
-    drawn = page.read_text(encoding="utf-8")
-    for part in ("What the gate goes by", "Utility against shown rate"):
-        assert part in drawn
+
+
+def test_sessions_without_fitted_runs_are_refused(tmp_path: Path) -> None:
+    from redraft.server.commands.main import app
+
+    done = CliRunner().invoke(app, ["eval", "gate", str(tmp_path / "run.jsonl"), "--sessions"])
+    assert isinstance(done.exception, SettingsError)
+    assert "--fitted-on" in str(done.exception)
 
 
 def test_ship_refuses_what_judges(tmp_path: Path) -> None:

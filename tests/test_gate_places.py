@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from redraft.evals.figures.samples import CommitChange
+from redraft.evals.gate.half_typed import half_typed
 from redraft.evals.gate.labels import as_served, is_kept
 from redraft.evals.gate.places import begun_gaps, position_of
 from redraft.model.decoding.probabilities import line_logs
@@ -121,6 +124,34 @@ def test_lines_below_what_the_engine_gives_up_are_not_judged() -> None:
     assert first.confidence.lines == (-1.0,)
     assert as_served(made, least=-0.5) is None
     assert as_served(made, least=-20.0) is made
+
+
+SHOP = """
+CURRENCY = "euro"
+
+
+def price(item, rate):
+    total = item.price * rate
+    return f"{total} {CURRENCY}"
+
+
+def show(item, rate):
+    total = price(item, rate)
+    print(item.name, total)
+    return total
+"""
+
+
+def test_of_a_line_half_typed_the_rest_is_wanted() -> None:
+    edited = set()
+    for seed in range(40):
+        moment = half_typed("shop.py", SHOP, random.Random(seed))
+        assert moment is not None and moment.wanted == SHOP != moment.text
+        head, tail = moment.text[: moment.cursor], moment.text[moment.cursor :]
+        assert SHOP.startswith(head) and SHOP.endswith(tail)
+        assert "\n" not in SHOP[len(head) : len(SHOP) - len(tail)]
+        edited.add(bool(moment.edits))
+    assert edited == {True, False}
 
 
 # --- what the gate reads -------------------------------------------------------------------------

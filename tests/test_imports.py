@@ -41,7 +41,7 @@ LEVELS = {
         "settings", "http", "wires.prompts", "wires", "app", "engine_process", "scaling",
         "commands",
     ),
-    "evals": ("figures recordings sandbox", "benchmarks latency soak", "replay", "gate", "report"),
+    "evals": ("figures recordings sandbox", "benchmarks latency", "replay", "gate"),
 }  # fmt: skip
 
 

@@ -460,26 +460,7 @@ def test_a_name_that_is_reported_undefined_is_a_place_to_look_at() -> None:
     assert isinstance(show, Show)
 
 
-# --- what was begun ------------------------------------------------------------------------------
-
-RIVERS = (
-    "class River(Enum):\n    RHINE = 1\n    DANUBE = 2\n\n\n"
-    f"{FILLER}\n\ndef length(river):\n    match river:\n"
-    "        case River.RHINE:\n            return 1\n        case River.DANUBE:\n"
-    "            return 2\n"
-)
-
-
-def test_a_new_variant_leads_to_where_its_siblings_have_an_arm_each() -> None:
-    desk = Desk(RIVERS)
-    desk.swap("    DANUBE = 2\n", "    DANUBE = 2\n    ELBE = 3\n")
-    ask = next_place(desk)
-    line = desk.text.count("\n") - 1
-    assert ask.request.region is not None and ask.request.region[0] <= line
-    assert ask.reason.endswith(": its list grew")
-    new = "            return 2\n        case River.ELBE:\n            return 3\n"
-    show = settle(desk, ask, rewrite(ask.request, "            return 2\n", new))
-    assert isinstance(show, Show), show
+# --- what is not imported ------------------------------------------------------------------------
 
 
 def test_a_name_that_nothing_imports_leads_to_the_imports() -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redraft.evals.gate import own_outcomes
 from redraft.evals.gate.own_outcomes import RecordedMoments, label_hidden, label_shown, read_own
+from redraft.evals.recordings.format import Stream
 from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
@@ -190,6 +192,23 @@ def test_a_recording_with_garbage_is_told_and_the_others_count(work: Work, tmp_p
     own = read_own([*work.files(), garbage, torn])
     assert told(own) == [("r * r", False, 1.0)]
     assert {each.partition(":")[0] for each in own.unread} == {"garbage.jsonl", "torn.jsonl"}
+
+
+def test_a_recording_is_searched_for_sources_once(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = []
+    search = own_outcomes._sources
+
+    def counted(stream: Stream) -> dict[int, list[str]]:
+        searched.append(stream)
+        return search(stream)
+
+    monkeypatch.setattr(own_outcomes, "_sources", counted)
+    for number in range(3):
+        work.settle(work.suggest("r * r", id_=f"redraft-{number}"), "rejected")
+    assert work.rest().count == 3
+    assert len(searched) == 1
 
 
 # --- the commands --------------------------------------------------------------------------------

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.config import ModelConfig
-from redraft.model.errors import RedraftError
+from redraft.model.errors import InvalidAnswer, RedraftError
 from redraft.model.prompt.answers import (
-    InvalidAnswer,
     cut_overlap,
     encode_edit,
     read_answer,

@@ -280,6 +280,20 @@ def test_the_command_replays_and_goes_on(recordings: Path, tmp_path: Path) -> No
     assert len(read_run(out).episodes) == 6
 
 
+def test_a_replay_of_a_sample_can_be_extended(recordings: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.jsonl"
+    command = [
+        "eval", "replay", str(recordings), "--model", "copy-last-edit", "--latency-ms", "50",
+        "--out", str(out),
+    ]  # fmt: skip
+    counts = []
+    for more in (["--limit", "2"], ["--limit", "4", "--resume"], ["--resume"]):
+        done = CliRunner().invoke(app, [*command, *more])
+        assert done.exit_code == 0, done.output
+        counts.append(len(read_run(out).episodes))
+    assert counts == [2, 4, 6]
+
+
 def test_with_the_gate_none_nothing_is_shown(recordings: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     command = ["eval", "replay", str(recordings), "--gate", "none", "--out", str(out)]

@@ -11,9 +11,9 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from redraft.model.errors import InstallError, InvalidRequest, SettingsError, WeightsError
-from redraft.model.runtime import device
+from redraft.model.runtime import device, machine
 from redraft.model.runtime import kv_memory as memory_module
-from redraft.model.runtime.device import check_onnxruntime, int8_is_exact, pick_device
+from redraft.model.runtime.device import check_onnxruntime, choose
 from redraft.model.runtime.kv_memory import RESERVE, DeviceMemory, Pool, size_class
 from support.onnx_models import BASE, predictable, store, weights_for
 from support.runtimes import TOKENS, WINDOW, fresh
@@ -224,33 +224,37 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
         ({"onnxruntime-gpu": "1.9.0"}, "too old"),
     ],
 )
-def test_unusable_installations_say_what_to_do(installed: dict[str, str], advice: str) -> None:
+def test_unusable_installations_say_what_to_do(
+    installed: dict[str, str], advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "_installed_version", installed.get)
     with pytest.raises(InstallError, match=advice):
-        check_onnxruntime(installed.get)
+        check_onnxruntime()
 
 
 @pytest.mark.parametrize("version", ["1.30.0", "1.31.1", "2.0", "1.32.0.dev20260101"])
-def test_recent_installations_are_accepted(version: str) -> None:
-    assert check_onnxruntime({"onnxruntime": version}.get) == version
+def test_recent_installations_are_accepted(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "_installed_version", {"onnxruntime": version}.get)
+    assert check_onnxruntime() == version
 
 
 def test_the_cpu_is_chosen_with_a_notice_where_cuda_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(device, "cuda_problem", lambda _: "there is no driver")
-    found = pick_device()
+    found = choose()
     assert found.provider == "CPU" and "there is no driver" in found.notice
-    assert found.variant == ("int8" if int8_is_exact(ort) else "q8")
-    assert pick_device("cpu").notice == ""
+    assert found.variant == ("int8" if machine.int8_is_exact(ort) else "q8")
+    assert choose("cpu").notice == ""
     with pytest.raises(InstallError, match="there is no driver"):
-        pick_device("cuda")
+        choose("cuda")
 
 
 def test_cuda_is_chosen_where_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "problem_of", lambda *_: "")
-    assert pick_device() == device.Device("CUDA", "fp16")
-    assert pick_device("auto", "int8").provider == "CPU"
-    assert pick_device("cpu").provider == "CPU"
+    assert choose() == device.Device("CUDA", "fp16")
+    assert choose("auto", "int8").provider == "CPU"
+    assert choose("cpu").provider == "CPU"
 
 
 def test_a_cpu_that_saturates_gets_the_variant_that_does_not_care(
@@ -258,14 +262,14 @@ def test_a_cpu_that_saturates_gets_the_variant_that_does_not_care(
 ) -> None:
     monkeypatch.setattr(device, "cuda_problem", lambda _: "there is none")
     monkeypatch.setattr(device, "int8_is_exact", lambda _: False)
-    assert pick_device().variant == "q8"
+    assert choose().variant == "q8"
 
 
 def test_impossible_wishes_are_refused(folders: dict[str, Path]) -> None:
     with pytest.raises(SettingsError, match="tpu"):
-        pick_device("tpu")
+        choose("tpu")
     with pytest.raises(SettingsError, match=r"fp16 does not run on CPU"):
-        pick_device("cpu", "fp16")
+        choose("cpu", "fp16")
     with pytest.raises(SettingsError, match="int8 does not run on CUDA"):
         runtime.OnnxBackend(folders["int8"], provider="CUDA")
 

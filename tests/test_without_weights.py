@@ -1,4 +1,4 @@
-"""Where no weights can be had: each command says what to do, and the language server stays up."""
+"""Commands and the language server on a machine that cannot get weights."""
 
 from __future__ import annotations
 

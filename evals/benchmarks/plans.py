@@ -19,19 +19,15 @@ PLANS: dict[str, Plan] = {
 }
 
 
-def plan_named(name: str, threshold: float | None = None, changes: Sequence[str] = ()) -> Plan:
-    """A plan, with another threshold if given, and with ``field=value`` changes of its fields.
+def plan_named(name: str, changes: Sequence[str] = ()) -> Plan:
+    """Return a plan with ``field=value`` changes of its fields.
 
     Raises:
-        SettingsError: there is no such plan or field, or the plan has no threshold to set.
+        SettingsError: there is no such plan or field.
     """
     plan = PLANS.get(name)
     if plan is None:
         raise SettingsError(f"There is no plan {name!r}; choose one of {', '.join(PLANS)}.")
-    if threshold is not None:
-        if plan.threshold > 1:
-            raise SettingsError(f"The plan {name} places one token a step and has no threshold.")
-        plan = replace(plan, threshold=threshold)
     for change in changes:
         field, _, value = change.partition("=")
         plan = replace(plan, **{field: _read(field, value)})

@@ -39,10 +39,10 @@ from redraft.model.engine.load import KV_BYTES, onnx_loader
 from redraft.model.engine.recent import RecentAnswers
 from redraft.model.errors import InstallError
 from redraft.model.records import DraftCount, EditRequest, Prediction, Quality, Stats
+from redraft.model.runtime.machine import processor
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.pass_costs import measure_passes
 from redraft.model.runtime.prefix_cache import PrefixCache
-from redraft.model.runtime.verdicts import processor
 
 from ..figures.drafts import together
 from ..figures.spread import Spread

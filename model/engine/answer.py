@@ -251,7 +251,7 @@ def _brief(
             forced=prompt.forced,
         ),
         constraint=constraint,
-        source=_source(model, prompt, request, plan),
+        source=_source(model, prompt, request),
         prices=model.prices,
         odds=model.odds,
     )
@@ -328,7 +328,6 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
                 tokens_of(each.lines),
                 each.chance,
                 each.family,
-                each.place,
             )
             for each in proposed
         ),
@@ -341,7 +340,7 @@ def _drafts_from_the_last(request: EditRequest, prompt: Prompt) -> bool:
     return at_the_cursor and request.grammar is None
 
 
-def _source(model: Model, prompt: Prompt, request: EditRequest, plan: Plan) -> NDArray[np.int64]:
+def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
     """The prompt, before it the region's lines without their numbers, which an edit repeats, and
     before these the last answers."""
     first, last = prompt.region
@@ -355,7 +354,7 @@ def _source(model: Model, prompt: Prompt, request: EditRequest, plan: Plan) -> N
 
 
 def warm_up(backend: Backend) -> None:
-    """Run every kind of pass once, so that no request pays for first-time set-up."""
+    """Run every kind of pass that answers need once, so that no request pays for set-up."""
     config = backend.config
     width = config.canvas_width
     sequence = backend.new_sequence(CHUNK + 2 * width)

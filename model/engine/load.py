@@ -19,12 +19,11 @@ from ..network.quantize import HALF
 from ..prompt.chat import ChatTemplate
 from ..prompt.tokens import Tokenizer
 from ..runtime.backend import Backend
-from ..runtime.device import Device, Served, import_onnxruntime, pick_device
+from ..runtime.device import Device, Served, choose, import_onnxruntime
 from ..runtime.huge_pages import collapse
 from ..runtime.kv_memory import return_freed, size_class
+from ..runtime.machine import processor
 from ..runtime.prefix_cache import PrefixCache
-from ..runtime.providers import Provider
-from ..runtime.verdicts import FILE, processor
 from ..weights.combine import CHAT_TEMPLATE
 from ..weights.fetch import Progress
 from ..weights.provide import ensure
@@ -56,7 +55,7 @@ def onnx_loader(
 
     Args:
         variant: precision of the weights; None: the best one for the provider.
-        provider: one of ``device.PROVIDERS``; None: CUDA where it works, else CPU.
+        provider: of the installed onnxruntime, in any case; None: CUDA where it works, else CPU.
         threads: for the CPU; None: one per physical core.
 
     Raises (from the loader):
@@ -68,7 +67,7 @@ def onnx_loader(
             fetches = progress.stage in ("wait", "download")
             report("downloading" if fetches else "loading", progress.fraction, progress.label)
 
-        device = choose_device(info(model), variant, provider, threads)
+        device = choose_device(info(model), variant, provider)
         folder = ensure(model, device.variant, fetching)
         report("loading", None, "")
         return _open(model, folder, device, threads)
@@ -157,28 +156,21 @@ def _budget(backend: OnnxBackend, model: str, threads: int | None) -> int:
     return pick_budget(speed, KV_BYTES // backend.bytes_per_token)
 
 
-def choose_device(
-    found: ModelInfo, variant: str | None, provider: str | None, threads: int | None
-) -> Device:
-    """Where to run which variant: what is asked for, or what suits the device, or the finer one
-    that the model's description asks for; of an imported model one that was made.
+def choose_device(found: ModelInfo, variant: str | None, provider: str | None) -> Device:
+    """Return where to run which variant of a model: what is asked for, or what suits the device, or
+    the finer variant that the model's description asks for; of an imported model one that was made.
 
     Raises:
         InstallError: what was asked for does not work.
+        SettingsError: an unknown name, or a variant that the provider does not run.
     """
-    wanted = (provider or "auto").lower()
-    return pick_device(wanted, variant or "auto", found.config, served_by(found), threads, noted())
-
-
-def noted() -> Path:
-    """Where verdicts on providers are kept between starts."""
-    return cache_dir() / FILE
+    return choose(provider or "auto", variant or "auto", found.config, served_by(found))
 
 
 def served_by(found: ModelInfo) -> Served:
     """In which variants a model is to be had."""
 
-    def served(provider: Provider, usual: str) -> str:
+    def served(provider: str, usual: str) -> str:
         wanted = found.default_variant
         chosen = wanted if provider == "CPU" and wanted in ("q8", "fp32", "q4") else usual
         if found.origin is not None or chosen in found.prebuilt:

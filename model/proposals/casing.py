@@ -43,19 +43,3 @@ def changed_parts(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]]
     if not was or not is_ or sum(map(len, was)) < 3:
         return None
     return was, is_
-
-
-def spelt(old: str, new: str, shortest: int = 4) -> tuple[re.Pattern[str], dict[str, str]]:
-    """What finds ``old`` as a word of its own, in any spelling that is long enough to tell, and
-    what comes in the place of each.
-
-    Args:
-        shortest: letters of such a spelling.
-    """
-    table = {old: new}
-    if parts_of(old) and parts_of(new):
-        for one, two in zip(spellings(parts_of(old)), spellings(parts_of(new)), strict=True):
-            if len(one) >= shortest and " " not in one:
-                table.setdefault(one, two)
-    longest = sorted(table, key=len, reverse=True)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)"), table

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 
 from ..records import Diagnostic
 from ..text.names import whole_name
-from .arguments import closing_bracket, is_known
+from .definitions import defines_function
 from .example import Example, Found, words
 
 _QUOTED = "['\"`‘“]"
@@ -42,6 +42,7 @@ _MISSING = re.compile(
 )
 _IMPORTS = re.compile(r"\s*(?:import|from|use|using|const \{|require)\b|\s*\"[\w./-]+\"\s*$")
 _CLOSE = 0.75  # how much a name must read like another
+_SCOPE = 60  # lines above a call that are searched for the beginning of its function
 
 
 def undefined_name(message: str) -> str | None:
@@ -71,7 +72,7 @@ def _fixes(told: Diagnostic, example: Example, lines: Sequence[str]) -> Iterator
             yield (whole_name(name).sub(other, line),)
         return
     missing = _MISSING.search(message)
-    if missing is not None and is_known(missing[1], lines, told.line):
+    if missing is not None and _is_known(missing[1], lines, told.line):
         yield from _with_argument(line, missing[1])
     unused = next((match for each in _UNUSED if (match := each.search(message))), None)
     if unused is not None and _IMPORTS.match(line):
@@ -104,9 +105,42 @@ def _without(line: str, name: str) -> tuple[str, ...]:
 def _with_argument(line: str, name: str) -> Iterator[tuple[str, ...]]:
     """``line`` with an argument more in its one call."""
     calls = list(re.finditer(r"\w\(", line))
-    end = closing_bracket(line, calls[0].end() - 1) if len(calls) == 1 else None
+    end = _closing_bracket(line, calls[0].end() - 1) if len(calls) == 1 else None
     if end is None:
         return
     inside = line[calls[0].end() : end].rstrip().rstrip(",")
     joined = f"{inside}, {name}" if inside.strip() else name
     yield (line[: calls[0].end()] + joined + line[end:],)
+
+
+def _closing_bracket(text: str, at: int) -> int | None:
+    """Return where the bracket at ``at`` is closed again; None: not in this line."""
+    depth = 0
+    for place in range(at, len(text)):
+        if text[place] in "([{":
+            depth += 1
+        elif text[place] in ")]}":
+            depth -= 1
+            if depth == 0:
+                return place
+    return None
+
+
+def _is_known(name: str, lines: Sequence[str], at: int) -> bool:
+    """Return whether the name stands in the function around line ``at``, above it."""
+    depth = _indent(lines[at])
+    for row in range(at - 1, max(-1, at - _SCOPE), -1):
+        line = lines[row]
+        if not line.strip():
+            continue
+        if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", line):
+            return True
+        depth = min(depth, _indent(line))
+        begins = defines_function(line) and _indent(line) <= depth
+        if begins and _indent(line) < _indent(lines[at]):
+            return False
+    return False
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

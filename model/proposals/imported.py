@@ -18,9 +18,9 @@ from ..edits.edit_patterns import MOST_CHARS
 from ..edits.gate_features import STANDARD
 from ..text.names import places_of
 from .code_lines import code_of, quoted_rows
+from .definitions import NEAR_CHARS, is_defined_at
 from .example import NAME, Example, Found, readable
 from .import_lines import MOST_ROWS, Import, import_of, imports_in, is_standard
-from .misspelt import NEAR_CHARS, is_born
 
 _ALIKE = {
     "typescript": "javascript",
@@ -71,8 +71,8 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
             continue
         found = import_of(wanted, have, lines, example.language)
         if found is not None and first <= found.first and found.last <= last:
-            standard = STANDARD if is_standard(wanted.module, language) else ""
-            yield replace(found, name=name, family="workspace" if own else standard)
+            family = STANDARD if is_standard(wanted.module, language) else "imported"
+            yield replace(found, name=name, family="workspace" if own else family)
 
 
 def first_used(example: Example, lines: Sequence[str]) -> list[str]:
@@ -166,7 +166,7 @@ def _is_made(line: str, found: re.Match[str]) -> bool:
     near = max(0, found.start() - NEAR_CHARS)
     if _MADE_BEFORE.search(line, near, found.start()) and not re.match(r"\s*=(?!=)", behind):
         return False
-    if is_born(line, found) or _PARTS_TAKEN.search(before):
+    if is_defined_at(line, found) or _PARTS_TAKEN.search(before):
         return True
     if _METHOD.fullmatch(before) and _METHOD_HEAD.fullmatch(behind):  # of a class
         return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -17,87 +17,24 @@ from ..edits.rename_scopes import RenameScopes
 from ..edits.repeats import MOST_LINES, find_repeats
 from ..edits.replacement import Replacement
 from ..records import Diagnostic, Importable, RecentEdit
-from . import (
-    arguments,
-    awaited,
-    diagnosed,
-    imported,
-    inserted_lines,
-    inserted_text,
-    listed,
-    literals,
-    misspelt,
-    moved_lines,
-    removed,
-    renamed_variants,
-    reordered,
-    wrapped_calls,
-)
-from .chain_order import in_order, place_key
+from . import diagnosed, imported, renamed_variants
 from .code_lines import prose_rows
 from .example import Example, Found, read
+from .misplaced import is_misplaced
+from .place_order import in_order, place_key
 from .unbroken import Unbroken
 
-Family = Callable[[Example, Sequence[str], int, int], Iterator[Found]]
-
-FAMILIES: dict[str, Family] = {
-    "variant": renamed_variants.find,
-    "literal": literals.find,
-    "insertion": inserted_text.find,
-    "argument": arguments.find,
-    "lines": inserted_lines.find,
-    "listed": listed.find,
-    "reordered": reordered.find,
-    "awaited": awaited.find,
-    "removed": removed.find,
-    "imported": imported.find,  # and "standard" and "workspace"
-    "misspelt": misspelt.find,
-    "moved": moved_lines.find,
-    "wrapped": wrapped_calls.find,
-}
-#: Of each family a logistic regression over :func:`features`: all that it found at 6,000 moments of
-#: training commits ("listed", "argument", "removed": 16,000), and whether that was the next edit to
-#: the letter.
-ODDS: dict[str, tuple[float, ...]] = {
-    "listed": (-3.97, 1.36, -0.5, 0.45, -0.58, -1.09, -0.9, 0.26, 0.44),
-    "removed": (-1.88, 0.59, 0.0, 0.8, -0.7, -1.47, 0.0, 0.9, 0.0),
-    "variant": (-1.44, 0.67, -0.72, 0.84, -0.58, -1.72, -1.28, 0.34, 1.77),
-    "lines": (-0.49, 0.97, -0.28, 0.82, -1.27, -1.02, -0.05, 0.25, 0.0),
-    "insertion": (-3.43, 0.17, -0.47, 1.71, -0.29, -1.37, -2.8, 1.27, 1.55),
-    "moved": (-0.47, -0.59, -0.71, 1.26, 0.14, -1.87, 0.0, 0.19, 0.23),
-    "literal": (3.46, -0.68, -0.14, 0.19, -0.99, -2.65, -1.28, -0.63, 0.88),
-    "argument": (-1.26, 0.32, -0.27, 0.56, -0.57, -1.44, -1.3, 0.76, -0.28),
-    "wrapped": (-0.5, -0.02, -0.54, 0.98, -0.32, -1.93, -0.31, 0.48, -0.2),
-}
-#: The same of whether the next edit was of these lines, whatever it wrote there: of the families
-#: that know better where something is missing than what.
-PLACES: dict[str, tuple[float, ...]] = {
-    "listed": (-0.47, 0.65, -0.41, 0.76, -0.99, -0.86, -0.04, 0.11, -0.07),
-    "argument": (0.92, 0.09, -0.09, 0.89, -1.25, -1.57, 0.34, 0.39, 0.54),
-}
-#: Chances of what commits cannot tell. No commit says what an editor reported. What is misspelt is
-#: mended before the commit: of 2,745 slips made in lines of training commits 1,202 were spoken of,
-#: 1,188 rightly; falsely at 6 of 16,000 moments. Imports stand before their use in our order: left
-#: to the end 307 times, they were spoken of 96 times, 62 times to the letter; falsely at 14 of
-#: 16,000 moments. (Both before texts and remarks were left out.) Of parameters that change places,
-#: and of what becomes asynchronous, commits hold too few. Of chains made up in training files, 121
-#: of 130 awaited calls were found. Of 4,017 imports of a project's own names taken out of files of
-#: training repositories, "workspace" spoke 2,603 times, 1,838 times to the letter; falsely at 4 of
-#: 21,744 moments of whole files.
-FIXED = {
-    "diagnosed": 0.4,
-    "misspelt": 0.6,
-    "imported": 0.5,
-    "standard": 0.5,
-    "workspace": 0.55,
-    "reordered": 0.5,
-    "awaited": 0.5,
-}
-#: What a family finds and is less likely than this is not worth the model's time. At 770 moments
-#: of held-out commits proposals are made at 246; from 0.03 on at 269, and 4 more are reached.
+#: A logistic regression over :func:`_features`, fitted to the variants found at 6,000 moments of
+#: training commits and to which of them were the next edit to the letter.
+_VARIANT = (-1.44, 0.67, -0.72, 0.84, -0.58, -1.72, -1.28, 0.34, 1.77)
+#: Chances of the other families. Commits do not record what an editor reported. Imports precede
+#: their use in the order of our commits: left to the end 307 times, they were proposed 96 times, 62
+#: times to the letter, and falsely at 14 of 16,000 moments. Of 4,017 imports of a project's own
+#: names taken out of files of training repositories, "workspace" proposed 2,603, 1,838 of them to
+#: the letter, and falsely at 4 of 21,744 moments of whole files.
+FIXED = {"diagnosed": 0.4, "imported": 0.5, "standard": 0.5, "workspace": 0.55}
+#: An edit that is less likely than this is not worth the model's time.
 LEAST_OF_FAMILY = 0.05
-#: The same of its place alone.
-LEAST_OF_PLACE = 0.12
 #: Of all, the first so many must leave the syntax as good as it is: of 4,000 moments of training
 #: commits 174 proposals broke it, of which 1 was right. Nobody looks at those behind.
 MOST_CHECKED = 16
@@ -114,7 +51,6 @@ class Proposed:
     lines: tuple[str, ...]
     family: str
     chance: float  # that exactly this is the next edit
-    place: float = 0.0  # that the next edit is of these lines, whatever it writes
 
 
 def propose(
@@ -152,13 +88,12 @@ def propose(
         for one in find_repeats(edits, lines, first, last, cursor, scopes)
     }
     example = read(edits, language, elsewhere, importable)
-    for family, find in FAMILIES.items():
-        for name, found in _by_family(family, find(example, lines, first, last), lines).items():
+    for find in (renamed_variants.find, imported.find):
+        for family, found in _by_family(find(example, lines, first, last), lines).items():
             for one in found:
-                chance, place = _odds(name, features(one, found, cursor, len(unique)))
-                chance = chance if one.told else 0.0
-                if chance >= LEAST_OF_FAMILY or place >= LEAST_OF_PLACE:
-                    known = Proposed(one.first, one.last, one.lines, name, chance, place)
+                chance = FIXED.get(family) or _odds(one, found, cursor, len(unique))
+                if chance >= LEAST_OF_FAMILY:
+                    known = Proposed(one.first, one.last, one.lines, family, chance)
                     _keep_likelier(unique, known)
     for one in diagnosed.find(diagnostics, example, lines, first, last):
         chance = FIXED["diagnosed"]
@@ -194,11 +129,11 @@ def _edit_of(text: str, lines: Sequence[str], key: tuple[int, int, tuple[str, ..
     return Replacement(text, min(start, end), end, made)
 
 
-def _by_family(finder: str, all_: Iterator[Found], lines: Sequence[str]) -> dict[str, list[Found]]:
-    """What a family found, each edit once and neighbours together; what is of another by that."""
-    families: dict[str, dict[tuple[int, int, tuple[str, ...]], Found]] = {finder: {}}
+def _by_family(all_: Iterable[Found], lines: Sequence[str]) -> dict[str, list[Found]]:
+    """Return the edits found by family, each edit once and neighbours together."""
+    families: dict[str, dict[tuple[int, int, tuple[str, ...]], Found]] = {}
     for one in all_:
-        found = families.setdefault(one.family or finder, {})
+        found = families.setdefault(one.family, {})
         if tuple(lines[one.first : one.last]) != one.lines:
             found.setdefault((one.first, one.last, one.lines), one)
         if len(found) > MOST_FOUND:
@@ -268,13 +203,19 @@ def _runs(found: Sequence[Found]) -> Iterator[Found]:
         if len(run) > 1:
             lines = tuple(line for one in run for line in one.lines)
             age, evidence = min(one.age for one in run), max(one.evidence for one in run)
-            told = all(one.told for one in run)
-            yield Found(run[0].first, run[-1].last, lines, age, evidence, run[0].name, told)
+            yield replace(run[0], last=run[-1].last, lines=lines, age=age, evidence=evidence)
         run = [best[at]] if at >= 0 else []
 
 
-def features(one: Found, all_: Sequence[Found], cursor: int, others: int) -> tuple[float, ...]:
-    """What the odds of a find depend on."""
+def _odds(one: Found, all_: Sequence[Found], cursor: int, others: int) -> float:
+    """Return the chance that a variant is the next edit."""
+    values = _features(one, all_, cursor, others)
+    log_odds = sum(weight * value for weight, value in zip(_VARIANT, values, strict=True))
+    return 1 / (1 + math.exp(-log_odds))
+
+
+def _features(one: Found, all_: Sequence[Found], cursor: int, others: int) -> tuple[float, ...]:
+    """Return the features that the odds of a variant depend on."""
     below = one.first >= cursor
     places = Counter(each.first for each in all_)
     return (
@@ -290,31 +231,12 @@ def features(one: Found, all_: Sequence[Found], cursor: int, others: int) -> tup
     )
 
 
-def _odds(family: str, values: Sequence[float]) -> tuple[float, float]:
-    """Chances that a find is the next edit, and that this is at its place; 0: not known."""
-    if family in FIXED:
-        return FIXED[family], 0.0
-    places = PLACES.get(family)
-    chance = chance_of(ODDS[family], values)
-    return chance, 0.0 if places is None else max(chance, chance_of(places, values))
-
-
-def chance_of(weights: Sequence[float], values: Sequence[float]) -> float:
-    log_odds = sum(weight * value for weight, value in zip(weights, values, strict=True))
-    return 1 / (1 + math.exp(-log_odds))
-
-
 def _is_misplaced(
     key: tuple[int, int, tuple[str, ...]], example: Example, lines: Sequence[str]
 ) -> bool:
-    """Whether a call would get what a definition declares, or something would be asynchronous that
-    cannot be."""
+    """Return whether an edit puts something into a line that cannot stand there."""
     first, last, new = key
     if last - first != len(new):
         return False
     pairs = zip(lines[first:last], new, strict=True)
-    return any(
-        arguments.is_misplaced(example, old, made) or awaited.is_wrong(old, made)
-        for old, made in pairs
-        if old != made
-    )
+    return any(is_misplaced(example, old, made) for old, made in pairs if old != made)

@@ -29,7 +29,7 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
                 made = pattern.sub(lambda found, table=become: table[found[0]], line)  # type: ignore[misc]
                 if made != line and new not in words(line):
                     evidence = 2 if old in words(line) else 1
-                    yield Found(at, at + 1, (made,), pair.age, evidence)
+                    yield Found(at, at + 1, (made,), pair.age, evidence, family="variant")
 
 
 def _names(old: str, new: str) -> Iterator[tuple[str, str]]:

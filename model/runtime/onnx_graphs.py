@@ -22,7 +22,6 @@ from .backend import SUPPRESSED, Cancelled
 from .embedding import Embedding
 from .kv_memory import Memory, memory_on
 from .onnx_session import open_session
-from .providers import Provider
 from .sampler import Sampler
 from .special_ends import SpecialEnds
 
@@ -81,7 +80,7 @@ class Graphs:
         config: ModelConfig,
         about: dict[str, Any],
         runtime: Any,
-        provider: Provider,
+        provider: str,
         threads: int,
     ) -> None:
         self.config = config

@@ -185,7 +185,7 @@ class OnnxSequence:
             self.settle()
         n, cached, first = len(tokens), self._cached, self._waiting
         twin = int(n == 1 and not first)
-        self._check_room(first + n + twin)
+        self._check_room(n + twin)
         rows = first + np.arange(n, dtype=np.int64)
         read = np.concatenate([self._ahead(), tokens, tokens[:twin]])
         placed = np.concatenate([cached + np.arange(first), at, at[:twin] + 1])

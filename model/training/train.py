@@ -245,8 +245,10 @@ def _step(
 
 
 def causal_loss(network: Network, batch: Batch, device: str) -> Tensor:
-    """Return the mean cross-entropy of the causal pass per unit of weight; logits are computed only
-    where there is weight."""
+    """Return the mean cross-entropy of the causal pass per unit of weight.
+
+    Logits are computed only where there is weight.
+    """
     tokens = batch.tokens.to(device, non_blocking=True)
     hidden, _ = network.context(tokens)  # [rows, length, hidden]
     weights = batch.causal[:, 1:].to(device)  # [rows, length - 1]

@@ -33,10 +33,11 @@ def memory_for(variants: Sequence[str] | None) -> tuple[int, bool]:
     """Bytes of memory where these variants run, or where this machine runs best where none is
     named; and whether that is CUDA."""
     from redraft.model.network.quantize import HALF
-    from redraft.model.runtime.device import has_cuda, memory_of
+    from redraft.model.runtime.device import cuda_problem, import_onnxruntime
+    from redraft.model.runtime.machine import memory_of
 
     named = set(variants or ())
-    gpu = bool(named & set(HALF)) if named else has_cuda()
+    gpu = bool(named & set(HALF)) if named else not cuda_problem(import_onnxruntime())
     return memory_of("CUDA" if gpu else "CPU"), gpu
 
 

@@ -62,13 +62,14 @@ def _print_block(name: str, lines: Iterable[str]) -> None:
 
 def _list_known(as_json: bool) -> None:
     """Print the open weights that can be pulled by name, and whether they run here."""
-    from redraft.model.runtime.device import has_cuda, memory_of
+    from redraft.model.runtime.device import cuda_problem, import_onnxruntime
+    from redraft.model.runtime.machine import memory_of
     from redraft.model.weights.known import KNOWN
     from redraft.model.weights.pull_open import pulled_revision
 
     from .console import err, out
 
-    provider: Literal["CPU", "CUDA"] = "CUDA" if has_cuda() else "CPU"
+    provider: Literal["CPU", "CUDA"] = "CUDA" if not cuda_problem(import_onnxruntime()) else "CPU"
     memory = memory_of(provider)
     rows: list[dict[str, Any]] = [
         {

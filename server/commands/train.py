@@ -145,11 +145,7 @@ def run(
         "runs/default"
     ),
     config: Annotated[
-        str,
-        typer.Option(
-            help="'causal-cpu', 'masks-cpu', 'h100-causal', 'h100-masks', or a TOML file of "
-            "TrainConfig's fields."
-        ),
+        str, typer.Option(help="causal-cpu, masks-cpu, h100-causal, h100-masks, or a TOML file.")
     ] = "causal-cpu",
     start: Annotated[
         str, typer.Option(help="'shipped', 'fresh', or an adapter's .safetensors.")
