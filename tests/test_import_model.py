@@ -274,19 +274,20 @@ def test_an_imported_model_is_listed_checked_and_answers(
     model = load.onnx_loader("Open-weights", None, "CPU", 1)(lambda *report: None)
     try:
         assert model.label == "Open-weights fp32"
-        tasks = ("infill",) if name == "Qwen3" else ("infill", "next_edit")  # it only fills in
-        for task in tasks:
-            request = EditRequest(task, "a.py", TEXT, TEXT.index("= ") + 2, max_tokens=24)
-            first = answer(model, request, time.monotonic)
-            assert first.stats.denoise_steps > 0
-            # What is drafted decides how wide passes are, and that the last bits of fp32.
-            model = replace(model, recent=RecentAnswers())
-            again = answer(model, request, time.monotonic)
-            emptied = PrefixCache(model.backend, 1 << 30)
-            fresh = replace(model, cache=emptied, recent=RecentAnswers())
-            other = answer(fresh, request, time.monotonic)
-            assert again.candidates == first.candidates == other.candidates
-            assert again.stats.reused_tokens > 0
+        request = EditRequest("infill", "a.py", TEXT, TEXT.index("= ") + 2, max_tokens=24)
+        first = answer(model, request, time.monotonic)
+        assert first.stats.denoise_steps > 0
+        # What is drafted decides how wide passes are, and that the last bits of fp32.
+        model = replace(model, recent=RecentAnswers())
+        again = answer(model, request, time.monotonic)
+        emptied = PrefixCache(model.backend, 1 << 30)
+        fresh = replace(model, cache=emptied, recent=RecentAnswers())
+        other = answer(fresh, request, time.monotonic)
+        assert again.candidates == first.candidates == other.candidates
+        assert again.stats.reused_tokens > 0
+        declined = answer(model, replace(request, task="next_edit"), time.monotonic)
+        assert (declined.candidates, declined.stats.denoise_steps) == ((), 0)
+        assert "predict edits" in declined.reason
     finally:
         model.backend.close()
 
