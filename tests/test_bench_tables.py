@@ -137,6 +137,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
 SMALL = Amount((600,), (600,), runs=1, typed=6, keys=2, keystrokes=5, passes=False)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_all_parts_are_measured_and_seen(loaded: FakeBackend) -> None:
     seen: list[Any] = []
     report = latency.run("redraft-0.5b", amount=SMALL, seen=seen.append)
@@ -147,6 +148,7 @@ def test_all_parts_are_measured_and_seen(loaded: FakeBackend) -> None:
         assert getattr(report, field.name) or field.name == "passes_ms", field.name
 
 
+@pytest.mark.usefixtures("spawn")
 def test_stopped_it_keeps_what_there_is(
     loaded: FakeBackend,
     tmp_path: Path,

@@ -119,6 +119,7 @@ def test_a_finished_run_has_nothing_left_to_play(recordings: Path, tmp_path: Pat
     assert jobs_of(read_scripts([recordings]), run, LspSettings()) == []
 
 
+@pytest.mark.usefixtures("spawn")
 def test_several_processes_write_the_same_lines(recordings: Path, tmp_path: Path) -> None:
     alone = replayed(recordings, None)
     together = replayed(recordings, tmp_path / "run.jsonl", processes=2)
@@ -263,6 +264,7 @@ def test_every_metric_names_another_figure() -> None:
 # --- the command ---------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_command_replays_and_goes_on(recordings: Path, tmp_path: Path) -> None:
     out, summary = tmp_path / "run.jsonl", tmp_path / "summary.json"
     command = [
@@ -280,6 +282,7 @@ def test_the_command_replays_and_goes_on(recordings: Path, tmp_path: Path) -> No
     assert len(read_run(out).episodes) == 6
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_replay_of_a_sample_can_be_extended(recordings: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     command = [
@@ -294,6 +297,7 @@ def test_a_replay_of_a_sample_can_be_extended(recordings: Path, tmp_path: Path) 
     assert counts == [2, 4, 6]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_with_the_gate_none_nothing_is_shown(recordings: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     command = ["eval", "replay", str(recordings), "--gate", "none", "--out", str(out)]

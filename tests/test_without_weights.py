@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from redraft.lsp.recording.folder import Recordings
-from support.lsp_process import LspProcess, insert_texts
+from support.lsp_client import insert_texts
+from support.lsp_process import LspProcess
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
@@ -38,6 +39,7 @@ def redraft(*arguments: str) -> list[str]:
     return [sys.executable, "-c", RUN, *arguments]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_completion_says_what_to_do(environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "area.py").write_text(CODE, encoding="utf-8")
     done = subprocess.run(
@@ -54,10 +56,10 @@ def test_a_completion_says_what_to_do(environment: dict[str, str], tmp_path: Pat
 
 
 def test_the_language_server_says_what_to_do_and_serves_what_needs_no_model(
-    environment: dict[str, str], tmp_path: Path
+    environment: dict[str, str], tmp_path: Path, spawn: type[subprocess.Popen[bytes]]
 ) -> None:
     Recordings(tmp_path / "recordings").turn_on()
-    start = functools.partial(subprocess.Popen, env=environment)
+    start = functools.partial(spawn, env=environment)
     client = LspProcess({}, tmp_path, start, redraft("lsp", "--stdio"))
     uri = (tmp_path / "project" / "area.py").as_uri()
     client.initialize(rootUri=(tmp_path / "project").as_uri())
