@@ -131,9 +131,6 @@ class BookSequence:
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
         raise NotImplementedError
 
-    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
-        raise NotImplementedError
-
 
 class BookBackend:
     config: ModelConfig = ModelConfig()

@@ -230,7 +230,7 @@ def test_low_confidence_is_said(source: Path, confidence: float, warns: bool) ->
 @pytest.mark.parametrize("option", ["--model", "--variant", "--provider", "--threads"])
 @pytest.mark.parametrize("command", [("complete", f"{__file__}:1:1"), ("lsp",)])
 def test_what_a_server_has_decided_is_refused(command: tuple[str, ...], option: str) -> None:
-    value = {"--model": "redraft-135m", "--variant": "q8", "--provider": "cpu", "--threads": "2"}
+    value = {"--model": "redraft-0.5b", "--variant": "q8", "--provider": "cpu", "--threads": "2"}
     asked = [*command, "--server", "http://127.0.0.1:9", option, value[option]]
     told = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
     assert told.exit_code == 2
@@ -238,7 +238,7 @@ def test_what_a_server_has_decided_is_refused(command: tuple[str, ...], option: 
 
 
 def test_chat_refuses_a_model_that_a_server_has_decided() -> None:
-    asked = ["chat", "hi", "--server", "http://127.0.0.1:9", "--model", "redraft-135m"]
+    asked = ["chat", "hi", "--server", "http://127.0.0.1:9", "--model", "redraft-0.5b"]
     told = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
     assert told.exit_code == 2
     assert "chooses its own" in told.output

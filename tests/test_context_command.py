@@ -81,7 +81,7 @@ def test_marks_have_the_names_of_the_models_own_vocabulary() -> None:
     tiny = tiny_tokenizer()
     special = {i: names.get(name, name) for i, name in tiny.special.items()}
     renamed = Tokenizer(tiny._bpe, special)
-    config = tiny_config(prompt_format=renamed.prompt_format)
+    config = tiny_config()
     seen = view()
     request = request_for(seen, Context(indexer_of(FILES)).gather(seen), "infill")
     text = spelled(request, renamed, config, 20_000)

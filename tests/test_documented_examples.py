@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ EXAMPLES = [
     for page in PAGES
     for example in re.findall(r"^curl .*?(?=\n```)", page.read_text("utf-8"), re.DOTALL | re.M)
 ]
-DEFAULT, TINY = "redraft-0.5b", "redraft-135m"
+DEFAULT = "redraft-0.5b"
 FEEDBACK = "/feedback"
 INFILL = ("/v1/fim/completions", "/v1/completions", "/infill", "/api/generate")
 
@@ -75,21 +74,21 @@ def test_an_example_is_answered_by_a_scripted_model(example: str) -> None:
     assert written in json.dumps(answer)
 
 
-def needs(model: str) -> None:
-    described = info(model)
+def needs_weights() -> None:
+    described = info(DEFAULT)
     if described.default_variant not in ready_variants(described):
-        pytest.skip(f"the weights of {model} are not here; 'redraft model pull {model}' gets them")
+        pytest.skip(f"no weights of {DEFAULT} here; 'redraft model pull {DEFAULT}' gets them")
 
 
-@pytest.fixture(scope="module", params=[TINY, DEFAULT])
-def answers(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[Any]]]:
-    """The model's name, and (path, body, status, answer) of every example in the pages' order."""
-    needs(request.param)
-    yield request.param, asyncio.run(_all(request.param))
+@pytest.fixture(scope="module")
+def answers() -> list[Any]:
+    """(path, body, status, answer) of every example in the pages' order."""
+    needs_weights()
+    return asyncio.run(_all())
 
 
-async def _all(model: str) -> list[Any]:
-    settings = Settings(model=model, shutdown_s=0.1)
+async def _all() -> list[Any]:
+    settings = Settings(model=DEFAULT, shutdown_s=0.1)
     engine, found = open_engine(settings), []
     try:
         assert (await until_ready(engine)).state == "ready"
@@ -121,19 +120,14 @@ def is_edit(path: str, body: dict[str, Any]) -> bool:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_every_example_is_answered(answers: tuple[str, list[Any]]) -> None:
-    model, found = answers
-    assert len(found) >= 9
-    refused = [(body, answer) for _, body, status, answer in found if status != 200]
-    if model == TINY:  # its template knows no tools, which it says
-        refused = [(b, a) for b, a in refused if "tools" not in b or a["error"]["param"] != "tools"]
-    assert refused == []
+def test_every_example_is_answered(answers: list[Any]) -> None:
+    assert len(answers) >= 9
+    assert [(body, answer) for _, body, status, answer in answers if status != 200] == []
 
 
 @pytest.mark.usefixtures("spawn")
-def test_the_gaps_are_filled_with_what_belongs_there(answers: tuple[str, list[Any]]) -> None:
-    _, found = answers
-    gaps = [(b, a) for p, b, _, a in found if p in INFILL and not is_edit(p, b)]
+def test_the_gaps_are_filled_with_what_belongs_there(answers: list[Any]) -> None:
+    gaps = [(b, a) for p, b, _, a in answers if p in INFILL and not is_edit(p, b)]
     assert len(gaps) >= 5
     for body, answer in gaps:
         wanted = "sum(values)" if "mean" in str(body) else "a + b"
@@ -141,24 +135,23 @@ def test_the_gaps_are_filled_with_what_belongs_there(answers: tuple[str, list[An
 
 
 @pytest.mark.usefixtures("spawn")
-def test_the_edits_are_right_or_not_there(answers: tuple[str, list[Any]]) -> None:
-    """No line twice: only the call has changed; the default model gives it its second argument."""
-    model, found = answers
-    edits = [(body, answer) for path, body, _, answer in found if is_edit(path, body)]
+def test_the_edits_give_the_call_its_second_argument_and_repeat_no_line(answers: list[Any]) -> None:
+    edits = [(body, answer) for path, body, _, answer in answers if is_edit(path, body)]
     assert len(edits) == 3
+    hidden = [answer for _, answer in edits if (answer.get("redraft") or {}).get("abstained")]
+    assert len(hidden) < 2, "a busy machine ends one search too early at most"
     for body, answer in edits:
+        if answer in hidden:
+            continue
         written = text_of(answer)
         code = [line for line in written.splitlines() if re.search(r"^(def|    return) ", line)]
         assert len(code) == len(set(code)), (body, written)
-        if model == DEFAULT:
-            assert re.search(r"^(<.*>)?print\(area\(3, \w+\)\)", written, re.M), (body, answer)
-        elif "print" not in written:
-            assert answer["redraft"]["reason"], (body, answer)
+        assert re.search(r"^(<.*>)?print\(area\(3, \w+\)\)", written, re.M), (body, answer)
 
 
 @pytest.mark.usefixtures("spawn")
 def test_the_readmes_first_command_writes_what_the_readme_shows() -> None:
-    needs(DEFAULT)
+    needs_weights()
     readme = (ROOT / "README.md").read_text("utf-8")
     place = re.search(r"redraft complete (\S+)", readme)
     shown = re.search(r"^step +\d+ +'(.*)'\nredraft-0\.5b", readme, re.M)

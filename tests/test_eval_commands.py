@@ -117,9 +117,9 @@ def test_commits_from_file_to_figures_and_two_runs_compared(
     a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     edits = redraft("edits", *shared, "--out", a)
     assert "quiet where nothing is left" in edits
-    redraft("edits", *shared, "--out", b, "--plan", "leftmost-first")
+    redraft("edits", *shared, "--out", b, "--plan", "autoregressive")
     compared = redraft("compare", a, b)
-    assert "plan medium" in compared and "plan leftmost-first" in compared
+    assert "plan medium" in compared and "plan autoregressive" in compared
     assert "shown" in compared and "steps" in compared
 
 
@@ -252,18 +252,18 @@ def test_a_gap_without_tests_is_not_run(weights: Path) -> None:
 
 def test_plans_by_name() -> None:
     assert plan_named("medium", ["threshold=0.7"]) == replace(PLANS["medium"], threshold=0.7)
-    changed = plan_named("medium", ["accept_above=0.3", "copies=no", "repair_steps=2"])
-    assert (changed.accept_above, changed.copies, changed.repair_steps) == (0.3, False, 2)
-    after = plan_named("medium", ["draft_after=0", "repair_above=1"])
-    assert (repr(after.draft_after), repr(after.repair_above)) == ("0", "1.0")
-    for wrong in ("accept=0.3", "copies=maybe", "accept_above=much", "draft_after=2.5"):
+    changed = plan_named("medium", ["draft_above=0.4", "copies=no", "second_tries=2"])
+    assert (changed.draft_above, changed.copies, changed.second_tries) == (0.4, False, 2)
+    after = plan_named("medium", ["max_steps=0", "deadline_ms=1"])
+    assert (repr(after.max_steps), repr(after.deadline_ms)) == ("0", "1.0")
+    for wrong in ("accept=0.3", "copies=maybe", "draft_above=much", "max_steps=2.5"):
         with pytest.raises(SettingsError):
             plan_named("medium", [wrong])
     with pytest.raises(SettingsError, match="choose one of low, medium"):
         plan_named("bold")
     with pytest.raises(SettingsError, match="not trained to write autoregressively"):
         check_plan(PLANS["autoregressive"], tiny_config(verifier="none"))
-    check_plan(PLANS["autoregressive"], tiny_config(verifier="ar"))
+    check_plan(PLANS["autoregressive"], tiny_config())
 
 
 # --- which model ----------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     from redraft.model.weights.gguf import read_checkpoint
 
     fields, _ = read_checkpoint(tmp_path / "cache" / "base" / f"{sha[:16]}.gguf")
-    shipped = registry.info("redraft-135m").describe()
+    shipped = registry.info("redraft-0.5b").describe()
     described = shipped | {
         "name": "tiny", "adapter": None, "config": {**fields, "adapter": "none"},
         "base": {**shipped["base"], "gguf_sha256": sha},
@@ -317,7 +317,9 @@ def adapter_at(path: Path, sha: str, **metadata: str) -> Path:
         "blocks.1.attn.q.lora_b": rng.normal(size=(64, 4)).astype(np.float32),
         "mask_embedding": rng.normal(size=64).astype(np.float32),
     }
-    save_file(tensors, path, metadata={"base_sha256": sha, "adapter": "canvas", **metadata})
+    save_file(
+        tensors, path, metadata={"base_sha256": sha, "adapter": "all", "verifier": "ar", **metadata}
+    )
     return path
 
 
@@ -328,7 +330,7 @@ def test_an_adapter_is_judged_as_it_was_trained(base: str, tmp_path: Path) -> No
     assert found.identity == hashlib.sha256(adapter.read_bytes()).hexdigest()
     assert found.folder == keep / found.identity[:16] / "fp32"
     config = json.loads((found.folder / "config.json").read_text())
-    assert (config["adapter"], config["verifier"], config["canvas_width"]) == ("canvas", "ar", 8)
+    assert (config["adapter"], config["verifier"], config["canvas_width"]) == ("all", "ar", 8)
     before = (found.folder / "graphs.json").stat().st_mtime_ns
     again = find_model(str(adapter), None, "fp32", "CPU", keep, quiet, "tiny")
     assert again == found
@@ -347,7 +349,7 @@ def test_an_adapter_of_another_base_is_refused(base: str, tmp_path: Path) -> Non
     with pytest.raises(WeightsError, match="base_sha256"):
         find_model(str(adapter), None, "fp32", "CPU", tmp_path, quiet, "tiny")
     odd = adapter_at(tmp_path / "b.safetensors", base, verifier="oracle")
-    with pytest.raises(WeightsError, match="does not know"):
+    with pytest.raises(WeightsError, match="causal-cpu"):
         find_model(str(odd), None, "fp32", "CPU", tmp_path, quiet, "tiny")
     with pytest.raises(SettingsError, match="No adapter at"):
         find_model("missing", None, "fp32", "CPU", tmp_path, quiet, "tiny")

@@ -102,19 +102,6 @@ def test_what_a_pass_said_is_free_once_nobody_holds_it(backend: Any) -> None:
     assert sequence.verify(TOKENS[:4], logits=True).logits is not None
 
 
-@pytest.mark.parametrize("cached", [0, 1, 90])
-def test_packed_windows_equal_single_ones(backend: Any, cached: int) -> None:
-    sequence = fresh(backend, TOKENS[:cached])
-    windows = np.stack([some_window(BASE, placed, seed=placed) for placed in (0, 2, 5)])
-    windows[:, 0] = windows[0, 0]
-    packed = sequence.denoise_packed(windows, logits=True)
-    assert packed.token.shape == windows.shape
-    for i, window in enumerate(windows):
-        alone = sequence.denoise(window, logits=True)
-        row = CanvasOutput(packed.token[i], packed.confidence[i], packed.logits[i])
-        assert_same_output(row, alone)
-
-
 def test_windows_of_several_widths_take_turns(backend: Any) -> None:
     sequence = fresh(backend, TOKENS)
     wide = np.concatenate([WINDOW, np.full(5, BASE.mask_token)])

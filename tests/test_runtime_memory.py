@@ -17,7 +17,7 @@ from redraft.model.runtime import kv_memory as memory_module
 from redraft.model.runtime.device import choose
 from redraft.model.runtime.installed import check_onnxruntime
 from redraft.model.runtime.kv_memory import RESERVE, DeviceMemory, Pool, size_class
-from support.onnx_models import BASE, predictable, some_window, store, weights_for
+from support.onnx_models import BASE, predictable, store, weights_for
 from support.runtimes import TOKENS, WINDOW, fresh
 
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
@@ -300,6 +300,3 @@ def test_cuda_equals_the_cpu(folders: dict[str, Path]) -> None:
     fork = backend.fork(on_gpu, 50, 3_000)
     fork.prefill(TOKENS[50:])
     assert np.allclose(fork.denoise(WINDOW).confidence, found.confidence, atol=5e-3)
-    windows = np.stack([WINDOW, some_window(BASE, 4, seed=4)])
-    packed = on_gpu.denoise_packed(windows)
-    assert np.allclose(packed.confidence[0], found.confidence, atol=5e-3)

@@ -67,7 +67,7 @@ def find_model(
     """
     if weights is not None:
         return _ready_folder(weights, provider)
-    model = resolve(model).name
+    model = resolve(model)
     described = info(model)
     if adapter == SHIPPED:
         device = choose_device(described, variant, provider)
@@ -117,17 +117,18 @@ def _config(config: ModelConfig, says: Mapping[str, str], path: Path) -> ModelCo
         "verifier": says.get("verifier", config.verifier),
         "canvas_width": says.get("canvas", str(config.canvas_width)),
     }
-    if data["adapter"] not in ("canvas", "all") or data["verifier"] not in ("none", "ar"):
+    if (data["adapter"], data["verifier"]) != ("all", "ar"):
         raise WeightsError(
-            f"{path} says adapter = {data['adapter']!r} and verifier = {data['verifier']!r}, which "
-            "this Redraft does not know. Use an adapter that 'redraft train run' wrote."
+            f"{path} says adapter = {data['adapter']!r} and verifier = {data['verifier']!r}; this "
+            "Redraft serves adapters of the causal pass (adapter = 'all', verifier = 'ar'). Train "
+            "one with 'redraft train run --config causal-cpu'."
         )
     if not data["canvas_width"].isdecimal():
         raise WeightsError(f"{path} says canvas = {data['canvas_width']!r}, not a width.")
     return replace(
         config,
-        adapter="all" if data["adapter"] == "all" else "canvas",
-        verifier="ar" if data["verifier"] == "ar" else "none",
+        adapter="all",
+        verifier="ar",
         canvas_width=int(data["canvas_width"]),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, get_args, get_type_hints
 
 from redraft.model.config import ModelConfig
-from redraft.model.decoding.denoise import AUTOREGRESSIVE, LEFTMOST_FIRST, plan_for
+from redraft.model.decoding.denoise import AUTOREGRESSIVE, plan_for
 from redraft.model.decoding.plan import Plan
 from redraft.model.errors import SettingsError
 
@@ -15,7 +15,6 @@ PLANS: dict[str, Plan] = {
     "low": plan_for("low"),
     "medium": plan_for("medium"),
     "high": plan_for("high"),
-    "leftmost-first": LEFTMOST_FIRST,
     "autoregressive": AUTOREGRESSIVE,
 }
 
@@ -67,5 +66,5 @@ def check_plan(plan: Plan, config: ModelConfig) -> None:
     if not plan.drafts and config.verifier == "none":
         raise SettingsError(
             "These weights were not trained to write autoregressively (verifier none); their "
-            "control is --plan leftmost-first."
+            "control is --set threshold=inf, one token a step."
         )

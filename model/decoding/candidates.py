@@ -1,7 +1,6 @@
 """What next edits are looked for, and how what is found is merged and ranked.
 
-Pure. Knows nothing of how candidates are written: ``judged_edits.py`` and ``canvas_edits.py`` do
-that.
+Pure; ``judged_edits.py`` writes the candidates.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from .plan import Brief, Draft
 from .probabilities import confidence, decode
 from .ranges import Opening, RangeTree
 
-#: Ranges and drafts together, side by side on a canvas each: every buffer has room for so many
-#: behind a full context (``kv_memory.SIZE_CLASSES``).
+#: Ranges and drafts together, at most.
 MOST_ROWS = 16
 #: From this probability of "no edit" on, where that may be the answer, the model writes nothing.
 QUIET_ABOVE = 0.5

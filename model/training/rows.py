@@ -80,8 +80,7 @@ class Kit:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One training example. The first canvas opens with the last token of ``prompt``; the answer
-    is followed by END, which whoever trains appends."""
+    """One training example; the trainer appends END to the answer."""
 
     task: Task
     kind: RowKind

@@ -1,7 +1,7 @@
 """The registry of models and the combine step: base weights + adapter → a folder ready to run.
 
-Three models are built in; adapters ship with the package, bases are fetched once.
-Further models are folders with a ``model.json`` like ``shipped/redraft-135m.json``, below
+Two models are built in; adapters ship with the package, their base is fetched once.
+Further models are folders with a ``model.json`` like ``shipped/redraft-0.5b.json``, below
 ``REDRAFT_MODELS`` or ``models`` in the cache. Knows nothing of running them. It blocks: call it in
 a thread.
 

@@ -111,7 +111,7 @@ def _device_of(settings: Settings) -> Device:
 
     variant, provider = settings.variant, settings.provider
     try:
-        found = info(resolve(settings.model).name)
+        found = info(resolve(settings.model))
     except RedraftError:
         return choose(provider or "auto", variant or "auto")
     return choose_device(found, variant, provider)
@@ -134,21 +134,23 @@ def _settings_found() -> Iterator[Finding]:
 
 def _model(settings: Settings) -> tuple[list[Finding], bool]:
     """Findings on weights and cache, and whether the model can be loaded at once."""
-    from redraft.model.weights.default_model import resolve
+    from redraft.model.weights.default_model import memory_problem, resolve
     from redraft.model.weights.provide import bytes_to_pull, ready_variants
     from redraft.model.weights.registry import cache_dir, info
 
     findings, ready, variant, needed = [], False, settings.variant, 0
     try:
-        choice = resolve(settings.model)
-        model = info(choice.name)
+        model = info(resolve(settings.model))
         variants = ready_variants(model)
         variant = settings.variant or model.default_variant
         ready = variant in variants
         needed = 0 if ready else bytes_to_pull(model, variant)
         shown = ", ".join(variants) or "none"
-        what = f"{model.name} {variant} (ready: {shown}): {choice.reason}"
-        if ready:
+        what = f"{model.name} {variant} (ready: {shown})"
+        if small := memory_problem(model.name, psutil.virtual_memory().total):
+            advice = "Use a machine with more memory, or another machine's server."
+            findings.append(Finding("note", "model", f"{what}: {small}", advice))
+        elif ready:
             findings.append(Finding("ok", "model", what))
         else:
             advice = f"Run 'redraft model pull {model.name}'; the first use does it as well."

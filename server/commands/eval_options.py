@@ -43,11 +43,11 @@ Weights = Annotated[
 ]
 PlanName = Annotated[
     str,
-    typer.Option("--plan", help="low, medium, high, leftmost-first or autoregressive."),
+    typer.Option("--plan", help="low, medium, high or autoregressive."),
 ]
 PlanChange = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as accept_above=0.3."),
+    typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as second_tries=0."),
 ]
 Context = Annotated[
     int, typer.Option(min=MIN_CONTEXT_TOKENS, max=MAX_CONTEXT_TOKENS, help="Prompt budget, tokens.")

@@ -25,8 +25,8 @@ def _way_of(config: ModelConfig) -> str:
     """Which of :data:`_SERVES`."""
     if config.expand_token:
         return "in place"
-    canvases = config.attention == "canvas" and not config.draft_after
-    return "drafts" if canvases else config.attention
+    drafts = config.attention == "canvas" and config.has_canvases
+    return "drafts" if drafts else config.attention
 
 
 def memory_for(variants: Sequence[str] | None) -> tuple[int, bool]:

@@ -151,7 +151,7 @@ def model_pull(
         return
 
     settings = load(model=model, variant=variant)
-    chosen = resolve(settings.model).name
+    chosen = resolve(settings.model)
     with bar() as show:
         folder = pull(
             chosen,
@@ -200,7 +200,7 @@ def model_info(
     from redraft.model.weights.provide import ready_variants
     from redraft.model.weights.registry import info
 
-    found = info(resolve(load(model=model).model).name)
+    found = info(resolve(load(model=model).model))
     typer.echo(json.dumps({**found.describe(), "ready": ready_variants(found)}, indent=1))
 
 
@@ -219,7 +219,7 @@ def model_export(
     from .console import bar, out
 
     settings = load(model=model, variant=variant)
-    name = resolve(settings.model).name
+    name = resolve(settings.model)
     with bar() as show:
         folder = export(name, settings.variant, out_dir, lambda p: show(p.label, p.fraction))
     out.print(str(folder), markup=False)
