@@ -25,9 +25,6 @@ def proposed(
     }
 
 
-# --- imported ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "prose", ["one at a\n    time.", "Load(er) of a\n    Set, or of\n    Path"]
 )
@@ -127,6 +124,18 @@ def test_what_is_no_use_of_the_name_imports_nothing(language: str, text: str) ->
 def test_a_name_that_stood_in_the_file_needs_no_import() -> None:
     before = "from a import *\njson.dumps(1)\n"
     assert not proposed(before, before + "json.loads(2)\n", "python")
+    before = "import re\nx = 1\n"
+    assert not proposed(before, before + "y = re.sub('a', 'b', x)\n", "python")
+
+
+@pytest.mark.parametrize(
+    ("written", "family"), [("re.sub('a', 'b', x)", "standard"), ("np.zeros(3)", "imported")]
+)
+def test_an_import_of_the_standard_library_is_a_family_of_its_own(
+    written: str, family: str
+) -> None:
+    found = proposed("x = 1\n", f"x = 1\ny = {written}\n", "python").values()
+    assert {each.family for each in found} == {family}
 
 
 def test_what_another_file_imports_is_known() -> None:
@@ -205,9 +214,6 @@ def test_a_place_among_many_imports_is_found_in_one_go() -> None:
     found = import_of(Import("a301", ("a301",), "whole"), have, lines, "python")
     assert found is not None and found.first == 151 and found.lines == ("import a301",)
     assert Counted.asked <= 3 * len(lines)
-
-
-# --- however far --------------------------------------------------------------------------------
 
 
 def test_an_import_of_what_was_just_written_is_never_too_far() -> None:
