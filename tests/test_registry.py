@@ -34,9 +34,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return calls
 
 
-# ------------------------------------------------------------------------------ pull and ensure
-
-
 def test_ensure_fetches_combines_and_then_only_looks(world: World, made: list[str]) -> None:
     seen: list[Progress] = []
     folder = provide.ensure("tiny", None, seen.append)
@@ -83,11 +80,6 @@ def test_what_is_damaged_is_made_anew(
         assert path.read_bytes() == whole
 
 
-def test_the_base_alone_can_be_had(world: World) -> None:
-    path = provide.base_path("tiny")
-    assert sha(path) == world.description["base"]["gguf_sha256"]
-
-
 def test_a_change_of_how_folders_are_made_makes_them_anew(
     world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +93,7 @@ def test_a_change_of_how_folders_are_made_makes_them_anew(
 
 
 def test_a_damaged_base_is_fetched_again(world: World) -> None:
+    assert sha(provide.base_path("tiny")) == world.description["base"]["gguf_sha256"]
     provide.ensure("tiny", "fp32")
     (base,) = (world.cache / "base").glob("*.gguf")
     base.write_bytes(b"GGUF half")
@@ -172,9 +165,16 @@ def test_the_rest_of_a_killed_process_is_cleared_away(world: World) -> None:
     assert not rest.exists()
 
 
-def test_a_damaged_adapter_is_refused(world: World) -> None:
-    world.adapter.write_bytes(world.adapter.read_bytes()[:-1] + b"\x00")
+def test_adapters_configs_and_variants_that_do_not_fit_are_refused(world: World) -> None:
+    with pytest.raises(SettingsError, match="int3"):
+        provide.ensure("tiny", "int3")
+    whole = world.adapter.read_bytes()
+    world.adapter.write_bytes(whole[:-1] + b"\x00")
     with pytest.raises(WeightsError, match="SHA-256"):
+        provide.ensure("tiny")
+    world.adapter.write_bytes(whole)
+    world.describe(config=world.description["config"] | {"layers": 3})
+    with pytest.raises(WeightsError, match="layers = 3, its base has 2"):
         provide.ensure("tiny")
 
 
@@ -188,12 +188,6 @@ def test_an_adapter_trained_under_other_conventions_is_refused(
     world.write_adapter(**metadata)
     world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
     with pytest.raises(WeightsError, match=f"trained with {next(iter(metadata))}"):
-        provide.ensure("tiny")
-
-
-def test_a_config_that_contradicts_the_base_is_refused(world: World) -> None:
-    world.describe(config=world.description["config"] | {"layers": 3})
-    with pytest.raises(WeightsError, match="layers = 3, its base has 2"):
         provide.ensure("tiny")
 
 
@@ -258,11 +252,6 @@ def test_too_little_space_is_said_before_combining(
     assert made == ["fp32"]
 
 
-def test_an_unknown_variant_is_refused(world: World) -> None:
-    with pytest.raises(SettingsError, match="int3"):
-        provide.ensure("tiny", "int3")
-
-
 def test_the_real_combine_step_makes_graphs_that_load(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,9 +295,6 @@ def test_the_raw_file_can_be_dropped_and_is_fetched_again_where_it_is_needed(
     assert provide.pull("tiny") == folder  # what is ready does not need it
     provide.ensure("tiny", "int8")
     assert made == ["fp32", "int8"] and list((world.cache / "base").glob("*.gguf"))
-
-
-# ------------------------------------------------------------------------------ the registry
 
 
 @pytest.mark.parametrize("name", [registry.TINY_MODEL, registry.BEST_MODEL])
@@ -381,9 +367,6 @@ def test_a_description_that_is_no_object_is_named(world: World, content: str) ->
     (world.folder / "model.json").write_text(content)
     with pytest.raises(WeightsError, match=r"model\.json"):
         provide.info("tiny")
-
-
-# ------------------------------------------------------------------------------ export
 
 
 def test_an_export_runs_elsewhere_without_base_or_network(
