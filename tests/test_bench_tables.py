@@ -116,6 +116,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
 SMALL = Amount((600,), (600,), runs=1, typed=6, keys=2, keystrokes=5, passes=False)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_all_parts_are_measured_and_seen(loaded: FakeBackend) -> None:
     seen: list[Any] = []
     report = latency.run("redraft-135m", amount=SMALL, seen=seen.append)
@@ -126,6 +127,7 @@ def test_all_parts_are_measured_and_seen(loaded: FakeBackend) -> None:
         assert getattr(report, field.name) or field.name == "passes_ms", field.name
 
 
+@pytest.mark.usefixtures("spawn")
 def test_stopped_it_keeps_what_there_is(
     loaded: FakeBackend,
     tmp_path: Path,

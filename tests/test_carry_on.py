@@ -207,6 +207,7 @@ def test_rules_alone_repeat_a_recent_edit_as_sure_as_their_odds() -> None:
     assert not Policy("rules").ask(replace(asked, edits=())).candidates
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_command_asks_the_suite_or_commits(tmp_path: Path) -> None:
     out, told = tmp_path / "run.jsonl", tmp_path / "told.json"
     redraft("--suite", "carry-on", "--baseline", "rules", "--out", str(out), "--json", str(told))

@@ -28,6 +28,8 @@ from support.predictor import ScriptedPredictor, infill
 from support.served import served
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.usefixtures("spawn")
+
 
 def call_with_server(
     predictor: ScriptedPredictor, *arguments: str, settings: Settings | None = None, key: str = ""

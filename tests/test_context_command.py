@@ -106,6 +106,7 @@ def test_outside_a_repository_it_is_the_folder_at_hand(
     assert workspace_of(file) == file.parent.resolve()
 
 
+@pytest.mark.usefixtures("spawn")
 def test_it_prints_pieces_reasons_and_costs(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +138,7 @@ def test_a_secret_is_not_shown(workspace: Path, monkeypatch: pytest.MonkeyPatch)
         command.show(Settings(), FilePlace(workspace / ".env", 1, 1), "infill", 1024, prompt=False)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_wrong_places_are_told_in_one_line(workspace: Path) -> None:
     code, _, err = call("context", f"{workspace / 'shop' / 'main.py'}:99999:1")
     assert code == 1
@@ -146,6 +148,7 @@ def test_wrong_places_are_told_in_one_line(workspace: Path) -> None:
     assert "FILE:LINE:COL" in err
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_workspace_is_measured(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = workspace / "figures.json"
     command.measure_workspace(workspace, figures)

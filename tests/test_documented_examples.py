@@ -1,4 +1,4 @@
-"""What the pages show to type, typed against a real server with real weights, and its answers."""
+"""The commands of the pages, typed against a scripted model and against real weights."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from redraft.model.records import ModelStatus
 from redraft.model.weights.provide import ready_variants
 from redraft.model.weights.registry import info
 from redraft.server.app import create_app
@@ -20,6 +21,8 @@ from redraft.server.commands.console import until_ready
 from redraft.server.engine_process.open import open_engine
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
+from support.predictor import chatting, editing
+from support.served import post
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "editor-clients" / "http.md", ROOT / "server" / "README.md"]
@@ -38,6 +41,38 @@ def asked(example: str) -> tuple[str, dict[str, Any]]:
     body = re.search(r"-d '(.*)'", example, re.DOTALL)
     assert path and body, example
     return path[1], json.loads(body[1])
+
+
+def test_the_pages_show_every_route() -> None:
+    assert {asked(example)[0] for example in EXAMPLES} == {
+        "/v1/fim/completions",
+        "/v1/completions",
+        "/v1/edit/completions",
+        "/feedback",
+        "/infill",
+        "/api/generate",
+        "/v1/chat/completions",
+        "/v1/decisions",
+        "/api/chat",
+    }
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_is_answered_by_a_scripted_model(example: str) -> None:
+    path, body = asked(example)
+    if "chat" in path or "decisions" in path:
+        status, answer = post(path, body, chatting("Hello."))
+        assert status == 200 and ("Hello." in json.dumps(answer) or "answers" in answer)
+        return
+    predictor = editing((4, 4, ["print(area(3, 4))"]))
+    predictor.statuses = [ModelStatus("ready", str(body.get("model", DEFAULT)), "CPU")]
+    status, answer = post(path, body, predictor)
+    if path == FEEDBACK:  # the page's id stands for one that an answer gave
+        assert (status, answer["error"]["code"]) == (404, "unknown_request_id")
+        return
+    assert (status, len(predictor.requests)) == (200, 1)
+    written = "print(area(3, 4))" if is_edit(path, body) else "return a + b"
+    assert written in json.dumps(answer)
 
 
 def needs(model: str) -> None:
@@ -85,6 +120,7 @@ def is_edit(path: str, body: dict[str, Any]) -> bool:
     return "edit" in path or "<[fim-" in str(body.get("prompt"))
 
 
+@pytest.mark.usefixtures("spawn")
 def test_every_example_is_answered(answers: tuple[str, list[Any]]) -> None:
     model, found = answers
     assert len(found) >= 9
@@ -94,6 +130,7 @@ def test_every_example_is_answered(answers: tuple[str, list[Any]]) -> None:
     assert refused == []
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_gaps_are_filled_with_what_belongs_there(answers: tuple[str, list[Any]]) -> None:
     _, found = answers
     gaps = [(b, a) for p, b, _, a in found if p in INFILL and not is_edit(p, b)]
@@ -103,6 +140,7 @@ def test_the_gaps_are_filled_with_what_belongs_there(answers: tuple[str, list[An
         assert text_of(answer).startswith(wanted), body
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_edits_are_right_or_not_there(answers: tuple[str, list[Any]]) -> None:
     """No line twice: only the call has changed; the default model gives it its second argument."""
     model, found = answers
@@ -118,6 +156,7 @@ def test_the_edits_are_right_or_not_there(answers: tuple[str, list[Any]]) -> Non
             assert answer["redraft"]["reason"], (body, answer)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_readmes_first_command_writes_what_the_readme_shows() -> None:
     needs(DEFAULT)
     readme = (ROOT / "README.md").read_text("utf-8")

@@ -81,6 +81,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_human_eval_from_file_to_figures(weights: Path, human_eval: Path, tmp_path: Path) -> None:
     run, summary = tmp_path / "run.jsonl", tmp_path / "summary.json"
     options = ("infill", "--human-eval", human_eval, "--weights", weights, "--threads", 1)
@@ -106,6 +107,7 @@ def test_human_eval_from_file_to_figures(weights: Path, human_eval: Path, tmp_pa
         redraft(*options, "--resume", "--plan", "low")
 
 
+@pytest.mark.usefixtures("spawn")
 def test_commits_from_file_to_figures_and_two_runs_compared(
     weights: Path, commits: Path, tmp_path: Path
 ) -> None:
@@ -121,6 +123,7 @@ def test_commits_from_file_to_figures_and_two_runs_compared(
     assert "shown" in compared and "steps" in compared
 
 
+@pytest.mark.usefixtures("spawn")
 def test_gaps_of_held_out_files(weights: Path, tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "a.py").write_text("\n".join(NEW))
@@ -132,6 +135,7 @@ def test_gaps_of_held_out_files(weights: Path, tmp_path: Path) -> None:
         redraft("infill", "--files", tmp_path / "empty")
 
 
+@pytest.mark.usefixtures("spawn")
 def test_baselines_are_judged_like_models(
     weights: Path, human_eval: Path, commits: Path, tmp_path: Path
 ) -> None:
@@ -155,6 +159,7 @@ def test_baselines_are_judged_like_models(
             redraft(*arguments, "--baseline", "bold")
 
 
+@pytest.mark.usefixtures("spawn")
 def test_perplexity_from_a_folder_to_figures(weights: Path, tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "a.py").write_text("\n".join([*OLD, *NEW]))
@@ -201,6 +206,7 @@ def test_the_model_is_asked_for_prefix_and_suffix_alone() -> None:
         ("", False, False, False),
     ],
 )
+@pytest.mark.usefixtures("spawn")
 def test_an_answer_is_tried_and_compared(
     completion: str, passed: bool, exact: bool, first_line: bool
 ) -> None:
@@ -210,6 +216,7 @@ def test_an_answer_is_tried_and_compared(
     assert found["completion"] == completion
 
 
+@pytest.mark.usefixtures("spawn")
 def test_an_answer_that_breaks_the_syntax_is_told_from_one_that_does_not() -> None:
     request = request_for(GAP, InfillAsking(PLANS["medium"], 64, None, 0))
     parsed = {

@@ -103,6 +103,7 @@ OFFICIAL = {
 
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("name", OFFICIAL)
+@pytest.mark.usefixtures("spawn")
 def test_every_official_file_is_read_and_its_truth_passes(
     name: str, packed: bool, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from redraft.evals.sandbox.sandbox import (
     run_program,
 )
 
+pytestmark = pytest.mark.usefixtures("spawn")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 
 

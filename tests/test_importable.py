@@ -16,7 +16,7 @@ from redraft.model.proposals.imported import names_used
 from redraft.model.proposals.propose import propose
 from redraft.model.records import Importable
 from redraft.model.text.syntax import language_of
-from support.lsp_process import lsp_process
+from support.lsp import lsp_client
 
 PYTHON = {
     "src/shop/__init__.py": "",
@@ -180,6 +180,7 @@ def told(
         ),
     ],
 )
+@pytest.mark.usefixtures("spawn")
 def test_the_module_is_named_as_the_document_would_name_it(
     tmp_path: Path, files: dict[str, str], path: str, text: str, name: str, wanted: str
 ) -> None:
@@ -222,6 +223,7 @@ def test_the_module_is_named_as_the_document_would_name_it(
         (JAVA, "x/src/main/java/com/shop/A.java", "package com.shop;\n", "Money"),
     ],
 )
+@pytest.mark.usefixtures("spawn")
 def test_where_there_is_a_choice_or_no_way_nothing_is_told(
     tmp_path: Path, files: dict[str, str], path: str, text: str, name: str
 ) -> None:
@@ -229,6 +231,7 @@ def test_where_there_is_a_choice_or_no_way_nothing_is_told(
 
 
 @pytest.mark.parametrize(("files", "path", "text", "name"), SILENT)
+@pytest.mark.usefixtures("spawn")
 def test_what_only_looks_importable_is_not_told(
     tmp_path: Path, files: dict[str, str], path: str, text: str, name: str
 ) -> None:
@@ -247,6 +250,7 @@ def test_what_only_looks_importable_is_not_told(
         ("from .core import run  # Engine\n", "eng.core"),
     ],
 )
+@pytest.mark.usefixtures("spawn")
 def test_a_package_hands_on_what_it_takes_at_its_top(
     tmp_path: Path, init: str, wanted: str
 ) -> None:
@@ -254,6 +258,7 @@ def test_a_package_hands_on_what_it_takes_at_its_top(
     assert told(tmp_path, files, "main.py", "", "Engine")["Engine"].module == wanted
 
 
+@pytest.mark.usefixtures("spawn")
 def test_two_packages_of_one_name_are_a_choice(tmp_path: Path) -> None:
     files = GO | {
         "a/conf/a.go": "package conf\n\nfunc Load() {}\n\nfunc Save() {}\n",
@@ -263,6 +268,7 @@ def test_two_packages_of_one_name_are_a_choice(tmp_path: Path) -> None:
     assert told(tmp_path / "x", files, "m.go", "package main\n", "conf.Load", "conf.Save")
 
 
+@pytest.mark.usefixtures("spawn")
 def test_nothing_is_asked_of_a_folder_that_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +281,7 @@ def test_nothing_is_asked_of_a_folder_that_is_gone(
     assert found.module == "../a"
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_default_and_a_type_are_told_apart(tmp_path: Path) -> None:
     found = told(tmp_path, SCRIPT, "web/b.ts", "", "Widget", "Shape", "fooBar")
     assert found["Widget"].whole and not found["fooBar"].whole
@@ -464,12 +471,13 @@ def test_what_is_looked_up_is_what_was_just_written() -> None:
 # --- in an editor --------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_line_typed_in_a_workspace_is_imported_in_the_editor(tmp_path: Path) -> None:
     workspace = tmp_path / "w"
     importer(workspace, PYTHON)
     cart = '"""The cart."""\n\nimport os\n\nfrom shop.base import Base\n\nwhen = Base(os)\n'
     uri = (workspace / "src/shop/cart.py").as_uri()
-    with lsp_process(tmp_path, {"rules": True}, settings={"prefetch": False}) as client:
+    with lsp_client({"rules": True}, settings={"prefetch": False}) as client:
         client.initialize(rootUri=workspace.as_uri())
         client.open(cart, uri=uri, version=0)
         client.insert(7, 0, "day = parse_date(when)\n", 1, uri=uri)

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.lsp_process import URI, LspProcess, insert_texts
-from support.recording_scene import replayed
+from support.lsp import URI, insert_texts
+from support.lsp_process import LspProcess
+from support.recordings import replayed
 
-#: A language server with recording, in front of an engine process that answers with its own id.
+#: A language server with recording, in front of an engine process that answers with its process id.
 SERVER = """
 from redraft.lsp.connection.server import run_stdio
 from redraft.lsp.settings import LspSettings
@@ -31,9 +32,12 @@ run_stdio(engine, LspSettings())
 """
 START = "def total(prices):\n    return \n"
 #: Every kind of kill, in an order that the seed decides.
-KILLS = (("engine",), ("server",), ("engine", "server")) * 2
+KILLS = (("engine",), ("server",), ("server",), ("engine", "server"))
 KEYS = 40  # typed in each round, at most
 ANSWER_S = 30.0  # within which an answer must come back after a kill
+
+
+pytestmark = pytest.mark.usefixtures("spawn")
 
 
 @pytest.fixture

@@ -79,6 +79,7 @@ def test_a_spread_is_the_median_and_the_95th_percentile(
     assert not isinstance(spread.p50, np.generic)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_figures_name_the_commit_of_the_code_and_whether_it_was_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -199,6 +199,7 @@ def test_unknown_models_and_providers_are_refused() -> None:
         load.onnx_loader("redraft-135m", None, "TPU", 1)(ignore)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_an_engine_on_the_cpu_imports_neither_torch_nor_onnx() -> None:
     code = (
         "import sys, redraft.model.engine.engine, redraft.model.engine.load, "

@@ -20,7 +20,7 @@ def history(before: str, after: str) -> tuple[RecentEdit, ...]:
 
 
 def texts(before: str, after: str, cursor: int = 0) -> dict[str, Proposed]:
-    """What follows in ``after``, which ``before`` just became, by the text that comes of it."""
+    """Return the edits that follow after ``before`` became ``after``, by the resulting text."""
     lines = after.split("\n")
     found = propose(history(before, after), lines, 0, len(lines), cursor)
     return {

@@ -1,5 +1,7 @@
-"""Providers other than the CPU, which are used only where they compute its results. All graphs are
-real and run. A provider that computes something else is the CPU over damaged weights."""
+"""Providers other than the CPU, used only if they compute the same results as the CPU.
+
+All graphs are real and run. The CPU with damaged weights takes the part of a wrong provider.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,7 @@ def cpu(folder: Path) -> Any:
 
 
 def damaging(change: Callable[[str, bytearray], None]) -> Callable[[Path], Any]:
-    """Return a function that opens a folder after ``change`` was given each tensor's name and
-    bytes."""
+    """Return a function that changes each tensor of a folder by name and bytes, and opens it."""
 
     def opened(folder: Path) -> Any:
         file = folder / "weights.bin"
@@ -89,8 +90,10 @@ def test_the_network_that_is_compared_has_the_operators_of_the_model() -> None:
 
 @pytest.mark.parametrize("variant", HALF)
 def test_half_precision_is_rounding(variant: str) -> None:
-    """Half precision is compared with whole, as it is for CUDA: the CPU runs the graphs of half
-    precision except for the adapter on masks."""
+    """Compare half precision with full precision, as for CUDA.
+
+    The CPU runs the graphs of half precision except for the adapter on masks.
+    """
     assert how_it_differs(cpu, variant, PLAIN) == ""
     problem = how_it_differs(cpu, variant, KINDS["with masks"])
     assert problem.startswith(f"does not run our graphs in {variant}: ") and "Scatter" in problem
@@ -137,7 +140,7 @@ def test_a_graph_that_does_not_load_is_refused_with_the_reason() -> None:
 
 @pytest.fixture
 def other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An onnxruntime that offers a provider OTHER, which is the CPU."""
+    """Offer a provider OTHER, which is the CPU."""
     offered = {"CPU": "CPUExecutionProvider", "OTHER": "CPUExecutionProvider"}
     monkeypatch.setattr(device, "offered", lambda _: offered)
     monkeypatch.setattr("redraft.model.runtime.onnx_session.offered", lambda _: offered)

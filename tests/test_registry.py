@@ -18,6 +18,8 @@ from redraft.model.weights.fetch import Progress, no_progress
 from support.models_on_disk import MASK_TOKEN, World, merged, sha, store
 from support.tiny_gguf import write_llama
 
+pytestmark = pytest.mark.usefixtures("spawn")
+
 REAL_WRITE_GRAPHS = combine.write_graphs
 
 

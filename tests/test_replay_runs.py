@@ -114,6 +114,7 @@ def test_a_finished_run_has_nothing_left_to_play(recordings: Path) -> None:
     assert jobs_of(read_scripts([recordings]), replayed(recordings, None), LspSettings()) == []
 
 
+@pytest.mark.usefixtures("spawn")
 def test_several_processes_write_the_same_lines(recordings: Path, tmp_path: Path) -> None:
     alone = replayed(recordings, None)
     together = replayed(recordings, tmp_path / "run.jsonl", processes=2)
@@ -239,6 +240,7 @@ def test_intervals_resample_sessions_where_there_are_enough() -> None:
     assert "session (12)" in next(iter(tables(many, 0))).title
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_command_replays_a_sample_and_goes_on(recordings: Path, tmp_path: Path) -> None:
     out, summary = tmp_path / "run.jsonl", tmp_path / "summary.json"
     command = [
@@ -257,6 +259,7 @@ def test_the_command_replays_a_sample_and_goes_on(recordings: Path, tmp_path: Pa
     assert told["tables"][0]["rows"][0]["shown"]["n"] == 6
 
 
+@pytest.mark.usefixtures("spawn")
 def test_with_the_gate_none_nothing_is_shown(recordings: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     command = ["eval", "replay", str(recordings), "--gate", "none", "--out", str(out)]

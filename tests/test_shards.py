@@ -77,6 +77,7 @@ def test_a_single_kind_of_source_gives_all_the_rows(
     assert not rows.is_edit.any(), "there are no commits to take them from"
 
 
+@pytest.mark.usefixtures("spawn")
 def test_packing_in_several_processes_gives_the_same_shards(
     sources: list[Path], tokenizer: Path, tmp_path: Path
 ) -> None:

@@ -245,6 +245,7 @@ def _take_part(rank: int, port: int, packed: Path, out: Path) -> None:
     trained(replace(QUICK, steps=3), packed, out)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_two_processes_take_the_steps_of_one_that_accumulates(packed: Path, tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -261,6 +262,7 @@ def test_two_processes_take_the_steps_of_one_that_accumulates(packed: Path, tmp_
     assert progress[0]["tokens"] == progress[1]["tokens"]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_batches_laid_ahead_by_other_processes_are_the_same(packed: Path) -> None:
     batches = Batches(read_shards(packed, MODEL), QUICK.laying(), MODEL)
     ahead = stream(batches, 3, 2, workers=1, pin=False)

@@ -1,4 +1,4 @@
-"""What would break a file is not proposed by any rule."""
+"""No rule proposes an edit that would break the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redraft.model.proposals.unbroken import Unbroken
 
 
 def proposed(before: str, after: str, language: str) -> dict[str, str]:
-    """What follows, as whole texts, each with its family."""
+    """Return the texts that proposed edits make, each with its family."""
     old, lines = before.split("\n"), after.split("\n")
     hunks = hunks_of(old, lines)
     edits = apply_history("a", old, hunks, len(hunks))[1]
@@ -28,7 +28,7 @@ LIST = "other = [\n    first,\n    second,\n]\n"
 OTHER_CALL = "other(\n    first,\n    second,\n)\n"
 
 
-def test_lines_put_beside_a_line_are_not_put_where_they_break_the_file() -> None:
+def test_lines_are_not_inserted_where_they_break_the_file() -> None:
     broken = BEGUN + LIST.replace("    second", "    key=value,\n    second")
     assert broken in proposed(CALL + LIST, BEGUN + LIST, "plaintext")
     assert broken not in proposed(CALL + LIST, BEGUN + LIST, "python")

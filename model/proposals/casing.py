@@ -30,8 +30,10 @@ def spellings(parts: Sequence[str]) -> tuple[str, ...]:
 
 
 def changed_parts(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Which parts of one name became which of the other, without those that both begin and end
-    with; None where a name only grew or shrank, or little of it is telling."""
+    """Return the parts of one name that became others, without those that both begin and end with.
+
+    None: a name only grew or shrank, or the parts are too short.
+    """
     one, two = parts_of(old), parts_of(new)
     head = 0
     while head < min(len(one), len(two)) and one[head] == two[head]:

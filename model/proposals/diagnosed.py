@@ -1,6 +1,8 @@
-"""What the editor reports of a line says what to do there: a name that is not defined, an import
-that nobody uses, an argument that is missing. Messages are read as the usual tools write them; one
-that is not understood proposes nothing."""
+"""Repairs of errors that the editor reports.
+
+They cover undefined names, unused imports and missing arguments, in the words of common tools. A
+message that is not understood leads to no edit.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ _SCOPE = 60  # lines above a call that are searched for the beginning of its fun
 
 
 def undefined_name(message: str) -> str | None:
-    """The name that a message calls undefined."""
+    """Return the name that a message calls undefined."""
     found = (each.search(message) for each in _UNDEFINED)
     return next((match[1] for match in found if match is not None), None)
 
@@ -54,7 +56,7 @@ def undefined_name(message: str) -> str | None:
 def find(
     diagnostics: Sequence[Diagnostic], example: Example, lines: Sequence[str], first: int, last: int
 ) -> Iterator[Found]:
-    """Edits of the lines [first, last) that should end what ``diagnostics`` say of them."""
+    """Yield edits of the lines [first, last) that should repair what ``diagnostics`` report."""
     for each in diagnostics:
         if not first <= each.line < last or each.line >= len(lines):
             continue
@@ -80,8 +82,10 @@ def _fixes(told: Diagnostic, example: Example, lines: Sequence[str]) -> Iterator
 
 
 def _meant(message: str, name: str, example: Example, lines: Sequence[str]) -> Iterator[str]:
-    """What should stand there, the surest first: as the message says, as it was renamed, or what
-    reads much like it."""
+    """Yield names to put in place of an undefined one, the surest first.
+
+    That is the name that the message proposes, the name after a rename, or a similar name.
+    """
     told = _MEANT.search(message)
     if told is not None:
         yield told[1]
@@ -96,14 +100,14 @@ def _meant(message: str, name: str, example: Example, lines: Sequence[str]) -> I
 
 
 def _without(line: str, name: str) -> tuple[str, ...]:
-    """An import line without one name; nothing where that was all."""
+    """Return an import line without one name; no line if it was the only name."""
     bare = re.escape(name)
     rest, removed = re.subn(rf"(?<!\w){bare}\s*,\s*|,\s*{bare}(?!\w)", "", line, count=1)
     return (rest,) if removed else ()
 
 
 def _with_argument(line: str, name: str) -> Iterator[tuple[str, ...]]:
-    """``line`` with an argument more in its one call."""
+    """Yield ``line`` with another argument in its only call."""
     calls = list(re.finditer(r"\w\(", line))
     end = _closing_bracket(line, calls[0].end() - 1) if len(calls) == 1 else None
     if end is None:

@@ -1,6 +1,6 @@
 """The recent edits as the rules read them: lines that became others, and lines that are new.
 
-Pure; knows nothing of where anything could be done again.
+Pure.
 """
 
 from __future__ import annotations

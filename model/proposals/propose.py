@@ -1,6 +1,6 @@
-"""All families together: what could be done next by rule, each with the odds that it will be.
+"""Edits by rule: those that could follow from recent edits, each with its chance.
 
-Pure; whoever asks has the model judge what is proposed.
+Pure. The model judges the proposals.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _VARIANT = (-1.44, 0.67, -0.72, 0.84, -0.58, -1.72, -1.28, 0.34, 1.77)
 FIXED = {"diagnosed": 0.4, "imported": 0.5, "standard": 0.5, "workspace": 0.55}
 #: An edit that is less likely than this is not worth the model's time.
 LEAST_OF_FAMILY = 0.05
-#: Of all, the first so many must leave the syntax as good as it is: of 4,000 moments of training
-#: commits 174 proposals broke it, of which 1 was right. Nobody looks at those behind.
+#: So many proposals, the likeliest, must add no syntax errors: at 4,000 moments of training commits
+#: 174 proposals added some, of which 1 was right. Later ones are hardly ever used.
 MOST_CHECKED = 16
-#: Of one family, at most: a name that stands everywhere says little about any place.
+#: Finds of one family, at most: a name that stands everywhere says little about any place.
 MOST_FOUND = 60
 
 
@@ -66,17 +66,17 @@ def propose(
     most: int | None = None,
     path: str = "",
 ) -> list[Proposed]:
-    """What could follow within the lines [first, last), the likeliest first, each edit once.
+    """Return the edits that could follow in lines [first, last), the likeliest first.
 
     Args:
-        edits: oldest first.
-        lines: of the document; ``first``, ``last``, ``cursor`` (its line): 0-based.
-        diagnostics: what the editor reports of it.
-        language: of the document, as an LSP id.
-        elsewhere: texts of other places that come with the question.
+        edits: the recent edits, oldest first.
+        lines: the lines of the document; ``first``, ``last`` and ``cursor`` are 0-based lines.
+        diagnostics: the errors that the editor reports in the document.
+        language: the LSP id of the document's language.
+        elsewhere: the texts of other places that come with the request.
         importable: names that the workspace defines, as the document would import them.
-        most: so many are wanted; None: all. No syntax is looked at beyond them.
-        path: of the document; "": not known, and then no rename stops anywhere.
+        most: the number of edits wanted; None: all. The syntax of later ones is not checked.
+        path: the document's path; "": unknown, and then the scopes of renames are not known.
     """
     text = "\n".join(lines)
     scopes = RenameScopes(edits, text, path, language) if path else None
@@ -115,7 +115,7 @@ def propose(
 def _is_out_of_reach(
     edit: Replacement, edits: Sequence[RecentEdit], path: str, scopes: RenameScopes
 ) -> bool:
-    """Whether an edit carries a recent one on into another scope, or into a namesake's class."""
+    """Return whether an edit continues a recent one in another scope, or in a namesake's class."""
     return bool(scopes.leaked(edit) or namesake(edit, edits, path))
 
 
@@ -124,7 +124,7 @@ def _edit_of(text: str, lines: Sequence[str], key: tuple[int, int, tuple[str, ..
     start = sum(len(line) + 1 for line in lines[:first])
     end = start + sum(len(line) + 1 for line in lines[first:last])
     made = "".join(f"{line}\n" for line in new)
-    if end > len(text):  # the last line has no end of its own
+    if end > len(text):  # the last line has no line end
         end, made = len(text), made[:-1]
     return Replacement(text, min(start, end), end, made)
 
@@ -145,7 +145,7 @@ def _by_family(all_: Iterable[Found], lines: Sequence[str]) -> dict[str, list[Fo
 
 
 def _checked(steps: Sequence[Proposed], lines: Sequence[str], language: str) -> Iterator[Proposed]:
-    """Those that break nothing, each looked at when it is asked for."""
+    """Yield the edits that add no syntax errors, each checked when it is asked for."""
     document = Unbroken(lines, language)
     for at, one in enumerate(steps):
         if at >= MOST_CHECKED or document.keeps(one.first, one.last, one.lines):
@@ -153,7 +153,7 @@ def _checked(steps: Sequence[Proposed], lines: Sequence[str], language: str) -> 
 
 
 def _keep_likelier(unique: dict[tuple[int, int, tuple[str, ...]], Proposed], one: Proposed) -> None:
-    """Of the same edit by several families, the one that is surer of it."""
+    """Add an edit, or keep the likelier one of two families."""
     key = one.first, one.last, one.lines
     known = unique.get(key)
     if known is None or known.chance < one.chance:
@@ -163,8 +163,10 @@ def _keep_likelier(unique: dict[tuple[int, int, tuple[str, ...]], Proposed], one
 def _chained(
     found: Sequence[Proposed], lines: Sequence[str], cursor: int, prose: Collection[int]
 ) -> list[Proposed]:
-    """The same with the steps of each chain in its order: lines in which the same words give way,
-    those of code before those of ``prose``."""
+    """Return the edits with the steps of each chain in its order.
+
+    A chain replaces the same words in several lines. Lines of code come before those of ``prose``.
+    """
     made = list(found)
     chains: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for at, one in enumerate(made):
@@ -173,7 +175,7 @@ def _chained(
             chains.setdefault(swapped(old, "\n".join(one.lines)), []).append(at)
     for words, chain in chains.items():
         if not words or not all(old and new for old, new in words):
-            continue  # what is put in, or taken out, depends on what stands around it
+            continue  # insertions and deletions depend on the text around them
         keys = [
             min(
                 (row in prose, *place_key(lines[row], words[0][0], row, cursor))
@@ -188,7 +190,7 @@ def _chained(
 
 
 def _runs(found: Sequence[Found]) -> Iterator[Found]:
-    """Neighbouring lines that change alike, as one edit: the best of each line."""
+    """Yield neighbouring lines that change alike as one edit, with the best find of each line."""
     best: dict[int, Found] = {}
     for one in found:
         if one.last == one.first + 1 == one.first + len(one.lines):

@@ -38,7 +38,7 @@ PLAIN = ModelConfig(
     intermediate=96, adapter="none", max_positions=64,
 )  # fmt: skip
 _CACHED, _ROWS, _MASKS = 8, 12, 3
-_LOWEST = -100.0  # stands for the logits of tokens that are not to be predicted
+_LOWEST = -100.0  # in place of the logits of tokens that are not to be predicted
 
 Array = NDArray[np.float32]
 

@@ -25,6 +25,9 @@ _RUFF_TABLE = "[lint.per-file-ignores]\n"
 
 Entries = dict[str, list[str]]
 
+#: Ignored for good: arguments of tests are fixtures, and fakes take those of what they replace.
+RUFF_ALWAYS: Entries = {"tests/**": ["ARG"]}
+
 
 def listed() -> Entries:
     """Return what ``not_yet_clean.toml`` lists, by check."""
@@ -36,12 +39,14 @@ def ruff_listed() -> Entries:
     """Return the codes that ``ruff.toml`` ignores, by file."""
     ruff = tomllib.loads(RUFF.read_text(encoding="utf-8"))
     ignores: Entries = ruff["lint"]["per-file-ignores"]
-    return ignores
+    return {name: codes for name, codes in ignores.items() if name not in RUFF_ALWAYS}
 
 
 def ruff_found() -> Entries:
     """Return the codes that ruff reports without the list, by file."""
-    options = ("--output-format", "json", "--config", "lint.per-file-ignores = {}")
+    always = ", ".join(f'"{name}" = {json.dumps(codes)}' for name, codes in RUFF_ALWAYS.items())
+    ignores = f"lint.per-file-ignores = {{ {always} }}"
+    options = ("--output-format", "json", "--config", ignores)
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "check", ".", "--no-cache", "--quiet", *options],
         cwd=ROOT,
@@ -90,7 +95,9 @@ def _write(entries: Mapping[str, Iterable[str]]) -> None:
 
 def _write_ruff(found: Entries) -> None:
     head = RUFF.read_text(encoding="utf-8").partition(_RUFF_TABLE)[0]
-    rows = "".join(f'"{name}" = {json.dumps(codes)}\n' for name, codes in found.items())
+    rows = "".join(
+        f'"{name}" = {json.dumps(codes)}\n' for name, codes in (RUFF_ALWAYS | found).items()
+    )
     RUFF.write_text(f"{head}{_RUFF_TABLE}{rows}", encoding="utf-8")
 
 
