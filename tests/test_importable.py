@@ -62,6 +62,36 @@ APART = {"api/a.ts": API, "api/package.json": '{"name": "api"}'}
 ESM = '{"type": "module"}'
 #: Files, the path and the text of the document, names of which nothing is to be told.
 SILENT: list[tuple[dict[str, str], str, str, str]] = [
+    (PYTHON | {"src/shop/b.py": "class Money: ...\n"}, "src/shop/cart.py", "", "Money"),
+    (PYTHON, "src/shop/dates.py", "class Money: ...\n", "Money"),  # it is its own
+    (PYTHON, "src/shop/cart.py", "from shop.dates import *\n", "Money"),
+    (PYTHON, "src/shop/cart.py", "", "pay"),  # a method
+    (PYTHON, "src/shop/cart.py", "", "_Hidden"),
+    (PYTHON, "src/shop/cart.py", "", "Fixture"),  # of tests
+    (PYTHON, "tests/test_y.py", "", "OnlyHere"),  # of a test itself
+    (PYTHON, "src/shop/cart.py", "", "Circle"),  # would go round in a circle
+    (PYTHON | {"src/shop/b.py": "def print(): ...\n"}, "src/shop/cart.py", "", "print"),
+    (PYTHON | {"a.py": "if x:\n    class Late: ...\n"}, "b.py", "", "Late"),
+    (SCRIPT, "web/b.ts", "", "Hidden"),  # not exported
+    (SCRIPT, "web/b.ts", "", "makeOld"),  # exported in another way
+    (SCRIPT, "web/b.ts", "import x from '@/x'\n", "fooBar"),  # by names of its own
+    (SCRIPT, "packages/two/b.ts", "", "InOne"),  # of another package
+    (SCRIPT, "web/b.js", "import x from './x.js'\nimport y from './y'\n", "fooBar"),
+    (GO, "cmd/run/main.go", "package main\n", "money.hidden"),
+    (GO, "pkg/money/more.go", "package money\n", "money.Parse"),  # the same package
+    (GO, "cmd/run/main.go", "package main\n", "deep.Dig"),  # internal to another
+    (GO, "cmd/run/main.go", "package main\n", "far.Go"),  # of another module
+    ({k: v for k, v in GO.items() if k != "go.mod"}, "cmd/m.go", "", "money.Parse"),
+    (RUST, "src/a/open.rs", "", "Purse"),  # private
+    (RUST, "src/money.rs", "", "Shut"),  # in a private module
+    (RUST, "other/src/money.rs", "", "Open"),  # of another crate
+    ({"__init__.py": "class Root: ...\n"}, "a.py", "", "Root"),  # of what package?
+    ({"__init__.py": "", "b.py": "class Root: ...\n"}, "a.py", "", "Root"),
+    (PYTHON | {"src/shop/a(b.py": "class Odd: ...\n"}, "src/shop/cart.py", "", "Odd"),
+    (RUST | {"src/a(b/c.rs": "pub struct Odd;\n"}, "src/money.rs", "", "Odd"),
+    (JAVA, "src/main/java/com/shop/money/A.java", "package com.shop.money;\n", "Money"),
+    (JAVA, "src/main/java/com/shop/A.java", "package com.shop;\n", "Purse"),
+    (JAVA, "x/src/main/java/com/shop/A.java", "package com.shop;\n", "Money"),
     # the line does not define the name
     ({"wiring.py": "app.url_map = 1\n"}, "b.py", "", "url_map"),
     ({"wiring.py": 'REG["Widget"] = 1\n'}, "b.py", "", "Widget"),
@@ -186,48 +216,6 @@ def test_the_module_is_named_as_the_document_would_name_it(
 ) -> None:
     (found,) = told(tmp_path, files, path, text, name).values()
     assert (found.name, found.module) == (name.partition(".")[0], wanted)
-
-
-@pytest.mark.parametrize(
-    ("files", "path", "text", "name"),
-    [
-        (PYTHON | {"src/shop/b.py": "class Money: ...\n"}, "src/shop/cart.py", "", "Money"),
-        (PYTHON, "src/shop/dates.py", "class Money: ...\n", "Money"),  # it is its own
-        (PYTHON, "src/shop/cart.py", "from shop.dates import *\n", "Money"),
-        (PYTHON, "src/shop/cart.py", "", "pay"),  # a method
-        (PYTHON, "src/shop/cart.py", "", "_Hidden"),
-        (PYTHON, "src/shop/cart.py", "", "Fixture"),  # of tests
-        (PYTHON, "tests/test_y.py", "", "OnlyHere"),  # of a test itself
-        (PYTHON, "src/shop/cart.py", "", "Circle"),  # would go round in a circle
-        (PYTHON | {"src/shop/b.py": "def print(): ...\n"}, "src/shop/cart.py", "", "print"),
-        (PYTHON | {"a.py": "if x:\n    class Late: ...\n"}, "b.py", "", "Late"),
-        (SCRIPT, "web/b.ts", "", "Hidden"),  # not exported
-        (SCRIPT, "web/b.ts", "", "makeOld"),  # exported in another way
-        (SCRIPT, "web/b.ts", "import x from '@/x'\n", "fooBar"),  # by names of its own
-        (SCRIPT, "packages/two/b.ts", "", "InOne"),  # of another package
-        (SCRIPT, "web/b.js", "import x from './x.js'\nimport y from './y'\n", "fooBar"),
-        (GO, "cmd/run/main.go", "package main\n", "money.hidden"),
-        (GO, "pkg/money/more.go", "package money\n", "money.Parse"),  # the same package
-        (GO, "cmd/run/main.go", "package main\n", "deep.Dig"),  # internal to another
-        (GO, "cmd/run/main.go", "package main\n", "far.Go"),  # of another module
-        ({k: v for k, v in GO.items() if k != "go.mod"}, "cmd/m.go", "", "money.Parse"),
-        (RUST, "src/a/open.rs", "", "Purse"),  # private
-        (RUST, "src/money.rs", "", "Shut"),  # in a private module
-        (RUST, "other/src/money.rs", "", "Open"),  # of another crate
-        ({"__init__.py": "class Root: ...\n"}, "a.py", "", "Root"),  # of what package?
-        ({"__init__.py": "", "b.py": "class Root: ...\n"}, "a.py", "", "Root"),
-        (PYTHON | {"src/shop/a(b.py": "class Odd: ...\n"}, "src/shop/cart.py", "", "Odd"),
-        (RUST | {"src/a(b/c.rs": "pub struct Odd;\n"}, "src/money.rs", "", "Odd"),
-        (JAVA, "src/main/java/com/shop/money/A.java", "package com.shop.money;\n", "Money"),
-        (JAVA, "src/main/java/com/shop/A.java", "package com.shop;\n", "Purse"),
-        (JAVA, "x/src/main/java/com/shop/A.java", "package com.shop;\n", "Money"),
-    ],
-)
-@pytest.mark.usefixtures("spawn")
-def test_where_there_is_a_choice_or_no_way_nothing_is_told(
-    tmp_path: Path, files: dict[str, str], path: str, text: str, name: str
-) -> None:
-    assert not told(tmp_path, files, path, text, name)
 
 
 @pytest.mark.parametrize(("files", "path", "text", "name"), SILENT)
@@ -431,26 +419,36 @@ def test_parameters_and_parts_of_an_object_are_local(written: str) -> None:
     assert changed(before, f"{before}f(Money, 1)\n", "typescript", money)
 
 
-@pytest.mark.parametrize("head", ["export {", "import type {"])
-def test_what_is_handed_on_or_of_types_alone_takes_no_name_that_is_called(head: str) -> None:
-    before = f"{head}\n  parse,\n}} from './util';\n\nlet x = 1;\n"
-    made = changed(
-        before, f"{before}x = format(1);\n", "typescript", Importable("format", "./util")
-    )
-    assert all("  format,\n" not in text for text in made)
-    plain = before.replace(head, "import {")
-    (made_plain,) = changed(
-        plain, f"{plain}x = format(1);\n", "typescript", Importable("format", "./util")
-    )
-    assert "  format,\n  parse,\n" in made_plain
-
-
-def test_a_public_use_takes_no_name() -> None:
-    before = "pub use crate::a::{\n    parse,\n};\n\nfn x() {}\n"
-    made = changed(
-        before, f"{before}fn y() {{ format(1); }}\n", "rust", Importable("format", "crate::a")
-    )
-    assert all("    format,\n" not in text for text in made)
+@pytest.mark.parametrize(
+    ("language", "before", "use", "module", "plain"),
+    [
+        ("typescript", "export {\n  parse,\n} from './util';\n", "x = format(1);", "./util", True),
+        (
+            "typescript",
+            "import type {\n  parse,\n} from './util';\n",
+            "x = format(1);",
+            "./util",
+            True,
+        ),
+        (
+            "rust",
+            "pub use crate::a::{\n    parse,\n};\n",
+            "fn y() { format(1); }",
+            "crate::a",
+            False,
+        ),
+    ],
+)
+def test_what_is_handed_on_or_of_types_alone_takes_no_name_that_is_called(
+    language: str, before: str, use: str, module: str, plain: bool
+) -> None:
+    known = Importable("format", module)
+    made = changed(before, f"{before}\n{use}\n", language, known)
+    assert all("format,\n" not in text for text in made)
+    if plain:
+        before = f"import {before[before.index('{') :]}"
+        (taken,) = changed(before, f"{before}\n{use}\n", language, known)
+        assert "  format,\n  parse,\n" in taken
 
 
 def test_a_name_of_a_library_that_the_workspace_defines_too_is_a_choice() -> None:
