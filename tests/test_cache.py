@@ -31,8 +31,6 @@ from redraft.model.runtime.prefix_cache import (
 )
 from support.onnx_models import BASE, some_tokens, some_window, store
 
-# --- the decision
-
 
 def test_nothing_cached_starts_afresh() -> None:
     assert decide([], 100) == Fresh()
@@ -100,9 +98,6 @@ def test_common_prefix_counts_equal_leading_tokens(left: list[int], right: list[
     count = common_prefix(left, right)
     assert left[:count] == right[:count]
     assert count == min(len(left), len(right)) or left[count] != right[count]
-
-
-# --- the buffers, on a backend that only keeps books
 
 
 @dataclass(eq=True)
@@ -327,9 +322,6 @@ def test_giving_back_twice_is_harmless() -> None:
     lease.release()
     cache.clear()
     assert backend.live == []
-
-
-# --- on the real backend
 
 
 @pytest.mark.parametrize("variant", ["fp32", "q8"])

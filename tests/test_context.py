@@ -40,9 +40,6 @@ def rendered(seen: View, gathered: Gathered, task: Task = "next_edit") -> tuple[
     return render(request, tiny_tokenizer(), tiny_config(), 40_000).tokens
 
 
-# --- what is chosen -----------------------------------------------------------------------------
-
-
 def test_definitions_of_what_the_cursor_is_near_are_shown_with_reason_and_cost() -> None:
     found = Context(indexer_of(FILES)).gather(view())
     (piece,) = [each for each in found.pieces if each.name == "Cart"]
@@ -175,9 +172,6 @@ def test_a_large_file_is_parsed_in_the_background_and_served_by_lines_until_then
     assert context.syntax(seen) is not None
 
 
-# --- the budget ---------------------------------------------------------------------------------
-
-
 def test_what_has_no_room_is_named_with_the_reason() -> None:
     found = Context(indexer_of(FILES)).gather(view(budget=300))
     assert found.pieces == ()
@@ -221,9 +215,6 @@ def test_the_prompt_drops_none_of_the_pieces(budget: int) -> None:
     # The tiny vocabulary takes about two and a half times the tokens that budgets count in.
     cut = render(request, tiny_tokenizer(), tiny_config(), int(2.5 * budget)).cut
     assert "related" not in cut
-
-
-# --- staying put --------------------------------------------------------------------------------
 
 
 @PATIENT

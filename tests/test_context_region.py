@@ -54,9 +54,6 @@ def followed(region: Region, before: str, after: str) -> Region | None:
     return follow(region, Page.of(before, 0).followed(after, 0)[1])
 
 
-# --- choosing -----------------------------------------------------------------------------------
-
-
 def test_a_function_that_fits_is_taken_whole() -> None:
     found = region_at(5 * 12 + 1, tokens=180)
     assert found.first <= 5 * 12
@@ -120,9 +117,6 @@ def test_the_region_always_holds_the_cursor_and_keeps_its_budget(
     assert spent <= tokens or found.lines == (line, line + 1)
 
 
-# --- keeping ------------------------------------------------------------------------------------
-
-
 def never() -> Region:
     raise AssertionError("a new region is not needed")
 
@@ -161,9 +155,6 @@ def test_a_region_that_grew_too_long_is_chosen_anew() -> None:
 def test_a_cursor_elsewhere_gets_a_new_region() -> None:
     fresh = Region(70, 90, "", 80)
     assert kept(Region(20, 60, "", 40), 80, lambda: fresh, 350) is fresh
-
-
-# --- following ----------------------------------------------------------------------------------
 
 
 ADDED = st.lists(st.sampled_from(["new", "", "    more"]), max_size=5)
@@ -214,9 +205,6 @@ def test_a_change_over_its_edge_loses_it() -> None:
     text = "\n".join(f"line {number}" for number in range(60))
     after = text[: text.index("line 18")] + text[text.index("line 23") :]
     assert followed(Region(20, 40, "", 30), text, after) is None
-
-
-# --- trees that follow edits ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -278,9 +266,6 @@ def test_ends_are_common_to_all_lists_of_lines() -> None:
     assert common_ends(["a", "b", "c", "d"], ["a", "x", "c", "d"], ["a", "b", "d"]) == (1, 1)
     assert common_ends(("a", "a"), ("a", "a", "a")) == (2, 0)
     assert common_tail(b"xabc", b"yabc", most=2) == 2
-
-
-# --- pages --------------------------------------------------------------------------------------
 
 
 TEXTS = st.lists(st.sampled_from(["", "a", "bb", "ccc"]), min_size=1, max_size=8).map("\n".join)

@@ -131,9 +131,6 @@ def test_a_format_needs_its_tokens() -> None:
     assert native_format(QWEN, ["zeta-2"]) == "fim-qwen"  # its vocabulary is not Zeta's
 
 
-# ------------------------------------------------------------------------------ what clients send
-
-
 def test_what_is_written_for_sweep_is_what_our_own_wire_reads() -> None:
     excerpt, _ = read_sweep(spelled("sweep", rendered("sweep", REQUEST)))
     at = TEXT.count("\n", 0, CURSOR)
@@ -150,9 +147,6 @@ def test_what_is_written_for_zeta_is_what_our_own_wire_reads(name: str) -> None:
     first = sum(len(line) + 1 for line in LINES[: prompt.region[0]])
     assert excerpt.cursor == CURSOR - first
     assert [edit.accepted for edit in excerpt.edits] == [True, False]
-
-
-# ------------------------------------------------------------------------------ room
 
 
 @pytest.mark.parametrize("name", list(FORMATS))
@@ -272,8 +266,6 @@ def test_what_a_format_says_it_can_is_what_it_does(name: str) -> None:
     assert takes_grammars(name) == (not prompt.room and not prompt.in_place)
 
 
-# ------------------------------------------------------------------------------ Zeta's region
-
 #: Ten tokens by Zed's count. 350 are 26 such lines around the cursor's, and nine more.
 LINE = "    value = compute(width, 1)    #"[:30]
 
@@ -337,9 +329,6 @@ def test_excerpts_of_one_file_stand_behind_its_name_once(name: str, expected: st
     assert expected in spelled(name, rendered(name, request))
 
 
-# ------------------------------------------------------------------------------ the newest edit
-
-
 def test_the_window_before_the_newest_edit_is_as_it_was() -> None:
     lines = as_it_was(REQUEST, 10, 14)
     assert lines == ["", "    def __init__(self, width):", *LINES[12:14]]
@@ -357,9 +346,6 @@ def test_a_window_beside_an_insertion_moves_with_it(
         "next_edit", "a", "a\nb\nc\nnew\nd\ne", 0, edits=(RecentEdit("a", 2, " c\n+new\n"),)
     )
     assert as_it_was(request, *region) == expected
-
-
-# ------------------------------------------------------------------------------ answers
 
 
 def read(name: str, request: EditRequest, answer: str, ended: bool = True) -> Read | None:
@@ -460,9 +446,6 @@ def test_blocks_begin_behind_an_empty_line_and_have_six_to_sixteen_lines() -> No
     assert offsets[-1] == len(text)
     assert marker_offsets("") == [0, 0]
     assert marker_offsets("x\n") == [0, 2]
-
-
-# ------------------------------------------------------------------------------ at the cursor
 
 
 def test_a_rewriting_model_fills_in_at_the_cursor() -> None:

@@ -255,9 +255,6 @@ def test_a_gate_fitted_on_outcomes_tells_right_from_wrong(commits: Path) -> None
     assert fit_gate(samples, "again").heads == fit_gate(samples, "again").heads
 
 
-# --- on disk ------------------------------------------------------------------------------------
-
-
 def test_the_shipped_gate_can_be_read_and_says_what_it_was_fitted_on() -> None:
     gate, card = read_gate(SHIPPED)
     assert {"infill", "next_edit"} == gate.heads.keys()
@@ -314,9 +311,6 @@ def test_what_nobody_told_counts_as_average() -> None:
     row = dict(zip(("one", *head.features), head.row(bare), strict=True))
     assert row["errors"] == row["unknown"] == row["rested"] == 0.0
     assert row["mean"] != 0.0
-
-
-# --- the commands --------------------------------------------------------------------------------
 
 
 def test_of_a_run_one_task_alone_may_count(commits: Path) -> None:

@@ -24,9 +24,6 @@ from support.workbench import URI, Workbench
 OTHER = "file:///w/b.py"
 
 
-# --- several documents ---------------------------------------------------------------------------
-
-
 def test_documents_share_one_history_in_order_of_time() -> None:
     desk = Workbench(CODE)
     desk.open(CODE, "b.py")
@@ -60,9 +57,6 @@ def test_a_renamed_file_takes_its_edits_along() -> None:
     assert [edit.path for edit in desk.history.edits()] == ["new.py"]
 
 
-# --- what was just done --------------------------------------------------------------------------
-
-
 def test_what_was_just_done_is_where_it_is_by_now() -> None:
     desk = Workbench(CODE)
     desk.put(30, 0, 0, "abc")
@@ -74,9 +68,6 @@ def test_what_was_just_done_is_where_it_is_by_now() -> None:
     desk.pause(61)
     desk.history.edits()
     assert desk.history.just_done(URI) == []
-
-
-# --- bounds --------------------------------------------------------------------------------------
 
 
 def test_the_history_is_bounded_in_count_characters_and_age() -> None:
@@ -126,9 +117,6 @@ def test_a_large_document_costs_two_lists_of_its_lines() -> None:
     held = sys.getsizeof(document.lines) + sys.getsizeof(document.base)
     assert held < 300_000
     assert document.lines[77] is desk.documents[URI].lines[77]
-
-
-# --- the invariant -------------------------------------------------------------------------------
 
 
 pieces = st.sampled_from(["", "a", "\n", "b\n", "x\ny\nz", "\r\n", "c" * 60, "d\n" * 9])

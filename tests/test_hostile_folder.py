@@ -273,8 +273,6 @@ def test_the_number_of_patterns_is_bounded(
     assert "1000 simple patterns" in caplog.text
 
 
-# --- one door -----------------------------------------------------------------------------------
-
 #: Modules that look at the disk because a folder was opened, and how they may.
 READERS = (
     "context/workspace.py",
@@ -294,9 +292,6 @@ READERS = (
 def test_files_of_a_folder_are_opened_by_one_function(name: str) -> None:
     source = (Path(reading.__file__).parents[1] / name).read_text(encoding="utf-8")
     assert not re.findall(r"\bopen\(|\.read_text\(|\.read_bytes\(|os\.open\b", source)
-
-
-# --- folders that are none ----------------------------------------------------------------------
 
 
 class Desk:

@@ -289,9 +289,6 @@ def test_names_of_a_document_are_looked_through_once(monkeypatch: pytest.MonkeyP
     assert len(looked) == 1
 
 
-# --- in the document -----------------------------------------------------------------------------
-
-
 def changed(before: str, after: str, language: str, *known: Importable) -> list[str]:
     old, lines = before.split("\n"), after.split("\n")
     hunks = hunks_of(old, lines)
@@ -464,9 +461,6 @@ def test_what_is_looked_up_is_what_was_just_written() -> None:
     assert names_used(read(edits, "python")) == ["Money"]
     hunks = hunks_of([""], ["", "x := money.Parse(y)"])
     assert names_used(read(apply_history("a", [""], hunks, 1)[1], "go")) == ["money.Parse"]
-
-
-# --- in an editor --------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("spawn")

@@ -59,9 +59,6 @@ def index_of(**texts: str) -> Index:
     return index
 
 
-# --- which files --------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("spawn")
 def test_git_says_which_files_there_are(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
@@ -155,9 +152,6 @@ def test_folders_are_read_from_uris(tmp_path: Path) -> None:
     assert folder_of("file://[") is None
 
 
-# --- what is remembered -------------------------------------------------------------------------
-
-
 def test_places_are_found_by_name_and_family() -> None:
     snapshot = index_of(
         a_py="x = 1\ndef total(items):\n    return 1\n", b_ts="export function total() {}\n"
@@ -231,9 +225,6 @@ def test_words_of_one_file_are_bounded() -> None:
     assert len(make_entry("a.py", "python", text, (1, 1)).words) == 4 * indexing.MOST_WORDS
 
 
-# --- again --------------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("spawn")
 def test_every_process_knows_a_file_by_the_same_numbers() -> None:
     code = (
@@ -284,9 +275,6 @@ def test_a_file_that_turns_into_data_is_forgotten(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"\0" * 100)
     fill(index, [tmp_path], allow, lambda done, total: None)
     assert len(index.snapshot) == 0
-
-
-# --- the thread ---------------------------------------------------------------------------------
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

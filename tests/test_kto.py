@@ -39,9 +39,6 @@ def drawn(seed: int, count: int = 60) -> Outcomes:
     return Outcomes(rows, kept, rng.uniform(0.1, 1.0, count))
 
 
-# --- the chance ----------------------------------------------------------------------------------
-
-
 def test_without_a_prior_to_speak_of_the_chance_is_the_share() -> None:
     seen = outcomes(np.ones((8, 1)), [1, 1, 0, 0, 0, 0, 0, 0])
     found = fit_chance(seen, Prior(np.zeros(1), np.full(1, 1e6)))
@@ -76,9 +73,6 @@ def test_what_is_all_kept_leaves_the_weights_finite() -> None:
     found = fit_chance(groups({0.0: 1.0, 1.0: 1.0}), Prior(np.zeros(2), np.ones(2)))
     assert np.isfinite(found.weights).all()
     assert 0.9 < sigmoid(found.weights[:1])[0] < 1
-
-
-# --- KTO -----------------------------------------------------------------------------------------
 
 
 def test_the_loss_of_one_outcome_by_hand() -> None:

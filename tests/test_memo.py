@@ -82,9 +82,6 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert memo.bytes_held == sum(size for _, size in memo._known.values())
 
 
-# --- whoever remembers texts ------------------------------------------------------------------
-
-
 class Letters(Tokenizer):
     """A token a character, without a vocabulary."""
 

@@ -211,9 +211,6 @@ def test_a_recording_is_searched_for_sources_once(
     assert len(searched) == 1
 
 
-# --- the commands --------------------------------------------------------------------------------
-
-
 def run(*arguments: str) -> str:
     from redraft.server.commands.main import app
 
@@ -282,9 +279,6 @@ def test_deleting_recordings_deletes_what_was_learned(at_home: Work) -> None:
     result = CliRunner().invoke(app, ["record", "delete", "--all", "--yes"])
     assert "What was learned from them is deleted too" in " ".join(result.output.split())
     assert not at_home.recordings.learned.exists()
-
-
-# --- in a running server -------------------------------------------------------------------------
 
 
 class Fit:

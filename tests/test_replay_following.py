@@ -24,9 +24,6 @@ def typing(at: int, text: str) -> list[DocumentChange]:
     return [put(at + i, char) for i, char in enumerate(text)]
 
 
-# --- following -----------------------------------------------------------------------------------
-
-
 @given(st.integers(0, 10_000))
 @settings(max_examples=150, deadline=None)
 def test_what_lies_outside_of_regions_is_as_it_was(seed: int) -> None:
@@ -105,9 +102,6 @@ def test_the_end_of_a_recording_cannot_tell() -> None:
     assert match("\n", 0, 0, "a", [], told=False) == UNKNOWN
     assert match("\n", 0, 0, "a", [], told=True) == NO
     assert match("f()\n", 2, 2, "a, b", [put(2, "x")], told=False) == NO
-
-
-# --- at rest -------------------------------------------------------------------------------------
 
 
 def test_a_document_rests_after_ten_quiet_seconds_or_five_minutes() -> None:

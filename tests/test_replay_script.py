@@ -18,8 +18,6 @@ from redraft.evals.replay.simulated_time import run
 from redraft.model.records import EditRequest, RecentEdit
 from support.typist import Typist
 
-# --- scripts -------------------------------------------------------------------------------------
-
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
@@ -116,9 +114,6 @@ def test_an_empty_stream_has_no_moments() -> None:
     assert script_of(Typist().stream(), "empty").moments == ()
 
 
-# --- simulated time ------------------------------------------------------------------------------
-
-
 def test_hours_pass_in_no_time() -> None:
     async def wait() -> float:
         await asyncio.sleep(3_600)
@@ -167,9 +162,6 @@ def test_threads_are_waited_for() -> None:
     assert run(work())
 
 
-# --- baselines -----------------------------------------------------------------------------------
-
-
 def edit(diff: str) -> RecentEdit:
     return RecentEdit("a.py", 0, diff)
 
@@ -210,9 +202,6 @@ def test_policies_have_no_ghost_text() -> None:
     asked = EditRequest("infill", "a.py", "old\n", 0, edits=(edit("-old\n+new\n"),))
     for name in ("none", "copy-last-edit"):
         assert not Policy(name).ask(asked).candidates
-
-
-# --- intervals -----------------------------------------------------------------------------------
 
 
 def test_a_quantile_lies_within_its_interval_and_resamples_groups() -> None:

@@ -223,9 +223,6 @@ def test_int8_does_not_depend_on_which_tokens_share_a_chunk(folders: dict[str, P
     assert np.abs(left - right).max() < 1e-4 * np.abs(left).max()
 
 
-# --- long contexts
-
-
 def test_a_fork_into_another_rotation_starts_empty(tmp_path: Path) -> None:
     config = dataclasses.replace(BASE, max_positions=2_048)
     backend = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1)

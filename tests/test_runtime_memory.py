@@ -22,9 +22,6 @@ runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 
-# --- memory
-
-
 def test_size_classes_hold_what_is_asked_and_no_more_than_needed() -> None:
     found = [size_class(n) for n in (1, 1_280, 1_281, 2_048, 32_768 + 600)]
     assert found == [1_280, 1_280, 2_304, 2_304, 34_816]
@@ -112,9 +109,6 @@ def test_device_buffers_copy_the_tokens_kept(dtype: Callable[[], object]) -> Non
         assert np.array_equal(old.numpy()[:, :, :40], new.numpy()[:, :, :40])
 
 
-# --- the embedding
-
-
 @pytest.mark.parametrize("name", ["fp32", "q8", "int8", "fp16"])
 def test_tokens_are_read_as_the_head_holds_them(folders: dict[str, Path], name: str) -> None:
     backend = runtime.OnnxBackend(folders[name], provider="CPU", threads=1)
@@ -143,9 +137,6 @@ def test_a_folder_that_lacks_a_part_is_refused_with_what_to_do(tmp_path: Path, c
     (tmp_path / "graphs.json").write_text(json.dumps(about))
     with pytest.raises(WeightsError, match="redraft model pull"):
         runtime.OnnxBackend(tmp_path, threads=1)
-
-
-# --- folders and installations
 
 
 def test_writer_and_runner_of_folders_agree() -> None:
