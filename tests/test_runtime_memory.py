@@ -162,15 +162,16 @@ def test_a_changed_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
         runtime.OnnxBackend(tmp_path)
 
 
-def test_a_truncated_data_file_without_manifest_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_data_file_and_a_missing_folder_are_refused(tmp_path: Path) -> None:
     store(BASE, "fp32", tmp_path)
     data = (tmp_path / "weights.bin").read_bytes()
     (tmp_path / "weights.bin").write_bytes(data[: len(data) // 2])
-    with pytest.raises(WeightsError, match="redraft model pull"):
-        runtime.OnnxBackend(tmp_path)
+    for folder in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(WeightsError, match="redraft model pull"):
+            runtime.OnnxBackend(folder)
 
 
-@pytest.mark.parametrize("way", ["overwritten", "truncated"])
+@pytest.mark.parametrize("way", ["overwritten", "truncated", "replaced"])
 def test_weights_that_are_written_to_while_they_are_in_use_are_noticed(
     tmp_path: Path, way: str
 ) -> None:
@@ -178,18 +179,14 @@ def test_weights_that_are_written_to_while_they_are_in_use_are_noticed(
     file = tmp_path / "weights.bin"
     backend = runtime.OnnxBackend(tmp_path, threads=1)
     assert backend.changed() == ""
-    with file.open("r+b") as opened:
-        opened.write(b"\1" * 64) if way == "overwritten" else opened.truncate(4_096)
-    assert "weights.bin was written to" in backend.changed()
-    backend.close()
-
-
-def test_weights_that_others_were_put_in_the_place_of_stay_as_they_were(tmp_path: Path) -> None:
-    store(BASE, "fp32", tmp_path)
-    backend = runtime.OnnxBackend(tmp_path, threads=1)
-    (tmp_path / "new").write_bytes(b"other weights")
-    (tmp_path / "new").replace(tmp_path / "weights.bin")
-    assert backend.changed() == ""
+    if way == "replaced":  # what is in use stays as it was
+        (tmp_path / "new").write_bytes(b"other weights")
+        (tmp_path / "new").replace(file)
+        assert backend.changed() == ""
+    else:
+        with file.open("r+b") as opened:
+            opened.write(b"\1" * 64) if way == "overwritten" else opened.truncate(4_096)
+        assert "weights.bin was written to" in backend.changed()
     backend.close()
 
 
@@ -199,11 +196,6 @@ def test_a_folder_of_another_layout_is_refused(tmp_path: Path, content: str) -> 
     (tmp_path / "graphs.json").write_text(content)
     with pytest.raises(WeightsError, match=r"layout.*redraft model pull"):
         runtime.OnnxBackend(tmp_path)
-
-
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WeightsError, match="redraft model pull"):
-        runtime.OnnxBackend(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize(
