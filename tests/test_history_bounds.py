@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 
 import pytest
@@ -155,23 +154,3 @@ def test_the_snapshot_with_the_history_and_the_edit_in_progress_is_the_text(
             desk.change(ContentChange(str(rest[0])), uri=uri)
         for each in (URI, OTHER):
             assert rebuilt(desk, each) == lines(desk, each)
-
-
-def test_a_thousand_random_keystrokes_keep_the_history_true() -> None:
-    rng = random.Random(7)
-    desk = Workbench(CODE)
-    line, column = 10, 0
-    for _ in range(1000):
-        if rng.random() < 0.05:
-            line, column = rng.randrange(len(lines(desk))), 0
-        if rng.random() < 0.2 and column:
-            desk.put(line, column - 1, column, "")
-            column -= 1
-        else:
-            character = rng.choice("abc \n")
-            desk.put(line, column, column, character)
-            line, column = (line + 1, 0) if character == "\n" else (line, column + 1)
-        desk.clock.now += rng.choice((0.1, 0.1, 0.1, 1.5))
-        if rng.random() < 0.1:
-            desk.history.edits()
-        assert rebuilt(desk) == lines(desk)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.weights import known, provide, pull_open
 from redraft.model.weights.known import KNOWN, Known
 from redraft.server.commands.main import app
+from support.fake_hub import Hub, serving
 from support.tiny_gguf import write_llama
 from support.tiny_hf import LAYOUTS, write_hf
 from typer.testing import CliRunner
@@ -22,16 +21,28 @@ from typer.testing import CliRunner
 COMMIT = "c" * 40
 
 
-class FakeHub:
+class FakeHub(Hub):
     """Repositories by name: their files, and what was asked for."""
 
     def __init__(self) -> None:
+        super().__init__(b"", "", "")
         self.repos: dict[str, dict[str, bytes]] = {}
         self.says: dict[str, str] = {}  # SHA-256 that is stated instead of the right one
-        self.cut_at: int | None = None  # bytes after which the next answer breaks off
         self.got: list[str] = []
-        self.asked: list[str] = []  # of which repositories a listing was asked for
-        self.url = ""
+        self.listed: list[str] = []  # repositories whose listing was asked for
+
+    def answer(self, method: str, path: str) -> tuple[bytes | None, dict[str, str]]:
+        path = path.strip("/")
+        if path.startswith("api/models/"):
+            repo = path.removeprefix("api/models/").partition("/revision/")[0]
+            self.listed.append(repo)
+            return self.listing(repo), {"Content-Type": "application/json"}
+        repo, _, rest = path.partition(f"/resolve/{COMMIT}/")
+        if method == "GET":
+            self.got.append(rest)
+        return self.repos.get(repo, {}).get(rest), {
+            "ETag": f'"{"e" * 40}"', "X-Repo-Commit": COMMIT,
+        }  # fmt: skip
 
     def listing(self, repo: str) -> bytes | None:
         if repo not in self.repos:
@@ -48,69 +59,15 @@ class FakeHub:
         return json.dumps(found).encode()
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *args: Any) -> None: ...
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        hub: FakeHub = self.server.hub  # type: ignore[attr-defined]
-        path = self.path.partition("?")[0].strip("/")
-        if path.startswith("api/models/"):
-            repo = path.removeprefix("api/models/").partition("/revision/")[0]
-            hub.asked.append(repo)
-            self._send(hub.listing(repo), {"Content-Type": "application/json"})
-            return
-        repo, _, rest = path.partition(f"/resolve/{COMMIT}/")
-        content = hub.repos.get(repo, {}).get(rest)
-        if self.command == "GET":
-            hub.got.append(rest)
-        self._send(content, {"ETag": f'"{"e" * 40}"', "X-Repo-Commit": COMMIT}, hub)
-
-    def _send(
-        self, content: bytes | None, headers: dict[str, str], hub: FakeHub | None = None
-    ) -> None:
-        start, status = 0, 404 if content is None else 200
-        content = content or b""
-        if asked := self.headers.get("Range"):
-            start, status = int(asked.removeprefix("bytes=").split("-")[0]), 206
-            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content) - start))
-        self.end_headers()
-        if self.command == "HEAD":
-            return
-        cut = hub.cut_at if hub else None
-        if hub is not None and cut is not None and len(content) > cut:
-            hub.cut_at, self.close_connection = None, True
-            content = content[:cut]
-        self.wfile.write(content[start:])
-
-
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeHub]:
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_TOKEN", "REDRAFT_MODELS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
     found = FakeHub()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.hub = found  # type: ignore[attr-defined]
-    found.url = f"http://127.0.0.1:{server.server_address[1]}"
-    monkeypatch.setenv("HF_ENDPOINT", found.url)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(found):
+        monkeypatch.setenv("HF_ENDPOINT", found.url)
         yield found
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def gguf(tmp_path: Path) -> bytes:
@@ -171,7 +128,7 @@ def test_a_file_whose_sum_is_known_beforehand_is_held_to_it(
 
 def test_an_interrupted_pull_goes_on_where_it_ended(hub: FakeHub, tmp_path: Path) -> None:
     hub.repos["some/weights"] = {"w.gguf": gguf(tmp_path)}
-    hub.cut_at = 30_000
+    hub.cut_after = [30_000]
     try:
         pull_open.pull_open("hf:some/weights/w.gguf")
     except WeightsError:
@@ -253,7 +210,7 @@ def test_the_list_says_what_runs_here() -> None:
 def test_weights_of_the_list_that_cannot_run_here_are_not_asked_for(hub: FakeHub) -> None:
     with pytest.raises(WeightsError, match=r"seed-coder-8b has 8\.3B weights.*list --known"):
         pull_open.pull_open("seed-coder-8b", memory=4 << 30)
-    assert not hub.got and not hub.asked
+    assert not hub.got and not hub.listed
 
 
 @pytest.mark.parametrize(
