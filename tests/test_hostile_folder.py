@@ -297,11 +297,7 @@ def test_files_of_a_folder_are_opened_by_one_function(name: str) -> None:
 class Desk:
     def __init__(self, *uris: str) -> None:
         self.context = ClientContext(
-            lambda: (),
-            lambda: uris,
-            LspSettings,
-            lambda: 1_000.0,
-            background=False,
+            lambda: (), lambda: uris, LspSettings, lambda: 1_000.0, background=False
         )
         self.context.start()
         self.context.catch_up()

@@ -28,14 +28,7 @@ from redraft.model.weights.import_model import import_model
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.reference import Reference
-from support.tiny_hf import (
-    LAYOUTS,
-    TEXT,
-    Layout,
-    reference_logits,
-    torch,
-    write_hf,
-)
+from support.tiny_hf import LAYOUTS, TEXT, Layout, reference_logits, torch, write_hf
 from typer.testing import CliRunner
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")

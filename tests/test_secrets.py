@@ -184,10 +184,7 @@ def test_a_key_is_loaded():
         ("docs.md", "So:\n-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----\n"),
         ("cert.txt", f"-----BEGIN CERTIFICATE-----\n{KEY}-----END CERTIFICATE-----\n"),
         ("public.txt", BLOCK.replace("RSA PRIVATE", "PUBLIC")),
-        (
-            "tokens.py",
-            f'PATTERN = re.compile(r"ghp_[A-Za-z0-9]{{36}}")\nX = "{TOKEN}"\n',
-        ),
+        ("tokens.py", f'PATTERN = re.compile(r"ghp_[A-Za-z0-9]{{36}}")\nX = "{TOKEN}"\n'),
         ("config.yaml", f"title: a long page about many other things\nexample: {TOKEN}\n"),
         (
             "cluster.yaml",
