@@ -15,7 +15,7 @@ RIGHT = Metric("right", "share", "right")
 
 
 def episode(number: int) -> dict[str, Any]:
-    """One of three gaps of a problem, of which two are right."""
+    """Return one of three gaps of a problem, of which two are right."""
     return {"id": str(number), "group": str(number // 3), "passed": number % 3 > 0}
 
 
